@@ -1,0 +1,3 @@
+"""Durable workflows for AWS, written as plain typed Python."""
+
+from __future__ import annotations

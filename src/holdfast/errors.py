@@ -1,0 +1,70 @@
+"""Every error that Holdfast raises on purpose, by who can act on it.
+
+* `WorkflowError`: the author of a workflow or a definition fixes it.
+* `RequestError`: the caller of the API or the command line fixes it.
+* `ServiceFault`: nobody at hand can; AWS failed, `retry` says when to try again.
+* `HoldfastBug`: Holdfast is wrong. It says what was found and stops before it writes.
+
+A message names where, what was found and what was expected; `help` is the fix. Codes are stable:
+HF0xx compiler, HF1xx definitions, HF2xx requests, HF3xx stored formats, HF9xx bugs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+
+class HoldfastError(Exception):
+    """Base: a stable `code`, a sentence, and a `help` that may be empty."""
+
+    def __init__(self, code: str, message: str, *, help: str = "") -> None:  # noqa: A002
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.help = help
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.help:
+            lines.append(f"  = help: {self.help}")
+        return "\n".join(lines)
+
+
+class WorkflowError(HoldfastError):
+    """A workflow or a definition cannot be accepted."""
+
+
+class RequestError(HoldfastError):
+    """A request cannot be served as it stands; `status` is its HTTP status."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400, help: str = "") -> None:  # noqa: A002
+        super().__init__(code, message, help=help)
+        self.status = status
+
+
+class NewerFormatError(HoldfastError):
+    """An item or message was written by newer code; this code must not touch it (HF301)."""
+
+    def __init__(self, what: str, found: int, known: int) -> None:
+        super().__init__(
+            "HF301",
+            f"{what} has format {found}; this code reads up to {known}",
+            help="deploy the newer code everywhere before anything writes its format",
+        )
+
+
+class ServiceFault(HoldfastError):
+    """AWS did not do what it was asked. Whether it did it after all may be unknown."""
+
+    def __init__(
+        self, code: str, message: str, *, retry: Literal["never", "now", "later"] = "later"
+    ) -> None:
+        super().__init__(code, message)
+        self.retry = retry
+
+
+class HoldfastBug(HoldfastError):  # noqa: N818
+    """A fact that must hold does not. Nothing was written."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("HF900", message, help="please report this with the execution's history")

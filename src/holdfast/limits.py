@@ -1,0 +1,68 @@
+"""Every bound of Holdfast: value, unit in the name, and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# -- The front door (our choice) -------------------------------------------------------------------
+BODY_BYTES_MAX: Final = 5_000_000
+VALUE_BYTES_MAX: Final = 64_000_000
+EVENT_BYTES_MAX: Final = 900_000
+JSON_DEPTH_MAX: Final = 64
+NAME_CHARACTERS_MAX: Final = 80  # Step Functions quota: execution and state names
+BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
+
+# -- AWS quotas ------------------------------------------------------------------------------------
+SQS_DELAY_SECONDS_MAX: Final = 900
+SQS_BATCH_ENTRIES_MAX: Final = 10
+SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
+DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
+ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
+CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
+
+# -- The log (our choice; the reasons stand in docs/log.md) ----------------------------------------
+WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
+RECORD_BYTES_MAX: Final = 350_000  # a record is closed here, below the 400 KB item
+VALUE_INLINE_BYTES_MAX: Final = 16_384  # compressed; larger values go to S3
+VALUE_INTERN_BYTES_MIN: Final = 64  # longer values are stored once and referred to
+MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger input travels to the worker through S3
+SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
+SNAPSHOT_RATIO: Final = 4  # ... nor before this many times its own size
+PURE_STATES_PER_RECORD_MAX: Final = 1_000
+LOAD_RECORDS_WITHOUT_HINT: Final = 8
+
+# -- The worker ------------------------------------------------------------------------------------
+CLOCK_ERROR_MS: Final = 500  # epsilon: how far a host's clock may be from the truth
+VISIBILITY_SECONDS: Final = 120
+VISIBILITY_EXTENSION_SECONDS: Final = 60
+LIMIT_MARGIN_MS: Final = 3_000  # an invocation stops writing this long before its end
+CLAIM_SECONDS_DEFAULT: Final = 60  # for an attempt without a timeout
+CLAIM_GRACE_MS: Final = 5_000
+INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60
+FIRST_HOLD_MS: Final = 5_000  # a run older than this is opened: watched and listed
+FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
+RACES_MAX: Final = 9  # reloads after a lost race, per delivery
+TAKEOVERS_MAX: Final = 3  # the next one is a failed attempt
+ATTEMPTS_IN_FLIGHT_MAX: Final = 40  # per run and invocation
+MAX_CONCURRENCY_DEFAULT: Final = 40
+
+# -- The sweeper -----------------------------------------------------------------------------------
+DUE_SHARDS: Final = 16
+LIST_SHARDS: Final = 8
+SWEEP_SECONDS: Final = 60
+SWEEP_AHEAD_SECONDS: Final = 60
+SWEEP_ROWS_MAX: Final = 1_000  # per shard and sweep; the rest is due again in a minute
+TIMER_ROW_LEAD_SECONDS: Final = 840  # a long wait becomes a delayed message this long before its end
+WATCH_GRID_SECONDS: Final = 120
+WATCH_LOOK_SECONDS_MIN: Final = 3_600
+WATCH_LOOK_SECONDS_MAX: Final = 7 * 86_400
+WATCH_PARKED_FACTOR: Final = 4
+OVERDUE_SECONDS: Final = 60
+WATCH_WITHOUT_LOG_SECONDS_MAX: Final = 86_400
+DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third time round is quarantine
+
+# -- Retention -------------------------------------------------------------------------------------
+RECORD_RETENTION_SECONDS: Final = 90 * 86_400
+EVENT_RETENTION_SECONDS: Final = 14 * 86_400
+CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
+TOKEN_SECONDS_MAX: Final = 366 * 86_400

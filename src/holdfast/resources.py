@@ -1,0 +1,101 @@
+"""The AWS resources of one Holdfast stack, as data.
+
+`infra/` turns this into CloudFormation and `local/` into calls on the embedded cloud, so that a
+laptop and an account cannot drift apart. Names are logical; the stack prefixes or generates the
+physical ones and hands them to the functions through the environment variables named here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast import limits
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    name: str
+    partition_key: str
+    sort_key: str
+    projected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`sort_key_type` is DynamoDB's: "N" or "S". The partition key is always a string."""
+
+    name: str
+    sort_key_type: str
+    index: Index | None = None
+    partition_key: str = "pk"
+    sort_key: str = "sk"
+    ttl_attribute: str = "ttl"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A standard queue. `receives_max` deliveries, then the dead-letter queue."""
+
+    name: str
+    visibility_seconds: int
+    receives_max: int
+    batch_size: int
+    retention_seconds: int = 14 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One Lambda function. `module` is the package under functions/ that holds `handler`."""
+
+    name: str
+    module: str
+    timeout_seconds: int
+    memory_mb: int
+    reserved_concurrency: int
+
+
+EXECUTIONS: Final = Table(
+    name="executions",
+    sort_key_type="N",
+    index=Index(name="list", partition_key="lp", sort_key="ls", projected=("nm", "en", "dv", "er")),
+)
+MAIL: Final = Table(name="mail", sort_key_type="S")
+TABLES: Final = (EXECUTIONS, MAIL)
+
+WORKER: Final = Function("worker", "worker", timeout_seconds=900, memory_mb=512, reserved_concurrency=50)
+WORKER_SINGLE: Final = Function(
+    "worker-single", "worker", timeout_seconds=900, memory_mb=1_769, reserved_concurrency=5
+)
+EVENTS: Final = Function("events", "events", timeout_seconds=30, memory_mb=256, reserved_concurrency=20)
+SWEEPER: Final = Function("sweeper", "sweeper", timeout_seconds=55, memory_mb=256, reserved_concurrency=2)
+API: Final = Function("api", "api", timeout_seconds=29, memory_mb=512, reserved_concurrency=50)
+FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
+
+# The queue's own visibility covers a process that dies before its first instruction; a worker that
+# lives shortens it to limits.VISIBILITY_SECONDS and extends it while it works.
+WORK: Final = Queue("work", WORKER.timeout_seconds + 60, receives_max=5, batch_size=10)
+SINGLE: Final = Queue("single", WORKER_SINGLE.timeout_seconds + 60, receives_max=3, batch_size=1)
+QUEUES: Final = (WORK, SINGLE)
+
+BUS: Final = "holdfast"
+# Anything put on the bus with this detail-type is an event for a waiting execution; its detail is
+# {"name": str, "key": str, "data": object, "id"?: str}.
+EVENT_DETAIL_TYPE: Final = "holdfast.event"
+EVENT_RETRY_ATTEMPTS_MAX: Final = 185
+EVENT_RETRY_AGE_SECONDS_MAX: Final = 86_400
+
+# Environment variables of the functions.
+ENV_EXECUTIONS_TABLE: Final = "HOLDFAST_EXECUTIONS_TABLE"
+ENV_MAIL_TABLE: Final = "HOLDFAST_MAIL_TABLE"
+ENV_BLOBS_BUCKET: Final = "HOLDFAST_BLOBS_BUCKET"
+ENV_WORK_QUEUE_URL: Final = "HOLDFAST_WORK_QUEUE_URL"
+ENV_SINGLE_QUEUE_URL: Final = "HOLDFAST_SINGLE_QUEUE_URL"
+ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
+ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
+# Python modules, separated by commas, that hold the user's @workflow and @task functions.
+ENV_MODULES: Final = "HOLDFAST_MODULES"
+# The name of the Secrets Manager secret that signs tokens and run ids (API only).
+ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
+
+FINISHED_EXECUTION_RETENTION_DAYS: Final = limits.RECORD_RETENTION_SECONDS // 86_400
