@@ -1,0 +1,79 @@
+"""Runs a handler: performs each effect it yields and sends the result back.
+
+`perform` is the only thing that differs between Lambda, the laptop and a test. User tasks that a
+handler begins run in `pool` when there is one, else at once; either way `Finished` hands over
+whatever is done, so one commit can hold several results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from typing import Any
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import Begin, Effect, Finished, Handler
+
+Perform = Callable[[Effect], Any]
+Ticket = tuple[int, int]
+
+
+class Tasks:
+    """The tasks that one handler has begun and not yet taken the result of."""
+
+    def __init__(self, perform: Perform, pool: Executor | None) -> None:
+        self._perform = perform
+        self._pool = pool
+        self._running: dict[Future[Any], Ticket] = {}
+        self._done: list[tuple[Ticket, Any]] = []
+
+    def begin(self, effect: Begin) -> None:
+        if self._pool is None:
+            self._done.append((effect.ticket, self._perform(effect.effect)))
+        else:
+            self._running[self._pool.submit(self._perform, effect.effect)] = effect.ticket
+
+    def finished(self, effect: Finished) -> list[tuple[Ticket, Any]]:
+        if self._running:
+            must_wait = effect.wait and not self._done
+            ready, _ = wait(
+                self._running, timeout=None if must_wait else 0, return_when=FIRST_COMPLETED
+            )
+            self._done += [(self._running.pop(future), future.result()) for future in ready]
+        done, self._done = self._done, []
+        return done
+
+
+def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any:
+    """-> what the handler returns. Faults of the world are raised inside the handler first."""
+    tasks = Tasks(perform, pool)
+    step: Callable[[], Effect] = lambda: next(handler)  # noqa: E731
+    while True:
+        try:
+            effect = step()
+        except StopIteration as stop:
+            return stop.value
+        try:
+            result = _dispatch(effect, perform, tasks)
+        except ServiceFault as fault:
+            step = _throwing(handler, fault)
+        else:
+            step = _sending(handler, result)
+
+
+def _dispatch(effect: Effect, perform: Perform, tasks: Tasks) -> Any:
+    match effect:
+        case Begin():
+            return tasks.begin(effect)
+        case Finished():
+            return tasks.finished(effect)
+        case _:
+            return perform(effect)
+
+
+def _sending(handler: Handler, result: Any) -> Callable[[], Effect]:
+    return lambda: handler.send(result)
+
+
+def _throwing(handler: Handler, fault: ServiceFault) -> Callable[[], Effect]:
+    return lambda: handler.throw(fault)

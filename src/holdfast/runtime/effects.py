@@ -1,0 +1,233 @@
+"""What a handler may ask of the world.
+
+Handlers are generators: they yield one of these values and receive its result. The same generator
+runs over boto3 (`aws.ports`), over the in-memory models (`sim.services`) and, in the simulator,
+under a scheduler that kills, freezes and reorders at every `yield`.
+
+Every effect that can fail may raise `ServiceFault` inside the handler. One of them is special:
+`Doubt` says that a conditional put may or may not have been stored (time-out, lost answer). The
+only right reaction is to read the key again (rule R6 in docs/log.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import ServiceFault
+
+#: A stored item: flat, attribute name -> text, whole number or bytes.
+Item: TypeAlias = Mapping[str, str | int | bytes]
+TableName: TypeAlias = Literal["executions", "mail"]
+QueueName: TypeAlias = Literal["work", "single"]
+Handler: TypeAlias = Generator["Effect", Any, Any]
+
+
+class Doubt(ServiceFault):
+    """A conditional put was sent and its answer never came: it may apply now, later or never."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("HF320", message, retry="now")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """-> list[Item], strongly consistent, in sort-key order (descending when `reverse`).
+
+    `after` (exclusive) and `until` (inclusive) bound the sort key; `begins_with` is for text keys.
+    """
+
+    table: TableName
+    pk: str
+    after: int | str | None = None
+    until: int | str | None = None
+    begins_with: str | None = None
+    reverse: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryList:
+    """-> list[Item] of the executions table's `list` index, newest first, eventually consistent.
+
+    `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
+    index keys come back. `before` (exclusive) is an `ls` value to page on from.
+    """
+
+    partition: str
+    limit: int
+    before: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """-> Item | None, strongly consistent."""
+
+    table: TableName
+    pk: str
+    sk: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class PutIfAbsent:
+    """-> None when stored, or the Item that is already there. Raises `Doubt` when nobody knows.
+
+    Condition: `attribute_not_exists(pk)`. Never retried by the SDK.
+    """
+
+    table: TableName
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """-> None. Unconditional: only for items whose bytes are the same each time."""
+
+    table: TableName
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """-> None, also when nothing was there."""
+
+    table: TableName
+    pk: str
+    sk: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlist:
+    """-> None. REMOVE lp, ls of a log record IF attribute_exists(lp): TTL may have taken it."""
+
+    pk: str
+    sk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """-> None. SET ttl of a name item IF it exists AND names `run`."""
+
+    pk: str
+    sk: str
+    run: str
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlob:
+    """-> None. Idempotent: the key ends in the hash of the bytes."""
+
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GetBlob:
+    """-> bytes. A missing blob is a ServiceFault."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`body` is JSON; its `t` (tenant) becomes the message group id."""
+
+    body: Mapping[str, Any]
+    delay_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """-> None when every message is durable in the queue. Batches of ten."""
+
+    messages: tuple[Message, ...]
+    queue: QueueName = "work"
+
+
+@dataclass(frozen=True, slots=True)
+class SetVisibility:
+    """-> None. The message that the handler was called for comes back after so long."""
+
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """-> TaskSucceeded | TaskFailed. Runs user code; never raises."""
+
+    name: str
+    is_pure: bool
+    arguments: Any
+    tenant: str
+    run: str
+    run_name: str | None
+    workflow: str
+    entry: int
+    attempt: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSucceeded:
+    output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    error: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """-> None. Starts `effect`; its result comes with a later `Finished`, under `ticket`."""
+
+    ticket: tuple[int, int]
+    effect: RunTask
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """-> list[(ticket, result)]: everything begun that has finished, at least one, waiting for it.
+
+    With `wait=False` the list may be empty and nothing is waited for.
+    """
+
+    wait: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """-> int, milliseconds since the epoch, from this host's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """-> None. Adds `value` to the metric `name`; loses nothing but a number when it is lost."""
+
+    name: str
+    value: float
+    unit: Literal["Count", "Seconds", "Bytes"] = "Count"
+
+
+Effect: TypeAlias = (
+    Query
+    | QueryList
+    | Get
+    | PutIfAbsent
+    | Put
+    | Delete
+    | Unlist
+    | Extend
+    | PutBlob
+    | GetBlob
+    | Send
+    | SetVisibility
+    | RunTask
+    | Begin
+    | Finished
+    | Clock
+    | Measure
+)
