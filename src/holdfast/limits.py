@@ -46,6 +46,8 @@ TAKEOVERS_MAX: Final = 3  # the next one is a failed attempt
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40  # per run and invocation
 MAX_CONCURRENCY_DEFAULT: Final = 40
 
+RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
+
 # -- The sweeper -----------------------------------------------------------------------------------
 DUE_SHARDS: Final = 16
 LIST_SHARDS: Final = 8

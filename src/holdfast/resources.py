@@ -99,3 +99,25 @@ ENV_MODULES: Final = "HOLDFAST_MODULES"
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 
 FINISHED_EXECUTION_RETENTION_DAYS: Final = limits.RECORD_RETENTION_SECONDS // 86_400
+
+# Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.
+METRICS_NAMESPACE: Final = "Holdfast"
+METRICS_DIMENSION: Final = "service"
+METRIC_EXECUTIONS_STARTED: Final = "ExecutionsStarted"
+METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
+METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
+METRIC_DURABLE_STEPS: Final = "DurableSteps"
+METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
+
+# Every route of the HTTP API, in API Gateway's own spelling of a route key.
+ROUTES: Final = (
+    "POST /executions",
+    "GET /executions",
+    "GET /executions/{id}",
+    "GET /executions/{id}/history",
+    "POST /executions/{id}/stop",
+    "POST /events",
+    "GET /events",
+    "POST /answers",
+    "GET /workflows",
+)

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime.effects import Begin, Effect, Finished, Handler
+from holdfast.runtime.effects import Begin, Clock, Effect, Finished, Handler
 
 Perform = Callable[[Effect], Any]
 Ticket = tuple[int, int]
@@ -35,9 +35,11 @@ class Tasks:
 
     def finished(self, effect: Finished) -> list[tuple[Ticket, Any]]:
         if self._running:
-            must_wait = effect.wait and not self._done
+            left_seconds = max(0, effect.until_ms - self._perform(Clock())) / 1_000
             ready, _ = wait(
-                self._running, timeout=None if must_wait else 0, return_when=FIRST_COMPLETED
+                self._running,
+                timeout=0 if self._done else left_seconds,
+                return_when=FIRST_COMPLETED,
             )
             self._done += [(self._running.pop(future), future.result()) for future in ready]
         done, self._done = self._done, []

@@ -190,17 +190,25 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """-> list[(ticket, result)]: everything begun that has finished, at least one, waiting for it.
+    """-> list[(ticket, result)]: everything begun that has finished.
 
-    With `wait=False` the list may be empty and nothing is waited for.
+    Waits for at least one, but not past `until_ms` of this host's clock; then the list is empty.
     """
 
-    wait: bool = True
+    until_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
     """-> int, milliseconds since the epoch, from this host's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """-> int, milliseconds since the epoch: past it this invocation may write nothing more.
+
+    The end of the invocation or of its message's visibility, whichever comes first, less a margin.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,5 +237,6 @@ Effect: TypeAlias = (
     | Begin
     | Finished
     | Clock
+    | Limit
     | Measure
 )

@@ -1,0 +1,11 @@
+"""Every route of the HTTP API, whose authoriser has verified the caller before we see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.aws import entry
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return entry.api_handler(event, context)

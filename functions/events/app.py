@@ -1,0 +1,11 @@
+"""Target of the bus rule: stores an event by its business key and wakes who waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.aws import entry
+
+
+def handler(event: dict[str, Any], context: Any) -> None:
+    entry.events_handler(event, context)

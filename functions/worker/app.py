@@ -1,0 +1,11 @@
+"""SQS batches of both work queues: runs executions until they end, park or hand themselves on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.aws import entry
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return entry.worker_handler(event, context)

@@ -1,0 +1,102 @@
+"""Alarms for the three ways in which work can stand still without an error being seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from holdfast import limits, resources
+
+_MINUTE = Duration.minutes(1)
+# No message of a healthy queue is older: the longest delay, then one delivery to its very end.
+_MESSAGE_AGE_SECONDS_MAX = limits.SQS_DELAY_SECONDS_MAX + resources.WORK.visibility_seconds
+_SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
+# The sweeper drains these dead letters every minute; what stays for five, it cannot handle.
+_DRAINED = ("Work", "Single")
+_DRAINED_MINUTES = 5
+
+
+class Alarms(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        work: sqs.IQueue,
+        dead_letters: Mapping[str, sqs.IQueue],
+        topic_arn: str | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._action = None if topic_arn is None else _notify(self, topic_arn)
+        for name, queue in dead_letters.items():
+            self._alarm(
+                f"{name}DeadLetters",
+                "messages wait in a dead-letter queue: see Redrive in docs/operations.md",
+                queue.metric_approximate_number_of_messages_visible(
+                    period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
+                ),
+                threshold=0,
+                minutes=_DRAINED_MINUTES if name in _DRAINED else 1,
+            )
+        self._alarm(
+            "OldestMessage",
+            "work is not taken from the queue: the worker is throttled, broken or overrun",
+            work.metric_approximate_age_of_oldest_message(
+                period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
+            ),
+            threshold=_MESSAGE_AGE_SECONDS_MAX,
+            minutes=3,
+        )
+        self._alarm(
+            "SweepLag",
+            "timers and recovery are late, or the sweeper does not run at all",
+            engine_metric(Stack.of(self), resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),
+            threshold=_SWEEP_LAG_SECONDS_MAX,
+            minutes=3,
+            # A sweeper that never ends a sweep reports no lag: silence is the worst case.
+            missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def _alarm(
+        self,
+        construct_id: str,
+        description: str,
+        metric: cloudwatch.Metric,
+        *,
+        threshold: int,
+        minutes: int,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    ) -> None:
+        alarm = metric.create_alarm(
+            self,
+            construct_id,
+            alarm_description=f"Holdfast: {description}",
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            threshold=threshold,
+            evaluation_periods=minutes,
+            treat_missing_data=missing,
+        )
+        if self._action is not None:
+            alarm.add_alarm_action(self._action)
+            alarm.add_ok_action(self._action)
+
+
+def engine_metric(stack: Stack, name: str, statistic: str) -> cloudwatch.Metric:
+    """A metric that the functions themselves write, of this stack."""
+    return cloudwatch.Metric(
+        namespace=resources.METRICS_NAMESPACE,
+        metric_name=name,
+        dimensions_map={resources.METRICS_DIMENSION: stack.stack_name},
+        period=_MINUTE,
+        statistic=statistic,
+    )
+
+
+def _notify(scope: Construct, topic_arn: str) -> actions.SnsAction:
+    return actions.SnsAction(sns.Topic.from_topic_arn(scope, "Topic", topic_arn))

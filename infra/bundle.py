@@ -1,0 +1,96 @@
+"""The Lambda asset: Holdfast, its handlers, the user's modules and the locked dependencies.
+
+No Docker: uv installs ready-made wheels for the target platform, at the versions and hashes of the
+project's `uv.lock`. The same inputs give the same bytes, so an unchanged project deploys nothing.
+boto3 is left out, since the Lambda runtime has it and it would make the asset six times as large.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import holdfast
+from holdfast.errors import HoldfastError
+
+from .settings import Architecture, Settings
+
+_HOLDFAST: Final = Path(holdfast.__file__).parent
+# In a checkout functions/ lies beside infra/, in the wheel both lie inside the package.
+_FUNCTIONS: Final = Path(__file__).parent.parent / "functions"
+_NOT_IN_LAMBDA: Final = ("cli.py", "functions", "infra", "local", "sim")
+_PLATFORMS: Final[dict[Architecture, str]] = {
+    "arm64": "aarch64-manylinux2014",
+    "x86_64": "x86_64-manylinux2014",
+}
+
+
+def build_asset(directory: Path, *, project: Path, settings: Settings) -> None:
+    """Fill an empty directory. `project` holds `uv.lock` and, there or in src/, the modules."""
+    packages = sorted({module.partition(".")[0] for module in settings.modules})
+    sources = [_find_package(package, project=project) for package in packages]
+    _install_locked(directory, project=project, settings=settings)
+    _copy(_HOLDFAST, directory / "holdfast", without=_NOT_IN_LAMBDA)
+    _copy(_FUNCTIONS, directory / "functions")
+    for source in sources:
+        _copy(source, directory / source.name)
+
+
+def _install_locked(directory: Path, *, project: Path, settings: Settings) -> None:
+    requirements = _uv(
+        *("export", "--frozen", "--no-dev", "--no-emit-project", "--no-emit-package", "holdfast"),
+        *("--prune", "boto3", "--no-header", "--no-annotate", "--project", str(project)),
+    )
+    _uv(
+        *("pip", "install", "--quiet", "--no-config", "--no-installer-metadata", "--no-deps"),
+        *("--require-hashes", "--only-binary", ":all:", "--target", str(directory)),
+        *("--python-platform", _PLATFORMS[settings.architecture]),
+        *("--python-version", settings.python, "--requirements", "-"),
+        text_in=requirements,
+    )
+    # Console scripts begin with the path of this machine's Python, and RECORD holds their hashes.
+    shutil.rmtree(directory / "bin", ignore_errors=True)
+    (directory / ".lock").unlink(missing_ok=True)
+    for record in directory.glob("*.dist-info/RECORD"):
+        record.unlink()
+
+
+def _uv(*arguments: str, text_in: str | None = None) -> str:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "uv", *arguments],
+        input=text_in,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise HoldfastError(
+            "HF402",
+            f"`uv {arguments[0]}` ended with code {done.returncode}: {done.stderr.strip()}",
+            help="run `uv lock` in the project; every dependency needs a wheel for the target",
+        )
+    return done.stdout
+
+
+def _find_package(package: str, *, project: Path) -> Path:
+    for root in (project, project / "src"):
+        for candidate in (root / package, root / f"{package}.py"):
+            if candidate.exists():
+                return candidate
+    raise HoldfastError(
+        "HF403",
+        f"context `modules` names `{package}`, which is neither in {project} nor in its src/",
+        help="name modules of this project, such as `statemachines.order_fulfilment`",
+    )
+
+
+def _copy(source: Path, destination: Path, *, without: Sequence[str] = ()) -> None:
+    if source.is_file():
+        shutil.copy(source, destination)
+        return
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", *without)
+    shutil.copytree(source, destination, ignore=ignore)

@@ -1,0 +1,113 @@
+"""One Lambda function with its log group and a role of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from holdfast import resources
+
+from .settings import Settings
+
+LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
+
+
+class HoldfastFunction(Construct):
+    """`rights` is all that the role may do, besides writing its own log.
+
+    CDK's own grants are switched off for the role: they are wider than what the code calls.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        shape: resources.Function,
+        code: lambda_.Code,
+        settings: Settings,
+        environment: Mapping[str, str],
+        rights: Sequence[iam.PolicyStatement],
+        failed_events: sqs.IQueue | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.log_group = log_group(self, "Log")
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            # Inline, so that the role is complete before an event source mapping is made with it.
+            inline_policies={
+                "Rights": iam.PolicyDocument(
+                    statements=[
+                        allow(
+                            "logs:CreateLogStream",
+                            "logs:PutLogEvents",
+                            on=[self.log_group.log_group_arn],
+                        ),
+                        *rights,
+                    ]
+                )
+            },
+        )
+        self.function = lambda_.Function(
+            self,
+            "Lambda",
+            description=f"Holdfast {shape.name}",
+            runtime=lambda_.Runtime(f"python{settings.python}", lambda_.RuntimeFamily.PYTHON),
+            architecture=_architecture(settings),
+            code=code,
+            handler=f"functions.{shape.module}.app.handler",
+            timeout=Duration.seconds(shape.timeout_seconds),
+            memory_size=shape.memory_mb,
+            reserved_concurrent_executions=_reserved_concurrency(shape, settings),
+            # Executions are loops through SQS by design; Lambda would stop them at 16 rounds.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            environment=dict(environment),
+            log_group=self.log_group,
+            role=role.without_policy_updates(),
+            dead_letter_queue=failed_events,
+        )
+
+    def consume(self, queue: sqs.IQueue, shape: resources.Queue, *, concurrency_max: int) -> None:
+        """Feed the function from `queue`; the rights to do so stand among the role's."""
+        lambda_.EventSourceMapping(
+            self,
+            "Source",
+            target=self.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=shape.batch_size,
+            # Without this cap the poller would take messages that the reserved concurrency then
+            # throttles, and each throttle counts as a delivery on the way to the dead letters.
+            max_concurrency=concurrency_max,
+            report_batch_item_failures=True,
+        )
+
+
+def allow(*actions: str, on: Sequence[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=list(actions), resources=list(on))
+
+
+def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
+    return logs.LogGroup(
+        scope, construct_id, retention=LOG_RETENTION, removal_policy=RemovalPolicy.DESTROY
+    )
+
+
+def _architecture(settings: Settings) -> lambda_.Architecture:
+    match settings.architecture:
+        case "arm64":
+            return lambda_.Architecture.ARM_64
+        case "x86_64":
+            return lambda_.Architecture.X86_64
+
+
+def _reserved_concurrency(shape: resources.Function, settings: Settings) -> int | None:
+    return shape.reserved_concurrency if settings.caps_concurrency else None

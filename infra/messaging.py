@@ -1,0 +1,67 @@
+"""Queues with their dead letters, and the bus on which the world reports events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from holdfast import resources
+
+_EVENT_RETENTION: Final = Duration.days(14)
+# A failed sweep carries no data and the next one makes up for it: a day is enough to be seen.
+_SWEEP_RETENTION: Final = Duration.days(1)
+
+
+class Messaging(Construct):
+    """`dead_letters` names every dead-letter queue, so that none is left without an alarm."""
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        self.work_dead = self._queue("WorkDead", _retention(resources.WORK))
+        self.single_dead = self._queue("SingleDead", _retention(resources.SINGLE))
+        self.events_dead = self._queue("EventsDead", _EVENT_RETENTION)
+        self.sweeper_dead = self._queue("SweeperDead", _SWEEP_RETENTION)
+        self.work = self._work_queue("Work", resources.WORK, self.work_dead)
+        self.single = self._work_queue("Single", resources.SINGLE, self.single_dead)
+        self.bus = events.EventBus(self, "Bus", event_bus_name=Stack.of(self).stack_name)
+
+    @property
+    def dead_letters(self) -> dict[str, sqs.Queue]:
+        return {
+            "Work": self.work_dead,
+            "Single": self.single_dead,
+            "Events": self.events_dead,
+            "Sweeper": self.sweeper_dead,
+        }
+
+    def _work_queue(
+        self, construct_id: str, shape: resources.Queue, dead_letters: sqs.Queue
+    ) -> sqs.Queue:
+        return sqs.Queue(
+            self,
+            construct_id,
+            visibility_timeout=Duration.seconds(shape.visibility_seconds),
+            retention_period=_retention(shape),
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=dead_letters, max_receive_count=shape.receives_max
+            ),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+        )
+
+    def _queue(self, construct_id: str, retention: Duration) -> sqs.Queue:
+        return sqs.Queue(
+            self,
+            construct_id,
+            retention_period=retention,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+        )
+
+
+def _retention(shape: resources.Queue) -> Duration:
+    return Duration.seconds(shape.retention_seconds)

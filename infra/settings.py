@@ -1,0 +1,109 @@
+"""What a deployment may choose: the CDK context, from `cdk.json` or `cdk deploy -c key=value`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+from holdfast.errors import HoldfastError
+
+Architecture = Literal["arm64", "x86_64"]
+
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_PYTHON: Final = re.compile(r"3\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class JwtIssuer:
+    """Who signs the bearer tokens that the API accepts, and for whom they must be meant."""
+
+    issuer: str
+    audience: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`modules` hold the workflows and tasks. Without `jwt` the API asks for IAM signatures.
+
+    `caps_concurrency` reserves concurrency for each function; an account whose whole limit is
+    small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
+    """
+
+    modules: tuple[str, ...]
+    architecture: Architecture
+    python: str
+    caps_concurrency: bool
+    jwt: JwtIssuer | None
+    alarm_topic_arn: str | None
+
+    @classmethod
+    def from_context(cls, context: Callable[[str], object]) -> Self:
+        """`context` is the `node.try_get_context` of an app."""
+
+        def text(key: str) -> str:
+            value = context(key)
+            return "" if value is None else str(value).strip()
+
+        return cls(
+            modules=_modules(text("modules")),
+            architecture=_architecture(text("architecture")),
+            python=_python(text("python")),
+            caps_concurrency=_switch("reserved_concurrency", text("reserved_concurrency")),
+            jwt=_jwt(text("jwt_issuer"), text("jwt_audience")),
+            alarm_topic_arn=text("alarm_topic_arn") or None,
+        )
+
+
+def _refused(key: str, found: str, expected: str) -> HoldfastError:
+    return HoldfastError(
+        "HF401",
+        f"context `{key}` is {found!r}; expected {expected}",
+        help=f"set it in cdk.json, or with `cdk deploy -c {key}=...`",
+    )
+
+
+def _modules(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(_MODULE.fullmatch(name) for name in names):
+        raise _refused("modules", text, "Python module names, separated by commas")
+    return names
+
+
+def _architecture(text: str) -> Architecture:
+    match text:
+        case "arm64":
+            return "arm64"
+        case "x86_64":
+            return "x86_64"
+        case _:
+            raise _refused("architecture", text, "arm64 or x86_64")
+
+
+def _python(text: str) -> str:
+    if not _PYTHON.fullmatch(text):
+        raise _refused("python", text, "a version such as 3.13")
+    return text
+
+
+def _switch(key: str, text: str) -> bool:
+    match text.lower():
+        case "on" | "true":
+            return True
+        case "off" | "false":
+            return False
+        case _:
+            raise _refused(key, text, "on or off")
+
+
+def _jwt(issuer: str, audience: str) -> JwtIssuer | None:
+    match issuer, audience:
+        case "", "":
+            return None
+        case "", _:
+            raise _refused("jwt_issuer", issuer, "the issuer's URL, since `jwt_audience` is set")
+        case _, "":
+            raise _refused("jwt_audience", audience, "the audience, since `jwt_issuer` is set")
+        case _:
+            return JwtIssuer(issuer, audience)

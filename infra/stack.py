@@ -1,0 +1,249 @@
+"""The whole of Holdfast in one stack, and the only place where one part is granted another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aws_cdk import CfnOutput, Duration, Stack, Tags
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from holdfast import limits, resources
+
+from .alarms import Alarms
+from .api import Api
+from .compute import HoldfastFunction, allow
+from .dashboard import Dashboard
+from .messaging import Messaging
+from .settings import Settings
+from .storage import Storage
+
+
+class HoldfastStack(Stack):
+    """`asset` is the directory that `bundle.build_asset` filled for the same settings."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        asset: Path,
+    ) -> None:
+        super().__init__(scope, construct_id, description="Holdfast: durable workflows")
+        self._settings = settings
+        self._code = lambda_.Code.from_asset(str(asset))
+        self._storage = Storage(self, "Storage")
+        self._messaging = Messaging(self, "Messaging")
+        self._worker()
+        self._worker_single()
+        self._events()
+        self._sweeper()
+        api = Api(self, "Api", function=self._api_function(), jwt=settings.jwt)
+        self._watch()
+        self._outputs(api)
+        Tags.of(self).add("application", "holdfast")
+
+    def _worker(self) -> None:
+        worker = self._function(resources.WORKER, self._worker_rights(self._messaging.work))
+        worker.consume(
+            self._messaging.work,
+            resources.WORK,
+            concurrency_max=resources.WORKER.reserved_concurrency,
+        )
+
+    def _worker_single(self) -> None:
+        worker = self._function(
+            resources.WORKER_SINGLE, self._worker_rights(self._messaging.single)
+        )
+        worker.consume(
+            self._messaging.single,
+            resources.SINGLE,
+            concurrency_max=resources.WORKER_SINGLE.reserved_concurrency,
+        )
+
+    def _worker_rights(self, queue: sqs.IQueue) -> list[iam.PolicyStatement]:
+        storage, messaging = self._storage, self._messaging
+        return [
+            allow(
+                "dynamodb:Query",
+                "dynamodb:PutItem",
+                # Only to REMOVE the listing attributes of an older record, never to change one.
+                "dynamodb:UpdateItem",
+                on=[storage.executions.table_arn],
+            ),
+            allow(
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:PutItem",
+                "dynamodb:UpdateItem",
+                on=[storage.mail.table_arn],
+            ),
+            allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
+            allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+            allow(
+                "sqs:ReceiveMessage",
+                "sqs:DeleteMessage",
+                "sqs:ChangeMessageVisibility",
+                "sqs:GetQueueAttributes",
+                on=[queue.queue_arn],
+            ),
+        ]
+
+    def _events(self) -> None:
+        storage, messaging = self._storage, self._messaging
+        handler = self._function(
+            resources.EVENTS,
+            [
+                allow("dynamodb:PutItem", "dynamodb:Query", on=[storage.mail.table_arn]),
+                allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
+                allow("sqs:SendMessage", on=[messaging.events_dead.queue_arn]),
+            ],
+            # The rule's own dead letters cover an event that never reached the function; these
+            # cover one that the function refused to its last retry. Both hold the event itself.
+            failed_events=messaging.events_dead,
+        )
+        events.Rule(
+            self,
+            "EventsRule",
+            description="Events for executions that wait by business key",
+            event_bus=messaging.bus,
+            event_pattern=events.EventPattern(detail_type=[resources.EVENT_DETAIL_TYPE]),
+            targets=[
+                targets.LambdaFunction(
+                    handler.function,
+                    dead_letter_queue=messaging.events_dead,
+                    retry_attempts=resources.EVENT_RETRY_ATTEMPTS_MAX,
+                    max_event_age=Duration.seconds(resources.EVENT_RETRY_AGE_SECONDS_MAX),
+                )
+            ],
+        )
+
+    def _sweeper(self) -> None:
+        storage, messaging = self._storage, self._messaging
+        sweeper = self._function(
+            resources.SWEEPER,
+            [
+                allow("dynamodb:Query", "dynamodb:UpdateItem", on=[storage.executions.table_arn]),
+                allow(
+                    "dynamodb:GetItem",
+                    "dynamodb:Query",
+                    "dynamodb:PutItem",
+                    "dynamodb:UpdateItem",
+                    "dynamodb:DeleteItem",
+                    on=[storage.mail.table_arn],
+                ),
+                allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+                allow(
+                    "sqs:ReceiveMessage",
+                    "sqs:DeleteMessage",
+                    "sqs:GetQueueAttributes",
+                    on=[messaging.work_dead.queue_arn, messaging.single_dead.queue_arn],
+                ),
+                allow("sqs:SendMessage", on=[messaging.sweeper_dead.queue_arn]),
+            ],
+            failed_events=messaging.sweeper_dead,
+        )
+        # A late sweep only queues up behind the next one, so a failed one is not tried again.
+        sweeper.function.configure_async_invoke(
+            retry_attempts=0, max_event_age=Duration.seconds(limits.SWEEP_SECONDS)
+        )
+        events.Rule(
+            self,
+            "SweepRule",
+            description="Wakes the sweeper",
+            schedule=events.Schedule.rate(Duration.seconds(limits.SWEEP_SECONDS)),
+            targets=[
+                targets.LambdaFunction(
+                    sweeper.function,
+                    dead_letter_queue=messaging.sweeper_dead,
+                    retry_attempts=0,
+                    max_event_age=Duration.seconds(limits.SWEEP_SECONDS),
+                )
+            ],
+        )
+
+    def _api_function(self) -> lambda_.IFunction:
+        storage, messaging = self._storage, self._messaging
+        executions = storage.executions.table_arn
+        api = self._function(
+            resources.API,
+            [
+                allow("dynamodb:GetItem", on=[executions]),
+                allow("dynamodb:Query", on=[executions, f"{executions}/index/{_list_index()}"]),
+                allow(
+                    "dynamodb:GetItem",
+                    "dynamodb:Query",
+                    "dynamodb:PutItem",
+                    "dynamodb:UpdateItem",
+                    on=[storage.mail.table_arn],
+                ),
+                allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
+                allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
+                allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
+            ],
+        )
+        return api.function
+
+    def _function(
+        self,
+        shape: resources.Function,
+        rights: list[iam.PolicyStatement],
+        failed_events: sqs.IQueue | None = None,
+    ) -> HoldfastFunction:
+        return HoldfastFunction(
+            self,
+            "".join(word.capitalize() for word in shape.name.split("-")) + "Function",
+            shape=shape,
+            code=self._code,
+            settings=self._settings,
+            environment=self._environment(shape),
+            rights=rights,
+            failed_events=failed_events,
+        )
+
+    def _environment(self, shape: resources.Function) -> dict[str, str]:
+        storage, messaging = self._storage, self._messaging
+        names = {
+            resources.ENV_EXECUTIONS_TABLE: storage.executions.table_name,
+            resources.ENV_MAIL_TABLE: storage.mail.table_name,
+            resources.ENV_BLOBS_BUCKET: storage.blobs.bucket_name,
+            resources.ENV_WORK_QUEUE_URL: messaging.work.queue_url,
+            resources.ENV_SINGLE_QUEUE_URL: messaging.single.queue_url,
+            resources.ENV_MODULES: ",".join(self._settings.modules),
+            "POWERTOOLS_SERVICE_NAME": self.stack_name,
+            "POWERTOOLS_METRICS_NAMESPACE": resources.METRICS_NAMESPACE,
+        }
+        if shape is resources.SWEEPER:
+            names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
+            names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
+        if shape is resources.API:
+            names[resources.ENV_SECRET_ID] = storage.secret_arn
+        return names
+
+    def _watch(self) -> None:
+        work, dead_letters = self._messaging.work, self._messaging.dead_letters
+        Alarms(
+            self,
+            "Alarms",
+            work=work,
+            dead_letters=dead_letters,
+            topic_arn=self._settings.alarm_topic_arn,
+        )
+        Dashboard(self, "Dashboard", work=work, dead_letters=dead_letters)
+
+    def _outputs(self, api: Api) -> None:
+        CfnOutput(self, "ApiUrl", value=api.url)
+        CfnOutput(self, "BusName", value=self._messaging.bus.event_bus_name)
+        CfnOutput(self, "ExecutionsTable", value=self._storage.executions.table_name)
+        CfnOutput(self, "MailTable", value=self._storage.mail.table_name)
+        CfnOutput(self, "BlobsBucket", value=self._storage.blobs.bucket_name)
+
+
+def _list_index() -> str:
+    assert resources.EXECUTIONS.index is not None
+    return resources.EXECUTIONS.index.name

@@ -1,0 +1,218 @@
+"""The reference engine: jsonata-python's evaluator, run one evaluation at a time.
+
+Rules of this file:
+
+* An `_Evaluator` lives for one evaluation. The library keeps state in thread-locals and in shared
+  instances; a fresh one per evaluation is what makes shared syntax trees safe in threads.
+* The library writes undefined as `None` and null as `NULL_VALUE`. Values are converted at both
+  ends, copying only what contains a null, so that untouched values keep their identity.
+* Where the library differs from JSONata 2.0.6, a method here or a function of
+  `_jsonata_functions` stands in for its part. The library itself is never changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jsonata import JException, Jsonata, Parser, Utils
+
+from holdfast.asl import _jsonata_functions as functions
+from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_calls import text_of
+from holdfast.asl._jsonata_convert import exported, imported
+from holdfast.asl._jsonata_errors import translate, translate_syntax
+from holdfast.asl._jsonata_regex import CompiledRegex, compile_regex, match_object
+from holdfast.asl._jsonata_values import Json, Moment, Undefined, budget_error
+
+_BULK_MIN: Final = 64  # shorter lists and texts are part of their step
+_CHARACTERS_PER_ITEM: Final = 64
+_ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
+
+_PARSER: Final = Parser()
+_PARSER_LOCK: Final = threading.Lock()
+
+
+def parse(text: str) -> Any:
+    """The syntax tree. Raises JsonataError."""
+    with _PARSER_LOCK:
+        # A parser costs more to make than most expressions cost to parse, but keeps these.
+        _PARSER.errors = []
+        _PARSER.ancestry = []
+        _PARSER.ancestor_label = 0
+        _PARSER.ancestor_index = 0
+        try:
+            return _PARSER.parse(text, compile_regex)
+        except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
+            raise translate_syntax(error, text) from None
+
+
+def evaluate(tree: Any, bindings: Mapping[str, Json], moment: Moment) -> Json | Undefined:
+    """The value of a syntax tree. Raises JsonataError."""
+    evaluator = _Evaluator(moment)
+    before = getattr(Jsonata.CURRENT, "jsonata", None)
+    Jsonata.CURRENT.jsonata = evaluator  # where the library's functions look for their evaluator
+    try:
+        return exported(evaluator.run(tree, bindings))
+    except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
+        raise translate(error) from None
+    finally:
+        if before is None:
+            del Jsonata.CURRENT.jsonata
+        else:
+            Jsonata.CURRENT.jsonata = before
+
+
+class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not typed
+    """The outermost frame. A variable is converted when it is first read: most never are."""
+
+    def __init__(self, bindings: Mapping[str, Json]) -> None:
+        super().__init__(functions.FRAME)
+        self._raw = bindings
+
+    def lookup(self, name: str) -> Any:
+        if name not in self.bindings and name in self._raw:
+            self.bindings[name] = imported(self._raw[name])
+        return super().lookup(name)
+
+
+class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
+    """One evaluation: budgets, and the operators of JSONata 2.0.6."""
+
+    def __init__(self, moment: Moment) -> None:
+        # Not super().__init__(): it parses, and puts itself into the thread's current instance.
+        self.moment = moment
+        self.parser = _PARSER
+        self.environment = functions.FRAME
+        self.input = None
+        self._steps = 0
+        self._items = 0
+        self._depth = 0
+        self._items_per_result = 1
+
+    def run(self, tree: Any, bindings: Mapping[str, Json]) -> Any:
+        frame = _Bindings(bindings)
+        document = frame.lookup("$")
+        if isinstance(document, list):
+            # An array as the document is one input, not many.
+            document = Utils.create_sequence(document)
+            document.outer_wrapper = True
+        return self.eval(tree, document, frame)
+
+    def charge(self, items: int) -> None:
+        self._items += items * self._items_per_result
+        if self._items > values.ITEMS_MAX:
+            raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
+
+    def _charge_for(self, value: Any) -> None:
+        if isinstance(value, list | dict):
+            if len(value) > _BULK_MIN:
+                self.charge(len(value))
+        elif isinstance(value, str) and len(value) > _BULK_MIN:
+            self.charge(len(values.checked_text(value)) // _CHARACTERS_PER_ITEM)
+
+    def get_per_thread_instance(self) -> _Evaluator:
+        return self
+
+    def eval(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        self._steps += 1
+        if self._steps > values.STEPS_MAX:
+            raise budget_error(f"took more than {values.STEPS_MAX:,} steps")
+        self._depth += 1
+        if self._depth > values.DEPTH_MAX:
+            raise budget_error(f"nested deeper than {values.DEPTH_MAX:,}")
+        try:
+            result = self._eval(expr, input, environment)
+        finally:
+            self._depth -= 1
+        self._charge_for(result)
+        return result
+
+    def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        if not self.is_function_like(proc):
+            raise JException("T1006", -1)  # the library also prints
+        for argument in args:
+            self._charge_for(argument)
+        if isinstance(proc, CompiledRegex):
+            return match_object(proc.finditer(args[0])) if isinstance(args[0], str) else None
+        return super().apply_inner(proc, args, input, environment)
+
+    def evaluate_tuple_step(self, *args: Any) -> Any:
+        before = self._items_per_result
+        self._items_per_result = _ITEMS_PER_ROW
+        try:
+            return super().evaluate_tuple_step(*args)
+        finally:
+            self._items_per_result = before
+
+    def evaluate_literal(self, expr: Any) -> Any:
+        value = super().evaluate_literal(expr)
+        if type(value) is int and abs(value) >= values.POSITIONAL_MAX:
+            return float(value)  # 1e300 is not three hundred digits
+        return value
+
+    def evaluate_lambda(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        closure = super().evaluate_lambda(expr, input, environment)
+        if closure.signature is not None:
+            closure.signature = functions.null_aware(closure.signature)
+        return closure
+
+    def evaluate_numeric_expression(self, lhs: Any, rhs: Any, op: Any) -> Any:
+        if lhs is not None and not Utils.is_numeric(lhs):
+            raise JException("T2001", -1, op, lhs)
+        if rhs is not None and not Utils.is_numeric(rhs):
+            raise JException("T2002", -1, op, rhs)
+        if lhs is None or rhs is None:
+            return None
+        return values.arithmetic(op, lhs, rhs)
+
+    def evaluate_equality_expression(self, lhs: Any, rhs: Any, op: Any) -> Any:
+        if lhs is None or rhs is None:
+            return False
+        self.charge(values.node_count(lhs))
+        return values.deep_equal(lhs, rhs) == (op == "=")
+
+    def evaluate_includes_expression(self, lhs: Any, rhs: Any) -> Any:
+        if lhs is None or rhs is None:
+            return False
+        items = rhs if isinstance(rhs, list) else [rhs]
+        return any(values.same_item(item, lhs) for item in items)
+
+    def evaluate_string_concat(self, lhs: Any, rhs: Any) -> str:
+        return values.checked_text(text_of(lhs) + text_of(rhs))
+
+    def evaluate_range_expression(self, lhs: Any, rhs: Any) -> Any:
+        if lhs is not None and not functions.is_integer(lhs):
+            raise JException("T2003", -1, lhs)
+        if rhs is not None and not functions.is_integer(rhs):
+            raise JException("T2004", -1, rhs)
+        if lhs is None or rhs is None or lhs > rhs:
+            return None
+        size = int(rhs) - int(lhs) + 1
+        if size > values.RANGE_ITEMS_MAX:
+            raise JException("D2014", -1, size)
+        self.charge(size)
+        return Utils.create_sequence_from_iter(range(int(lhs), int(rhs) + 1))
+
+    def evaluate_group_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        if isinstance(input, list) and not input:
+            if getattr(input, "tuple_stream", False):
+                return {}
+            input = Utils.create_sequence()  # noqa: A001  # the library adds to the array it is given
+        return super().evaluate_group_expression(expr, input, environment)
+
+    def evaluate_partial_application(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        procedure = expr.procedure
+        if procedure.type == "path" and self.eval(procedure, input, environment) is None:
+            name = str(procedure.steps[0].value)
+            if environment.lookup(name) is not None:
+                raise JException("T1007", expr.position, name)
+        return super().evaluate_partial_application(expr, input, environment)
+
+    def partial_apply_native_function(self, native: Any, args: Any) -> Any:
+        self.parser = Parser()  # it parses, and the shared parser may be in use
+        try:
+            return super().partial_apply_native_function(native, args)
+        finally:
+            self.parser = _PARSER

@@ -1,0 +1,304 @@
+"""The functions an expression may call on jsonata-python.
+
+Most are the library's own. Here are those of AWS, and those where the library is not JSONata 2.0.6.
+They get and give the library's values: `None` is undefined, `NULL` is null. `$eval` is missing, as
+on AWS.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from jsonata import JException, Jsonata, Signature, Utils
+from jsonata.datetimeutils import DateTimeUtils
+
+from holdfast.asl import _jsonata_strings as strings
+from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_calls import call, evaluator, text_of, truth
+from holdfast.asl._jsonata_convert import NULL, imported
+from holdfast.asl._jsonata_instants import millis_of
+from holdfast.asl._jsonata_values import tidy_number
+
+_HASHES: Final = {
+    "MD5": "md5",
+    "SHA-1": "sha1",
+    "SHA-256": "sha256",
+    "SHA-384": "sha384",
+    "SHA-512": "sha512",
+}
+_DRAW_BITS: Final = 32
+
+
+class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
+    """A signature that can tell null from a missing argument."""
+
+    def get_symbol(self, value: Any) -> str:
+        return "l" if value is NULL else str(super().get_symbol(value))
+
+
+def null_aware(signature: Any) -> Any:
+    """The same signature with `_NullAware` rules: parsing it again would need its text."""
+    same = _NullAware.__new__(_NullAware)
+    same.__dict__.update(signature.__dict__)
+    return same
+
+
+class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not typed
+    """A function of ours as the library wants it."""
+
+    def __init__(self, name: str, signature: str, implementation: Callable[..., Any]) -> None:
+        super().__init__(None, None)
+        self.function_name = name
+        self.signature = _NullAware(signature, name)
+        self._implementation = implementation
+
+    def call(self, input: Any, args: Any) -> Any:  # noqa: A002, ARG002
+        return self._implementation(*args)
+
+    def get_number_of_args(self) -> int:
+        return int(self.signature.get_number_of_args())
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    result = values.parse_number(value)
+    if result is None:
+        raise JException("D3030", -1, value)
+    return result
+
+
+def _sum(numbers: list[float] | None) -> float | None:
+    if numbers is None:
+        return None
+    total: float = 0
+    for item in numbers:
+        # Not sum(): from Python 3.12 on it compensates rounding errors, which JavaScript does not.
+        total = values.arithmetic("+", total, item)
+    return total
+
+
+def _average(numbers: list[float] | None) -> float | None:
+    if not numbers:
+        return None
+    total = _sum(numbers) or 0
+    return values.arithmetic("/", total, len(numbers))
+
+
+def _floor(value: float | None) -> float | None:
+    return value if value is None else tidy_number(float(math.floor(value)))
+
+
+def _ceil(value: float | None) -> float | None:
+    return value if value is None else tidy_number(float(math.ceil(value)))
+
+
+def _round(value: float | None, places: float | None) -> float | None:
+    return value if value is None else values.round_half_even(value, int(places or 0))
+
+
+def _power(base: float | None, exponent: float | None) -> float | None:
+    if base is None or exponent is None:
+        return None
+    try:
+        result = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        result = math.inf
+    if isinstance(result, complex) or not math.isfinite(result):
+        raise JException("D3061", -1, base, exponent)
+    return tidy_number(result)
+
+
+def _sort(items: list[Any] | None, goes_after: Any) -> Any:
+    if items is None or len(items) <= 1:
+        return items
+    if goes_after is not None:
+        return _merge_sort(items, lambda left, right: truth(call(goes_after, left, right)))
+    if not Utils.is_array_of_numbers(items) and not Utils.is_array_of_strings(items):
+        raise JException("D3070", -1)
+    return sorted(items)
+
+
+def _merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
+    """JSONata's own algorithm: a comparator that is no order gives JSONata's own result."""
+    if len(items) <= 1:
+        return list(items)
+    middle = len(items) // 2
+    left = _merge_sort(items[:middle], goes_after)
+    right = _merge_sort(items[middle:], goes_after)
+    merged: list[Any] = []
+    at = other = 0
+    while at < len(left) and other < len(right):
+        if goes_after(left[at], right[other]):
+            merged.append(right[other])
+            other += 1
+        else:
+            merged.append(left[at])
+            at += 1
+    return merged + left[at:] + right[other:]
+
+
+def _distinct(items: Any) -> Any:
+    if not isinstance(items, list) or len(items) <= 1:
+        return items
+    evaluator().charge(values.node_count(items))
+    seen: dict[Any, Any] = {}
+    for item in items:
+        seen.setdefault(_identity(item), item)
+    if Utils.is_sequence(items):
+        return Utils.create_sequence_from_iter(seen.values())
+    return list(seen.values())
+
+
+def _identity(value: Any) -> Any:
+    """A key that two values share exactly when they are deeply equal."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, _identity(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(_identity, value))
+    return isinstance(value, bool), value
+
+
+def _shuffle(items: list[Any] | None) -> list[Any] | None:
+    if items is None or len(items) <= 1:
+        return items
+    mixed = list(items)
+    for last in range(len(mixed) - 1, 0, -1):
+        other = int(evaluator().moment.draw() * (last + 1))
+        mixed[last], mixed[other] = mixed[other], mixed[last]
+    return mixed
+
+
+def _clone(value: Any) -> Any:
+    return value  # values never change, so a value is its own copy
+
+
+def _now(picture: str | None, timezone: str | None) -> str:
+    return str(DateTimeUtils.format_datetime(evaluator().moment.now_ms, picture, timezone))
+
+
+def _to_millis(timestamp: str | None, picture: str | None) -> Any:
+    if timestamp is None:
+        return None
+    if picture is not None:
+        return DateTimeUtils.parse_datetime(timestamp, picture)
+    millis = millis_of(timestamp)
+    if millis is None:
+        raise JException("D3110", -1, timestamp)
+    return millis
+
+
+def _random(seed: float | None) -> float:
+    """AWS adds the seed: the same seed, the same number."""
+    if seed is None:
+        return float(evaluator().moment.draw())
+    digest = hashlib.sha256(values.number_text(seed).encode()).digest()
+    return (int.from_bytes(digest[:7], "big") >> 3) / 2**53
+
+
+def _uuid() -> str:
+    draw = evaluator().moment.draw
+    words = [int(draw() * 2**_DRAW_BITS) for _ in range(4)]
+    bits = sum(word << (_DRAW_BITS * place) for place, word in enumerate(words))
+    bits = bits & ~(0xF << 76) | 4 << 76  # version 4
+    bits = bits & ~(0x3 << 62) | 2 << 62  # variant of RFC 9562
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _parse(text: str | None) -> Any:
+    if text is None:
+        return None
+
+    def refuse(_: str) -> Any:
+        raise ValueError
+
+    try:
+        value = json.loads(
+            text, parse_float=lambda digits: tidy_number(float(digits)), parse_constant=refuse
+        )
+    except ValueError:
+        raise values.JsonataError("D3120", "The text passed to $parse is not JSON") from None
+    return imported(value)
+
+
+def _partition(items: list[Any] | None, size: float | None) -> Any:
+    if items is None or size is None:
+        return None
+    if size < 1:
+        raise JException("T0410", -1, 2, "partition")
+    step = int(size)
+    return [items[start : start + step] for start in range(0, len(items), step)]
+
+
+def _range(first: float | None, last: float | None, step: float | None) -> Any:
+    if first is None or last is None or step is None:
+        return None
+    if not all(map(is_integer, (first, last, step))) or step == 0:
+        raise JException("T0410", -1, 3, "range")
+    end = int(last) + (1 if step > 0 else -1)
+    numbers = range(int(first), end, int(step))
+    if len(numbers) > values.RANGE_ITEMS_MAX:
+        raise JException("D2014", -1, len(numbers))
+    evaluator().charge(len(numbers))
+    return Utils.create_sequence_from_iter(numbers)  # AWS: a range of one is a number
+
+
+def _hash(text: str | None, algorithm: str | None) -> str | None:
+    if text is None:
+        return None
+    if algorithm not in _HASHES:
+        raise JException("T0410", -1, 2, "hash")
+    return hashlib.new(_HASHES[algorithm], text.encode(), usedforsecurity=False).hexdigest()
+
+
+def is_integer(value: Any) -> bool:
+    return Utils.is_numeric(value) and float(value).is_integer()
+
+
+_OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
+    "average": ("<a<n>:n>", _average),
+    "ceil": ("<n-:n>", _ceil),
+    "clone": ("<(oa)-:o>", _clone),
+    "distinct": ("<x:x>", _distinct),
+    "floor": ("<n-:n>", _floor),
+    "hash": ("<ss:s>", _hash),
+    "millis": ("<:n>", lambda: evaluator().moment.now_ms),
+    "now": ("<s?s?:s>", _now),
+    "number": ("<(nsb)-:n>", _number),
+    "parse": ("<s-:x>", _parse),
+    "partition": ("<an:a>", _partition),
+    "power": ("<n-n:n>", _power),
+    "random": ("<n?:n>", _random),
+    "range": ("<nnn:a>", _range),
+    "round": ("<n-n?:n>", _round),
+    "shuffle": ("<a:a>", _shuffle),
+    "sort": ("<af?:a>", _sort),
+    "string": ("<x-b?:s>", lambda value, pretty: None if value is None else text_of(value, pretty)),
+    "sum": ("<a<n>:n>", _sum),
+    "toMillis": ("<s-s?:n>", _to_millis),
+    "uuid": ("<:s>", _uuid),
+    **strings.FUNCTIONS,
+}
+
+
+def _frame() -> Any:
+    frame = Jsonata.Frame(None)
+    for name, function in Jsonata.static_frame.bindings.items():
+        ours = copy.copy(function)
+        ours.signature = null_aware(function.signature)
+        frame.bind(name, ours)
+    for name, (signature, implementation) in _OURS.items():
+        frame.bind(name, _Function(name, signature, implementation))
+    del frame.bindings["eval"]
+    return frame
+
+
+FRAME: Final = _frame()

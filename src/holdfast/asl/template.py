@@ -1,0 +1,131 @@
+"""Templates: the JSON of a state's field, in which a text `{% … %}` is a JSONata expression.
+
+`{"sku": "{% $line.sku %}", "qty": 1}` -> `{"sku": "A-1", "qty": 1}`. A template is compiled once;
+what holds no expression is handed out as it is, the same object every time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from holdfast.asl.jsonata import (
+    UNDEFINED,
+    Expression,
+    Json,
+    JsonataError,
+    Moment,
+    compile_expression,
+)
+
+_OPEN: Final = "{%"
+_CLOSE: Final = "%}"
+# A rule's field is named with its list and index, any other by itself.
+_FIELD: Final = re.compile(r"(?:(Choices|Catch|Retry)/(\d+)/)?([^/]+)\Z")
+
+
+class EvaluationError(Exception):
+    """A field that could not be evaluated: States.QueryEvaluationError.
+
+    `location` is the field as AWS names it ("Arguments/lines"), `cause` is AWS's sentence without
+    its opening "An error occurred while executing the state …".
+    """
+
+    def __init__(self, location: str, cause: str) -> None:
+        super().__init__(f"{location}: {cause}")
+        self.location = location
+        self.cause = cause
+
+
+class Template(Protocol):
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+        """The field's value. Raises EvaluationError: on an error, and on an undefined result."""
+        ...
+
+
+def is_expression(text: str) -> bool:
+    return text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN + _CLOSE)
+
+
+def compile_template(value: Json, where: str) -> Template:
+    """The template of a field. Raises JsonataError when an expression cannot be parsed.
+
+    `where` is the field's path in the definition, such as "/States/ship/Arguments".
+    """
+    return _compile(value, _location(where)) or _Literal(value)
+
+
+def _location(where: str) -> str:
+    field = _FIELD.search(where)
+    if field is None:
+        return where
+    rules, index, name = field.groups()
+    return f"{rules}[{index}]/{name}" if rules else name
+
+
+def _compile(value: Json, location: str) -> Template | None:
+    """None when nothing in the value is an expression."""
+    match value:
+        case str() if is_expression(value):
+            text = value[len(_OPEN) : -len(_CLOSE)].strip()
+            return _Field(location, compile_expression(text))
+        case dict():
+            fields = {key: _compile(item, f"{location}/{key}") for key, item in value.items()}
+            if any(fields.values()):
+                return _Object(
+                    tuple((key, fields[key] or _Literal(item)) for key, item in value.items())
+                )
+        case list():
+            items = [_compile(item, f"{location}[{at}]") for at, item in enumerate(value)]
+            if any(items):
+                pairs = zip(items, value, strict=True)
+                return _Array(tuple(item or _Literal(literal) for item, literal in pairs))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    value: Json
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:  # noqa: ARG002
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    location: str
+    expression: Expression
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+        try:
+            result = self.expression.evaluate(bindings, moment)
+        except JsonataError as error:
+            what = f"threw an error during evaluation. {error.code}: {error.message}"
+            raise EvaluationError(self.location, self._sentence(what)) from None
+        if result is UNDEFINED:
+            raise EvaluationError(self.location, self._sentence("returned nothing (undefined)."))
+        return result
+
+    def _sentence(self, what: str) -> str:
+        return (
+            f"The JSONata expression '{self.expression.text}' "
+            f"specified for the field '{self.location}' {what}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    fields: tuple[tuple[str, Template], ...]
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+        return {key: field.evaluate(bindings, moment) for key, field in self.fields}
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    items: tuple[Template, ...]
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+        return [item.evaluate(bindings, moment) for item in self.items]

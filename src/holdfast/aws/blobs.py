@@ -1,0 +1,32 @@
+"""Large values in S3, by key. Keys end in the hash of the bytes, so a put may happen twice."""
+
+from __future__ import annotations
+
+from holdfast.aws.clients import Clients
+from holdfast.aws.faults import fault
+from holdfast.aws.names import Names
+from holdfast.runtime.effects import GetBlob, PutBlob
+
+
+class Blobs:
+    def __init__(self, clients: Clients, names: Names) -> None:
+        self._clients = clients
+        self._names = names
+
+    def put(self, effect: PutBlob) -> None:
+        try:
+            self._clients.get("blobs").put_object(
+                Bucket=self._names.blobs_bucket, Key=effect.key, Body=effect.data
+            )
+        except Exception as error:
+            raise fault("put_object", error) from error
+
+    def get(self, effect: GetBlob) -> bytes:
+        try:
+            answer = self._clients.get("blobs").get_object(
+                Bucket=self._names.blobs_bucket, Key=effect.key
+            )
+            # The body is still on its way: its time-out is raised by `read`.
+            return bytes(answer["Body"].read())
+        except Exception as error:
+            raise fault("get_object", error) from error

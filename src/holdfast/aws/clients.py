@@ -1,0 +1,82 @@
+"""The AWS clients of one process: made at first use, once, with explicit time-outs.
+
+botocore is imported inside `_make`, so that a Lambda start pays for it only when it is needed, and
+directly, because boto3 on top of it adds import time and nothing that Holdfast uses.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+ClientName = Literal["store", "store-once", "queues", "blobs", "bus"]
+
+CONNECT_TIMEOUT_SECONDS: Final = 2
+READ_TIMEOUT_SECONDS: Final = 5
+BLOB_READ_TIMEOUT_SECONDS: Final = 20
+ATTEMPTS_MAX: Final = 3
+# A worker runs the messages of a batch side by side, and so do their calls.
+CONNECTIONS_MAX: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    service: str
+    attempts_max: int = ATTEMPTS_MAX
+    read_timeout_seconds: int = READ_TIMEOUT_SECONDS
+
+
+_KINDS: Final[dict[ClientName, _Kind]] = {
+    "store": _Kind("dynamodb"),
+    # For conditional puts: a retry of the SDK could be refused by its own first attempt.
+    "store-once": _Kind("dynamodb", attempts_max=1),
+    "queues": _Kind("sqs"),
+    "blobs": _Kind("s3", read_timeout_seconds=BLOB_READ_TIMEOUT_SECONDS),
+    "bus": _Kind("events"),
+}
+
+
+class Clients:
+    """Clients by purpose. `session` is botocore's; by default the process's own."""
+
+    def __init__(self, session: Session | None = None, region: str | None = None) -> None:
+        self._session = session
+        self._region = region
+        self._lock = threading.Lock()
+        self._clients: dict[ClientName, Any] = {}
+
+    def get(self, name: ClientName) -> Any:
+        client = self._clients.get(name)
+        if client is not None:
+            return client
+        # Two threads may want the first client, and botocore's sessions are not thread safe.
+        with self._lock:
+            if name not in self._clients:
+                self._clients[name] = self._make(_KINDS[name])
+            return self._clients[name]
+
+    def _make(self, kind: _Kind) -> Any:
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.session import Session  # noqa: PLC0415
+
+        if self._session is None:
+            self._session = Session()
+        return self._session.create_client(
+            kind.service,
+            region_name=self._region,
+            config=Config(
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                read_timeout=kind.read_timeout_seconds,
+                retries={"mode": "standard", "total_max_attempts": kind.attempts_max},
+                max_pool_connections=CONNECTIONS_MAX,
+                # The shapes are ours and the contract suite's; validating them again costs as
+                # much as signing. Checksums: our keys already end in the hash of the bytes.
+                parameter_validation=False,
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )

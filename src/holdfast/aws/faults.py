@@ -1,0 +1,76 @@
+"""What an error of botocore means for Holdfast: the one place where that is decided."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import Doubt
+
+CONDITION_FAILED: Final = "ConditionalCheckFailedException"
+MESSAGE_CHARACTERS_MAX: Final = 200
+
+_THROTTLED: Final = frozenset(
+    {
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
+_MISSING_BLOB: Final = frozenset({"NoSuchKey"})
+
+
+def error_code(error: Exception) -> str:
+    """-> the service's code of a `ClientError`; "" for what never was an answer."""
+    response: dict[str, Any] = getattr(error, "response", {})
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def fault(operation: str, error: Exception, *, is_conditional_put: bool = False) -> ServiceFault:
+    """-> the fault to raise for a botocore error.
+
+    | what botocore raised                               | conditional put | anything else      |
+    |----------------------------------------------------|-----------------|--------------------|
+    | no answer: time-out, lost or refused connection    | `Doubt`         | HF322, retry now   |
+    | an answer of 500 or more                           | `Doubt`         | HF322, retry now   |
+    | throttled, by code or status 429                   | HF321, later    | HF321, retry later |
+    | credentials ran out                                | HF322, later    | HF322, retry later |
+    | no such object                                     |                 | HF324, never       |
+    | any other answer (not valid, not allowed, no such  | HF323, never    | HF323, never       |
+    | table), or botocore could not build the request    |                 |                    |
+
+    A throttled or refused put is known not to be stored, so it leaves no doubt. A failed condition
+    is no fault: the caller looks for `CONDITION_FAILED` first.
+    """
+    from botocore.exceptions import ClientError, HTTPClientError  # noqa: PLC0415
+
+    if isinstance(error, HTTPClientError):
+        return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
+    if not isinstance(error, ClientError):
+        return ServiceFault("HF323", f"{operation}: {_brief(str(error))}", retry="never")
+    code = error_code(error)
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _THROTTLED or status == 429:
+        return ServiceFault("HF321", f"{operation} was throttled: {code}", retry="later")
+    if status >= 500:
+        return _unanswered(f"{operation} answered {status} {code}", is_conditional_put)
+    if code in _EXPIRED:
+        return ServiceFault("HF322", f"{operation}: {code}", retry="later")
+    if code in _MISSING_BLOB:
+        return ServiceFault("HF324", f"{operation}: no such object", retry="never")
+    said = _brief(str(error.response.get("Error", {}).get("Message", "")))
+    return ServiceFault("HF323", f"{operation} was refused: {code}: {said}", retry="never")
+
+
+def _unanswered(found: str, is_conditional_put: bool) -> ServiceFault:
+    return Doubt(found) if is_conditional_put else ServiceFault("HF322", found, retry="now")
+
+
+def _brief(text: str) -> str:
+    return text[:MESSAGE_CHARACTERS_MAX]

@@ -1,0 +1,63 @@
+"""The physical names of one stack's resources, as its functions find them in the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast import resources
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import QueueName, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    executions_table: str
+    mail_table: str
+    blobs_bucket: str
+    work_queue_url: str
+    single_queue_url: str
+    work_dlq_url: str = ""
+    single_dlq_url: str = ""
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Names:
+        """Only the sweeper is told of the dead-letter queues."""
+
+        def need(variable: str) -> str:
+            if not environ.get(variable):
+                raise ServiceFault(
+                    "HF325", f"environment variable {variable} is not set", retry="never"
+                )
+            return environ[variable]
+
+        return cls(
+            executions_table=need(resources.ENV_EXECUTIONS_TABLE),
+            mail_table=need(resources.ENV_MAIL_TABLE),
+            blobs_bucket=need(resources.ENV_BLOBS_BUCKET),
+            work_queue_url=need(resources.ENV_WORK_QUEUE_URL),
+            single_queue_url=need(resources.ENV_SINGLE_QUEUE_URL),
+            work_dlq_url=environ.get(resources.ENV_WORK_DLQ_URL, ""),
+            single_dlq_url=environ.get(resources.ENV_SINGLE_DLQ_URL, ""),
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """What `from_environment` reads."""
+        return {
+            resources.ENV_EXECUTIONS_TABLE: self.executions_table,
+            resources.ENV_MAIL_TABLE: self.mail_table,
+            resources.ENV_BLOBS_BUCKET: self.blobs_bucket,
+            resources.ENV_WORK_QUEUE_URL: self.work_queue_url,
+            resources.ENV_SINGLE_QUEUE_URL: self.single_queue_url,
+            resources.ENV_WORK_DLQ_URL: self.work_dlq_url,
+            resources.ENV_SINGLE_DLQ_URL: self.single_dlq_url,
+        }
+
+    def table(self, name: TableName) -> str:
+        return self.executions_table if name == "executions" else self.mail_table
+
+    def queue_url(self, name: QueueName) -> str:
+        return self.work_queue_url if name == "work" else self.single_queue_url
+
+    def dead_letter_url(self, name: QueueName) -> str:
+        return self.work_dlq_url if name == "work" else self.single_dlq_url

@@ -1,0 +1,97 @@
+"""Performs a handler's effects on AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from holdfast.aws.blobs import Blobs
+from holdfast.aws.clients import Clients
+from holdfast.aws.messaging import DeadLetter, Queues
+from holdfast.aws.names import Names
+from holdfast.aws.store import Store
+from holdfast.errors import HoldfastBug
+from holdfast.runtime.effects import (
+    Clock,
+    Delete,
+    Effect,
+    Extend,
+    Get,
+    GetBlob,
+    Measure,
+    Put,
+    PutBlob,
+    PutIfAbsent,
+    Query,
+    QueryList,
+    QueueName,
+    RunTask,
+    Send,
+    SetVisibility,
+    TaskFailed,
+    TaskSucceeded,
+    Unlist,
+)
+
+
+class AwsPorts:
+    """`tasks` runs user code, `clock` gives milliseconds, `metrics` takes what is measured.
+
+    One instance serves all threads of a process.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        names: Names,
+        *,
+        tasks: Callable[[RunTask], TaskSucceeded | TaskFailed],
+        clock: Callable[[], int],
+        metrics: Callable[[Measure], None],
+    ) -> None:
+        self._queues = Queues(clients, names)
+        store, blobs = Store(clients, names), Blobs(clients, names)
+        self._performers: dict[type[Any], Callable[[Any], Any]] = {
+            Query: store.query,
+            QueryList: store.query_list,
+            Get: store.get,
+            PutIfAbsent: store.put_if_absent,
+            Put: store.put,
+            Delete: store.delete,
+            Unlist: store.unlist,
+            Extend: store.extend,
+            PutBlob: blobs.put,
+            GetBlob: blobs.get,
+            Send: self._queues.send,
+            RunTask: tasks,
+            Clock: lambda _: clock(),
+            Measure: metrics,
+        }
+
+    def perform(self, effect: Effect) -> Any:
+        """-> the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`."""
+        performer = self._performers.get(type(effect))
+        if performer is None:
+            raise HoldfastBug(f"{type(effect).__name__} cannot be performed here")
+        return performer(effect)
+
+    def for_message(self, queue: QueueName, receipt_handle: str) -> Callable[[Effect], Any]:
+        """-> `perform` for the handler of one message of `queue`."""
+
+        def perform(effect: Effect) -> Any:
+            if isinstance(effect, SetVisibility):
+                return self.extend_visibility(queue, [receipt_handle], effect.seconds)
+            return self.perform(effect)
+
+        return perform
+
+    def extend_visibility(
+        self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
+    ) -> None:
+        self._queues.extend_visibility(queue, receipt_handles, seconds)
+
+    def receive_dead_letters(self, queue: QueueName, messages_max: int = 10) -> list[DeadLetter]:
+        return self._queues.receive_dead_letters(queue, messages_max)
+
+    def delete_dead_letter(self, queue: QueueName, receipt_handle: str) -> None:
+        self._queues.delete_dead_letter(queue, receipt_handle)

@@ -1,0 +1,204 @@
+"""The two tables: effects to DynamoDB requests and items back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from holdfast import resources
+from holdfast.aws.clients import ClientName, Clients
+from holdfast.aws.faults import CONDITION_FAILED, error_code, fault
+from holdfast.aws.names import Names
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import (
+    Delete,
+    Extend,
+    Get,
+    Item,
+    Put,
+    PutIfAbsent,
+    Query,
+    QueryList,
+    Unlist,
+)
+
+Attribute: TypeAlias = dict[str, Any]
+
+LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+
+
+class Store:
+    def __init__(self, clients: Clients, names: Names) -> None:
+        self._clients = clients
+        self._names = names
+
+    def query(self, effect: Query) -> list[Item]:
+        bounds = _bounds(effect)
+        if bounds is None:
+            return []
+        condition, values = bounds
+        return self._pages(
+            effect.limit,
+            TableName=self._names.table(effect.table),
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues={":pk": {"S": effect.pk}, **values},
+            ConsistentRead=True,
+            ScanIndexForward=not effect.reverse,
+        )
+
+    def query_list(self, effect: QueryList) -> list[Item]:
+        index = resources.EXECUTIONS.index
+        assert index is not None
+        values: dict[str, Attribute] = {":lp": {"S": effect.partition}}
+        condition = "lp = :lp"
+        if effect.before is not None:
+            condition += " AND ls < :before"
+            values[":before"] = {"S": effect.before}
+        return self._pages(
+            effect.limit,
+            TableName=self._names.executions_table,
+            IndexName=index.name,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values,
+            ScanIndexForward=False,
+        )
+
+    def get(self, effect: Get) -> Item | None:
+        answer = self._call(
+            "store",
+            "get_item",
+            TableName=self._names.table(effect.table),
+            Key=_key(effect.pk, effect.sk),
+            ConsistentRead=True,
+        )
+        return item_of(answer["Item"]) if "Item" in answer else None
+
+    def put_if_absent(self, effect: PutIfAbsent) -> Item | None:
+        try:
+            self._clients.get("store-once").put_item(
+                TableName=self._names.table(effect.table),
+                Item=attributes_of(effect.item),
+                ConditionExpression="attribute_not_exists(pk)",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except Exception as error:
+            if error_code(error) == CONDITION_FAILED:
+                return item_of(error.response["Item"])  # type: ignore[attr-defined]
+            raise fault("put_item", error, is_conditional_put=True) from error
+        return None
+
+    def put(self, effect: Put) -> None:
+        self._call(
+            "store",
+            "put_item",
+            TableName=self._names.table(effect.table),
+            Item=attributes_of(effect.item),
+        )
+
+    def delete(self, effect: Delete) -> None:
+        self._call(
+            "store",
+            "delete_item",
+            TableName=self._names.table(effect.table),
+            Key=_key(effect.pk, effect.sk),
+        )
+
+    def unlist(self, effect: Unlist) -> None:
+        self._update_if(
+            TableName=self._names.executions_table,
+            Key=_key(effect.pk, effect.sk),
+            UpdateExpression="REMOVE lp, ls",
+            ConditionExpression="attribute_exists(lp)",
+        )
+
+    def extend(self, effect: Extend) -> None:
+        self._update_if(
+            TableName=self._names.mail_table,
+            Key=_key(effect.pk, effect.sk),
+            UpdateExpression="SET #ttl = :ttl",
+            # An absent item has no `run`, so this also says that it exists.
+            ConditionExpression="run = :run",
+            ExpressionAttributeNames={"#ttl": "ttl"},  # a reserved word
+            ExpressionAttributeValues={":ttl": {"N": str(effect.ttl)}, ":run": {"S": effect.run}},
+        )
+
+    def _update_if(self, **request: Any) -> None:
+        """An update whose failed condition means that there is nothing left to do."""
+        try:
+            self._clients.get("store").update_item(**request)
+        except Exception as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise fault("update_item", error) from error
+
+    def _pages(self, limit: int | None, **request: Any) -> list[Item]:
+        """A page ends at 1 MB, or earlier; only a missing LastEvaluatedKey ends the answer."""
+        items: list[Item] = []
+        while True:
+            if limit is not None:
+                request["Limit"] = limit - len(items)
+            page = self._call("store", "query", **request)
+            items += map(item_of, page["Items"])
+            if "LastEvaluatedKey" not in page or (limit is not None and len(items) >= limit):
+                return items
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _call(self, client: ClientName, operation: str, **request: Any) -> Any:
+        try:
+            return getattr(self._clients.get(client), operation)(**request)
+        except ServiceFault:
+            raise
+        except Exception as error:
+            raise fault(operation, error) from error
+
+
+def attributes_of(item: Item) -> dict[str, Attribute]:
+    return {name: _attribute(value) for name, value in item.items()}
+
+
+def item_of(attributes: Mapping[str, Attribute]) -> Item:
+    return {name: _value(attribute) for name, attribute in attributes.items()}
+
+
+def _attribute(value: str | int | bytes) -> Attribute:
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, bytes):
+        return {"B": value}
+    return {"N": str(value)}
+
+
+def _value(attribute: Attribute) -> str | int | bytes:
+    ((kind, value),) = attribute.items()
+    if kind == "N":
+        return int(value)
+    return bytes(value) if kind == "B" else str(value)
+
+
+def _key(pk: str, sk: int | str) -> dict[str, Attribute]:
+    return {"pk": {"S": pk}, "sk": _attribute(sk)}
+
+
+def _bounds(query: Query) -> tuple[str, dict[str, Attribute]] | None:
+    """-> key condition and its values; None when no key can lie within the bounds.
+
+    DynamoDB takes one condition on the sort key and its BETWEEN includes both ends, so an exclusive
+    lower bound becomes the next key after it.
+    """
+    low: Any = None
+    high: Any = query.until
+    if query.after is not None:
+        low = query.after + 1 if isinstance(query.after, int) else query.after + "\0"
+    if query.begins_with is not None:
+        low = query.begins_with if low is None else max(low, query.begins_with)
+        last = query.begins_with + LAST_CHARACTER
+        high = last if high is None else min(high, last)
+    if low is not None and high is not None:
+        if low > high:
+            return None
+        values = {":low": _attribute(low), ":high": _attribute(high)}
+        return "pk = :pk AND sk BETWEEN :low AND :high", values
+    if low is not None:
+        return "pk = :pk AND sk >= :low", {":low": _attribute(low)}
+    if high is not None:
+        return "pk = :pk AND sk <= :high", {":high": _attribute(high)}
+    return "pk = :pk", {}

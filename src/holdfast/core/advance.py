@@ -1,0 +1,302 @@
+"""`advance`: what follows from a fact. Pure: time, chance and answers come in as values.
+
+Rules of this file:
+* A fact that does not fit the state leaves no trace: no event, no error.
+* After every fact the execution settles: each state that can be left without waiting is left in
+  the same record, up to a budget; then the record ends at an entered state and `has_more` holds.
+* What depends on time is decided against `now - 2 x clock error`: never early on any host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from holdfast.asl.program import Program, Task
+from holdfast.core import facts, steps
+from holdfast.core.decision import Decision
+from holdfast.core.events import Event
+from holdfast.core.facts import Fact, Moment
+from holdfast.core.flow import enter, handle_failure, leave, resource_of
+from holdfast.core.state import (
+    ROOT,
+    Attempt,
+    Awaiting,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    Frame,
+    Timer,
+)
+from holdfast.limits import (
+    CAUSE_CHARACTERS_MAX,
+    ERROR_CHARACTERS_MAX,
+    PURE_STATES_PER_RECORD_MAX,
+    TAKEOVERS_MAX,
+)
+
+WORKER_LOST = "Holdfast.WorkerLost"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The events to commit, and the state that they lead to."""
+
+    events: tuple[Event, ...]
+    state: Execution
+
+
+def advance(
+    program: Program, state: Execution | None, offered: Sequence[Fact], moment: Moment
+) -> Step:
+    """-> the events that the facts cause. No facts: goes on where a full record stopped."""
+    decision = Decision(program, state, moment)
+    if state is not None:
+        decision.entered.extend(_entered_frames(state))
+    _settle(decision)
+    for fact in offered:
+        if not (decision.is_started and decision.state.is_ended):
+            _offer(decision, fact)
+            _settle(decision)
+    return Step(tuple(decision.events), decision.state)
+
+
+def _entered_frames(state: Execution) -> list[str]:
+    return [frame.id for frame in state.frames.values() if isinstance(frame.waiting, Entered)]
+
+
+def _settle(decision: Decision) -> None:
+    while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
+        frame_id = decision.entered.popleft()
+        if decision.state.is_ended:
+            return
+        frame = decision.state.frames.get(frame_id)
+        # A lane may be gone: its sibling failed after it was entered.
+        if frame is not None and isinstance(frame.waiting, Entered):
+            decision.pure_states += 1
+            steps.run(decision, frame)
+
+
+def _offer(decision: Decision, fact: Fact) -> None:
+    match fact:
+        case facts.Started():
+            _start(decision, fact)
+        case facts.Succeeded():
+            _succeeded(decision, fact)
+        case facts.FailedWith():
+            _failed(decision, fact)
+        case facts.TimedOut():
+            _timed_out(decision, fact)
+        case facts.EventReceived():
+            _event_received(decision, fact)
+        case facts.HeartbeatSeen():
+            _heartbeat_seen(decision, fact)
+        case facts.Tick():
+            _tick(decision)
+        case facts.TakenOver():
+            _taken_over(decision, fact)
+        case facts.TaskUnknown():
+            _task_unknown(decision, fact)
+        case facts.StopRequested():
+            _stop(decision, fact)
+        case facts.Opened():
+            if not decision.state.is_opened:
+                decision.emit("Opened", sequence=fact.sequence)
+        case _:
+            assert_never(fact)
+
+
+def _start(decision: Decision, fact: facts.Started) -> None:
+    if decision.is_started:
+        return
+    program = decision.program
+    own: dict[str, Any] = {
+        "run": fact.run,
+        "workflow": fact.workflow,
+        "definition": program.hash,
+    }
+    if fact.name is not None:
+        own["name"] = fact.name
+    if program.timeout_seconds is not None:
+        own["due"] = fact.started_ms + program.timeout_seconds * 1_000
+    decision.emit("ExecutionStarted", details={"input": fact.input}, at_ms=fact.started_ms, **own)
+    # AWS: the first state's entry hangs off nothing.
+    enter(decision, ROOT, program.start_at, fact.input, 0)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def _current(
+    decision: Decision, entry: int, attempt: int
+) -> tuple[Frame, Task, Attempt | Awaiting] | None:
+    """-> where the result belongs, or None when its entry is closed or its attempt was replaced."""
+    if not decision.is_started:
+        return None
+    frame = decision.state.frame_of(entry)
+    if frame is None or not isinstance(frame.waiting, Attempt | Awaiting):
+        return None
+    if frame.waiting.attempt != attempt:
+        return None
+    state = decision.state_of(frame)
+    assert isinstance(state, Task)
+    return frame, state, frame.waiting
+
+
+def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is not None:
+        _complete(decision, found[0], found[1], fact.output)
+
+
+def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
+    frame = decision.state.frame_of(fact.entry) if decision.is_started else None
+    if frame is None or not isinstance(frame.waiting, Awaiting):
+        return
+    is_used = fact.event_id in decision.state.used_events
+    if is_used or fact.expires_ms <= decision.moment.now_ms:
+        return
+    state = decision.state_of(frame)
+    assert isinstance(state, Task)
+    own = {"event": fact.event_id, "expires": fact.expires_ms}
+    _complete(decision, frame, state, fact.data, **own)
+
+
+def _complete(decision: Decision, frame: Frame, state: Task, output: Any, **own: Any) -> None:
+    previous = _started_event(decision, frame, state)
+    details = {**resource_of(state), "output": output}
+    decision.emit("TaskSucceeded", frame=frame.id, previous=previous, details=details, **own)
+    leave(
+        decision,
+        decision.frame(frame.id),
+        state.next,
+        (state.assign, state.output),
+        default=output,
+        extra={"result": output},
+    )
+
+
+def _started_event(decision: Decision, frame: Frame, state: Task) -> int:
+    """AWS records that a task started. For an inline task it is written with the task's end."""
+    if not isinstance(frame.waiting, Attempt):
+        return frame.previous
+    return decision.emit(
+        "TaskStarted", frame=frame.id, previous=frame.previous, details=resource_of(state)
+    )
+
+
+def _failed(decision: Decision, fact: facts.FailedWith) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is not None:
+        _fail_task(decision, found[0], found[1], "TaskFailed", fact.error, fact.cause)
+
+
+def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is not None:
+        _fail_task(decision, found[0], found[1], "TaskTimedOut", "States.Timeout", None)
+
+
+def _fail_task(
+    decision: Decision,
+    frame: Frame,
+    state: Task,
+    event_type: str,
+    error: str | None,
+    cause: str | None,
+) -> None:
+    error = None if error is None else error[:ERROR_CHARACTERS_MAX]
+    cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
+    previous = _started_event(decision, frame, state)
+    details = resource_of(state)
+    if error is not None:
+        details["error"] = error
+    if cause is not None:
+        details["cause"] = cause
+    decision.emit(event_type, frame=frame.id, previous=previous, details=details)
+    handle_failure(decision, frame.id, error, cause)
+
+
+def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:
+    frame = decision.state.frame_of(fact.entry) if decision.is_started else None
+    if frame is None or not isinstance(frame.waiting, Awaiting):
+        return
+    seconds, due_ms = frame.waiting.heartbeat_seconds, frame.waiting.heartbeat_due_ms
+    if seconds is not None and due_ms is not None and fact.at_ms + seconds * 1_000 > due_ms:
+        decision.emit("HeartbeatSeen", frame=frame.id, beat=fact.at_ms)
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+def _tick(decision: Decision) -> None:
+    if not decision.is_started:
+        return
+    past_ms = decision.moment.now_ms - 2 * decision.moment.clock_error_ms
+    due_ms = decision.state.due_ms
+    if due_ms is not None and due_ms <= past_ms:
+        decision.emit("ExecutionTimedOut")
+        return
+    for frame_id in list(decision.state.frames):
+        frame = decision.state.frames.get(frame_id)
+        # An earlier time-out may have closed the lane, or ended the execution.
+        if frame is not None and is_overdue(frame, past_ms):
+            _fire(decision, frame)
+            _settle(decision)
+
+
+def is_overdue(frame: Frame, past_ms: int) -> bool:
+    """Something in the frame happens because `past_ms` has come. A retry's start is no event."""
+    match frame.waiting:
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return due_ms <= past_ms
+        case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
+            return any(due is not None and due <= past_ms for due in (due_ms, heartbeat_due_ms))
+        case _:
+            return False
+
+
+def _fire(decision: Decision, frame: Frame) -> None:
+    if isinstance(frame.waiting, Awaiting):
+        state = decision.state_of(frame)
+        assert isinstance(state, Task)
+        _fail_task(decision, frame, state, "TaskTimedOut", "States.Timeout", None)
+    else:
+        steps.wake(decision, frame)
+
+
+# -- claims and control ----------------------------------------------------------------------------
+
+
+def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not isinstance(found[2], Attempt):
+        return
+    frame, state, waiting = found[0], found[1], found[2]
+    was_lost = waiting.claim is not None
+    takeovers = waiting.takeovers + was_lost
+    if takeovers > TAKEOVERS_MAX:
+        cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
+        _fail_task(decision, frame, state, "TaskFailed", WORKER_LOST, cause)
+        return
+    claim = decision.moment.claim(waiting.timeout_seconds)
+    if claim is not None:
+        claimed = [claim.owner, claim.message, claim.receive_count, claim.until_ms]
+        decision.emit("Claimed", frame=frame.id, claim=claimed, takeovers=takeovers)
+
+
+def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not isinstance(found[2], Attempt) or found[2].is_unknown:
+        return
+    decision.emit("TaskUnknown", frame=found[0].id)
+
+
+def _stop(decision: Decision, fact: facts.StopRequested) -> None:
+    if not decision.is_started or fact.control_id <= decision.state.last_control:
+        return
+    texts = {"error": fact.error, "cause": fact.cause}
+    details = {key: text for key, text in texts.items() if text is not None}
+    decision.emit("ExecutionAborted", details=details, control=fact.control_id)

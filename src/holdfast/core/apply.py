@@ -1,0 +1,413 @@
+"""`apply(state, event) -> state`: the meaning of every event, and the only way a state changes.
+
+Rules of this file:
+* It reads nothing but the state and the event: no program, no clock, no expression.
+* `advance` builds its next state through it too, so the state in hand and the folded history
+  cannot differ.
+* A frame is found by `holdfast.frame` (absent: the root), never by counting or by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from holdfast.asl.program import TaskKind
+from holdfast.core.events import Event
+from holdfast.core.state import (
+    ROOT,
+    Attempt,
+    Awaiting,
+    Claim,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    Failed,
+    Frame,
+    Lanes,
+    Status,
+    Timer,
+)
+from holdfast.errors import HoldfastBug
+
+_TERMINAL: Final[Mapping[str, Status]] = {
+    "ExecutionSucceeded": "SUCCEEDED",
+    "ExecutionFailed": "FAILED",
+    "ExecutionTimedOut": "TIMED_OUT",
+    "ExecutionAborted": "ABORTED",
+}
+
+
+def fold(events: Iterable[Event], state: Execution | None = None) -> Execution | None:
+    """-> the state after all events, from nothing or from a snapshot's state."""
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: Execution | None, event: Event) -> Execution:
+    """Raises HoldfastBug when the event cannot follow the state: a torn or foreign history."""
+    if state is None:
+        if event.type != "ExecutionStarted":
+            raise HoldfastBug(f"a history begins with {event.type}, expected ExecutionStarted")
+        return _started(event)
+    if state.is_ended:
+        raise HoldfastBug(f"{event.type} follows the end of execution {state.run}")
+    if event.id:
+        if event.id != state.last_event + 1:
+            raise HoldfastBug(f"{event.type} has id {event.id} after event {state.last_event}")
+        state = replace(state, last_event=event.id)
+    if event.type in _TERMINAL:
+        return _ended(state, event, _TERMINAL[event.type])
+    return _handler(event.type)(state, event)
+
+
+_Apply = Callable[[Execution, Event], Execution]
+
+
+def _handler(event_type: str) -> _Apply:
+    found = _HANDLERS.get(event_type)
+    if found is not None:
+        return found
+    if event_type.endswith("StateEntered"):
+        return _entered
+    if event_type.endswith("StateExited"):
+        return _exited
+    raise HoldfastBug(f"the history holds an event of unknown type {event_type}")
+
+
+def _started(event: Event) -> Execution:
+    own = event.holdfast
+    return Execution(
+        run=own["run"],
+        name=own.get("name"),
+        workflow=own["workflow"],
+        definition=own["definition"],
+        input=event.details["input"],
+        started_ms=event.at_ms,
+        due_ms=own.get("due"),
+    )
+
+
+def _ended(state: Execution, event: Event, status: Status) -> Execution:
+    return replace(
+        state,
+        status=status,
+        stopped_ms=event.at_ms,
+        output=event.details.get("output"),
+        error=event.details.get("error"),
+        cause=event.details.get("cause"),
+        last_control=event.holdfast.get("control", state.last_control),
+        frames={},
+    )
+
+
+# -- frames ----------------------------------------------------------------------------------------
+
+
+def _frame(state: Execution, event: Event) -> Frame:
+    frame = state.frames.get(event.holdfast.get("frame", ROOT))
+    if frame is None:
+        raise HoldfastBug(f"{event.type} belongs to frame {event.holdfast.get('frame')!r}: gone")
+    return frame
+
+
+def _moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execution:
+    previous = event.id or frame.previous
+    return state.with_frame(replace(frame, previous=previous, **changes))
+
+
+def _entered(state: Execution, event: Event) -> Execution:
+    frame = state.frames.get(event.holdfast.get("frame", ROOT))
+    if frame is None:
+        state, frame = _new_frame(state, event)
+    return _moved(
+        state,
+        frame,
+        event,
+        position=event.details["name"],
+        input=event.details["input"],
+        entered_event=event.id,
+        entered_ms=event.at_ms,
+        retries={},
+        waiting=Entered(),
+    )
+
+
+def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
+    """The root, or a lane of the entry that its id names; the lane counts as started."""
+    frame_id: str = event.holdfast.get("frame", ROOT)
+    owner = None
+    if frame_id != ROOT:
+        opener = state.frame_of(int(frame_id.partition(".")[0]))
+        if opener is None or not isinstance(opener.waiting, Lanes):
+            raise HoldfastBug(f"{event.type} opens lane {frame_id!r} that nothing waits for")
+        owner = opener.id
+        lanes = replace(opener.waiting, started=opener.waiting.started + 1)
+        state = state.with_frame(replace(opener, waiting=lanes))
+    frame = Frame(
+        id=frame_id,
+        owner=owner,
+        position="",
+        input=None,
+        variables={},
+        previous=event.previous,
+        entered_event=0,
+        entered_ms=event.at_ms,
+        retries={},
+        waiting=Exited(),
+    )
+    return state, frame
+
+
+def _exited(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    assigned = event.details.get("assignedVariables")
+    variables = {**frame.variables, **assigned} if assigned else frame.variables
+    state = _moved(
+        state,
+        frame,
+        event,
+        input=event.details["output"],
+        variables=variables,
+        waiting=Exited(),
+    )
+    return _lane_ended(state, state.frames[frame.id], event) if event.holdfast.get("end") else state
+
+
+def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
+    assert frame.owner is not None
+    owner = state.frames[frame.owner]
+    assert isinstance(owner.waiting, Lanes)
+    results = {**owner.waiting.results, frame.lane: frame.input}
+    frames = {key: value for key, value in state.frames.items() if key != frame.id}
+    # What the owner does next hangs off the end of the lane that ended last.
+    frames[owner.id] = replace(
+        owner, previous=event.id, waiting=replace(owner.waiting, results=results)
+    )
+    return replace(state, frames=frames)
+
+
+def _without_lanes(state: Execution, frame: Frame) -> Execution:
+    """Drops every frame below `frame`; frames stand in the order in which they were opened."""
+    dropped = {frame.id}
+    kept: dict[str, Frame] = {}
+    for key, other in state.frames.items():
+        if other.owner in dropped:
+            dropped.add(key)
+        else:
+            kept[key] = other
+    return replace(state, frames=kept)
+
+
+# -- tasks -----------------------------------------------------------------------------------------
+
+
+def kind_of(resource: str) -> tuple[TaskKind, str]:
+    """-> what a scheduled resource asks for, and of which function; "task:ship" -> task, ship."""
+    match resource.partition(":"):
+        case "task", ":", target:
+            return "task", target
+        case "pure", ":", target:
+            return "pure", target
+        case "event.waitForTaskToken", "", "":
+            return "event", ""
+        case "ask.waitForTaskToken", "", "":
+            return "ask", ""
+        case "token.waitForTaskToken", "", "":
+            return "token", ""
+        case _:
+            raise HoldfastBug(f"the history schedules an unknown resource {resource!r}")
+
+
+def _task_scheduled(state: Execution, event: Event) -> Execution:
+    frame, own = _frame(state, event), event.holdfast
+    kind, target = kind_of(event.details["resource"])
+    waiting: Attempt | Awaiting
+    if kind in {"task", "pure"}:
+        waiting = Attempt(
+            entry=own["entry"],
+            attempt=own["attempt"],
+            kind=kind,
+            target=target,
+            arguments=event.details["parameters"],
+            timeout_seconds=event.details.get("timeoutInSeconds"),
+            due_ms=own.get("due", event.at_ms),
+            claim=Claim(*own["claim"]) if "claim" in own else None,
+        )
+    else:
+        waiting = _awaiting(event, kind)
+    state = replace(state, next_entry=max(state.next_entry, own["entry"] + 1))
+    return _moved(state, frame, event, retries=_counted(frame, own), waiting=waiting)
+
+
+def _awaiting(event: Event, kind: TaskKind) -> Awaiting:
+    since_ms = event.holdfast.get("due", event.at_ms)
+    timeout = event.details.get("timeoutInSeconds")
+    heartbeat = event.details.get("heartbeatInSeconds")
+    return Awaiting(
+        entry=event.holdfast["entry"],
+        attempt=event.holdfast["attempt"],
+        kind=kind,
+        arguments=event.details["parameters"],
+        since_ms=since_ms,
+        due_ms=None if timeout is None else since_ms + timeout * 1_000,
+        heartbeat_seconds=heartbeat,
+        heartbeat_due_ms=None if heartbeat is None else since_ms + heartbeat * 1_000,
+    )
+
+
+def _counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
+    retrier = own.get("retrier")
+    if retrier is None:
+        return frame.retries
+    return {**frame.retries, retrier: frame.retries.get(retrier, 0) + 1}
+
+
+def _task_started(state: Execution, event: Event) -> Execution:
+    return _moved(state, _frame(state, event), event)
+
+
+def _task_succeeded(state: Execution, event: Event) -> Execution:
+    if "event" in event.holdfast:
+        unexpired = {
+            key: expiry for key, expiry in state.used_events.items() if expiry > event.at_ms
+        }
+        used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
+        state = replace(state, used_events=used)
+    return _moved(state, _frame(state, event), event, waiting=Exited())
+
+
+def _failed(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    waiting = Failed(None, 0)
+    if isinstance(frame.waiting, Attempt | Awaiting):
+        waiting = Failed(frame.waiting.entry, frame.waiting.attempt)
+    return _moved(state, frame, event, waiting=waiting)
+
+
+def _claimed(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    assert isinstance(frame.waiting, Attempt)
+    waiting = replace(
+        frame.waiting,
+        claim=Claim(*event.holdfast["claim"]),
+        takeovers=event.holdfast["takeovers"],
+        is_unknown=False,
+    )
+    return _moved(state, frame, event, waiting=waiting)
+
+
+def _task_unknown(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    assert isinstance(frame.waiting, Attempt)
+    waiting = replace(frame.waiting, claim=None, is_unknown=True)
+    return _moved(state, frame, event, waiting=waiting)
+
+
+def _heartbeat_seen(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    assert isinstance(frame.waiting, Awaiting)
+    assert frame.waiting.heartbeat_seconds is not None
+    due_ms = event.holdfast["beat"] + frame.waiting.heartbeat_seconds * 1_000
+    return _moved(state, frame, event, waiting=replace(frame.waiting, heartbeat_due_ms=due_ms))
+
+
+# -- timers and lanes ------------------------------------------------------------------------------
+
+
+def _timer_set(state: Execution, event: Event) -> Execution:
+    entry = event.holdfast["entry"]
+    state = replace(state, next_entry=max(state.next_entry, entry + 1))
+    waiting = Timer(entry, event.holdfast["due"])
+    return _moved(state, _frame(state, event), event, waiting=waiting)
+
+
+def _retry_delayed(state: Execution, event: Event) -> Execution:
+    frame, entry = _frame(state, event), event.holdfast["entry"]
+    state = _without_lanes(state, frame)
+    state = replace(state, next_entry=max(state.next_entry, entry + 1))
+    return _moved(
+        state,
+        # The next attempt hangs off the event in the lane that failed.
+        replace(frame, previous=event.previous),
+        event,
+        retries=_counted(frame, event.holdfast),
+        waiting=Delay(entry, event.holdfast["due"]),
+    )
+
+
+def _lanes_started(state: Execution, event: Event) -> Execution:
+    frame, own = _frame(state, event), event.holdfast
+    state = replace(state, next_entry=max(state.next_entry, own["entry"] + 1))
+    waiting = Lanes(
+        entry=own["entry"],
+        count=event.details["length"] if "length" in event.details else own["count"],
+        started=0,
+        concurrency=own["concurrency"],
+        items=own.get("items"),
+        branch_input=own.get("input"),
+        results={},
+    )
+    return _moved(state, frame, event, waiting=waiting)
+
+
+def _iteration_started(state: Execution, event: Event) -> Execution:
+    state, frame = _new_frame(state, event)
+    return _moved(state, frame, event)
+
+
+def _iteration_succeeded(state: Execution, event: Event) -> Execution:
+    return _lane_ended(state, _frame(state, event), event)
+
+
+def _iteration_failed(state: Execution, event: Event) -> Execution:
+    return state
+
+
+def _lanes_succeeded(state: Execution, event: Event) -> Execution:
+    return _moved(state, _frame(state, event), event, waiting=Exited())
+
+
+def _lanes_failed(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    return _moved(_without_lanes(state, frame), frame, event, waiting=Failed(None, 0))
+
+
+# -- the execution ---------------------------------------------------------------------------------
+
+
+def _opened(state: Execution, event: Event) -> Execution:
+    return replace(state, opened_at=event.holdfast["sequence"])
+
+
+def _control_seen(state: Execution, event: Event) -> Execution:
+    return replace(state, last_control=event.holdfast["control"])
+
+
+_HANDLERS: Final[Mapping[str, _Apply]] = {
+    "TaskScheduled": _task_scheduled,
+    "TaskStarted": _task_started,
+    "TaskSucceeded": _task_succeeded,
+    "TaskFailed": _failed,
+    "TaskTimedOut": _failed,
+    "EvaluationFailed": _failed,
+    "ParallelStateStarted": _lanes_started,
+    "ParallelStateSucceeded": _lanes_succeeded,
+    "ParallelStateFailed": _lanes_failed,
+    "MapStateStarted": _lanes_started,
+    "MapStateSucceeded": _lanes_succeeded,
+    "MapStateFailed": _lanes_failed,
+    "MapIterationStarted": _iteration_started,
+    "MapIterationSucceeded": _iteration_succeeded,
+    "MapIterationFailed": _iteration_failed,
+    "Opened": _opened,
+    "Claimed": _claimed,
+    "TimerSet": _timer_set,
+    "RetryDelayed": _retry_delayed,
+    "TaskUnknown": _task_unknown,
+    "HeartbeatSeen": _heartbeat_seen,
+    "ControlSeen": _control_seen,
+}

@@ -1,0 +1,95 @@
+"""What the world owes an execution: a function of its state, so nothing else has to remember it.
+
+After a commit the worker carries out what the new entries ask for; a recovering worker carries out
+everything that is owed. All of these may be done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from holdfast.core.state import Attempt, Awaiting, Delay, Entered, Execution, Frame, Timer
+
+
+@dataclass(frozen=True, slots=True)
+class RunAttempt:
+    """Run the task, unless somebody else's claim on it holds."""
+
+    frame: str
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimer:
+    """Wake the execution at `due_ms`."""
+
+    entry: int
+    due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Enter the execution with those who wait for (event, key), then look for stored ones."""
+
+    entry: int
+    event: str
+    key: str
+
+
+#: The entry of the execution's own time-out.
+WHOLE_EXECUTION: Final = -1
+
+Command: TypeAlias = RunAttempt | StartTimer | Register
+
+
+def owed(state: Execution) -> list[Command]:
+    """-> every command that the state asks for, in the order of its entries."""
+    return [command for _, command in sorted(_owed(state), key=lambda pair: pair[0])]
+
+
+def _owed(state: Execution) -> Iterator[tuple[int, Command]]:
+    if state.due_ms is not None and not state.is_ended:
+        yield WHOLE_EXECUTION, StartTimer(WHOLE_EXECUTION, state.due_ms)
+    for frame in state.frames.values():
+        for command in _of_frame(frame):
+            entry = command.attempt.entry if isinstance(command, RunAttempt) else command.entry
+            yield entry, command
+
+
+def _of_frame(frame: Frame) -> Iterator[Command]:
+    match frame.waiting:
+        case Attempt() as attempt:
+            yield RunAttempt(frame.id, attempt)
+        case Timer(entry, due_ms) | Delay(entry, due_ms):
+            yield StartTimer(entry, due_ms)
+        case Awaiting() as awaiting:
+            if awaiting.kind == "event":
+                yield Register(awaiting.entry, awaiting.event_name, awaiting.event_key)
+            due = next_due_ms(frame)
+            if due is not None:
+                yield StartTimer(awaiting.entry, due)
+        case _:
+            return
+
+
+def next_due_ms(frame: Frame) -> int | None:
+    """-> when time alone changes something here, or None."""
+    match frame.waiting:
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return due_ms
+        case Attempt() as attempt:
+            return attempt.due_ms if attempt.claim is None and not attempt.is_unknown else None
+        case Awaiting() as awaiting:
+            dues = [due for due in (awaiting.due_ms, awaiting.heartbeat_due_ms) if due is not None]
+            return min(dues, default=None)
+        case _:
+            return None
+
+
+def has_more(state: Execution) -> bool:
+    """A record ended before the execution settled: whoever loads it goes on from here first."""
+    return any(isinstance(frame.waiting, Entered) for frame in state.frames.values())
+
+

@@ -1,0 +1,32 @@
+"""What has happened, in AWS's event names, fields, ids and predecessors.
+
+`details` are AWS's own, with values as JSON instead of text. What AWS does not record (due time,
+attempt, claim, lane) rides in `holdfast`. Events of our own have no id; the AWS view leaves both
+out. A record stores events in order, and ids are dense, so ids are counted and not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+#: Events of our own: unnumbered, no predecessor.
+OWN_EVENTS: Final = frozenset(
+    {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen", "ControlSeen"}
+)
+TERMINAL_EVENTS: Final = frozenset(
+    {"ExecutionSucceeded", "ExecutionFailed", "ExecutionTimedOut", "ExecutionAborted"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`id` is 0 for an event of our own. `previous` is AWS's previousEventId."""
+
+    type: str
+    id: int
+    previous: int
+    at_ms: int
+    details: Mapping[str, Any]
+    holdfast: Mapping[str, Any]

@@ -1,0 +1,131 @@
+"""What comes into the core from outside the log: a fact, offered by whoever has seen it.
+
+A fact is offered, not imposed: one that does not fit the state (its entry was closed, its attempt
+is not the current one) leaves no trace. That is what makes it safe to offer it again after a lost
+race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.asl.program import Json
+from holdfast.core.state import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The start message: everything in it is the same for whoever reads it."""
+
+    run: str
+    name: str | None
+    workflow: str
+    input: Json
+    started_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """An attempt's result, or the answer to a callback or a person's task."""
+
+    entry: int
+    attempt: int
+    output: Json
+
+
+@dataclass(frozen=True, slots=True)
+class FailedWith:
+    entry: int
+    attempt: int
+    error: str | None
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The holder of an inline attempt saw its time-out pass."""
+
+    entry: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventReceived:
+    entry: int
+    event_id: str
+    data: Json
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatSeen:
+    entry: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed: whatever is due by `Moment.now_ms` less the clock error happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A recovering worker claims an attempt whose holder is lost."""
+
+    entry: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskUnknown:
+    """The worker has no function of that name."""
+
+    entry: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """Control mail: end ABORTED. `control_id` orders control mail and makes it count once."""
+
+    control_id: str
+    error: str | None
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The execution is watched from the record `sequence` on: no start message guards it now."""
+
+    sequence: int
+
+
+Fact: TypeAlias = (
+    Started
+    | Succeeded
+    | FailedWith
+    | TimedOut
+    | EventReceived
+    | HeartbeatSeen
+    | Tick
+    | TakenOver
+    | TaskUnknown
+    | StopRequested
+    | Opened
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and by whom it is decided. `draw(counter)` is in [0, 1), a function of run and record.
+
+    `claim` makes the claim for an attempt that is scheduled now, from its time-out in seconds; None
+    as its result leaves the attempt to whoever comes.
+    """
+
+    now_ms: int
+    draw: Callable[[int], float]
+    claim: Callable[[int | None], Claim | None]
+    clock_error_ms: int

@@ -1,0 +1,54 @@
+"""Which retrier or catcher takes an error, and how long a retry waits. Source: ASL, Errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from holdfast.asl.program import Catcher, Retrier
+from holdfast.limits import RETRY_DELAY_SECONDS_MAX
+
+
+def matches(errors: Sequence[str], error: str) -> bool:
+    """States.Runtime is never handled; States.ALL leaves out States.DataLimitExceeded too;
+    States.TaskFailed stands for every error of a task but a time-out."""
+    if error == "States.Runtime":
+        return False
+    if error in errors:
+        return True
+    if error == "States.HeartbeatTimeout" and "States.Timeout" in errors:
+        return True
+    if error == "States.DataLimitExceeded":
+        return False
+    if "States.ALL" in errors:
+        return True
+    return "States.TaskFailed" in errors and not error.startswith("States.")
+
+
+def find_retrier(
+    retriers: Sequence[Retrier], error: str, used: Mapping[int, int]
+) -> tuple[int, Retrier] | None:
+    """-> number and retrier of the first that matches, unless it has no retries left."""
+    for number, retrier in enumerate(retriers):
+        if matches(retrier.errors, error):
+            return (number, retrier) if used.get(number, 0) < retrier.attempts_max else None
+    return None
+
+
+def find_catcher(catchers: Sequence[Catcher], error: str) -> Catcher | None:
+    return next((catcher for catcher in catchers if matches(catcher.errors, error)), None)
+
+
+def delay_ms(retrier: Retrier, retries: int, drawn: float) -> int:
+    """interval x rate^retries, capped; with FULL jitter anywhere between 0 and that."""
+    cap = retrier.delay_seconds_max
+    seconds = retrier.interval_seconds * _power(retrier.backoff_rate, retries)
+    if cap is not None:
+        seconds = min(seconds, cap)
+    seconds = min(seconds, RETRY_DELAY_SECONDS_MAX)
+    return int(seconds * 1_000 * (drawn if retrier.has_full_jitter else 1))
+
+
+def _power(rate: float, retries: int) -> float:
+    try:
+        return rate**retries
+    except OverflowError:
+        return float(RETRY_DELAY_SECONDS_MAX)

@@ -1,0 +1,278 @@
+"""The state of one execution: a tree of frames, frozen, as plain as JSON.
+
+A frame is one line of control: the root, a branch of a Parallel, an iteration of a Map. It has a
+position, variables, the data that flows (`input`), and what it waits for. Frames are kept flat by
+id: "" is the root, "<entry>.<lane>" a branch or iteration of the lanes that the entry opened.
+
+`Execution` is what folding the history gives. Nothing in it comes from anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from holdfast.asl.program import Json, TaskKind
+from holdfast.errors import HoldfastBug
+
+ROOT: Final = ""
+
+Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs an attempt. It prevents double work; the log prevents double results.
+
+    `message` is the id of the queue message the owner works for, `receive_count` which of its
+    deliveries. Past `until_ms` anybody who recovers the execution may take the attempt over.
+    """
+
+    owner: str
+    message: str
+    receive_count: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The state was entered and has not been evaluated yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The state was left; what follows stands in the same record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The state failed; whether it is retried, caught or passed on stands in the same record.
+
+    `entry` and `attempt` are those of the task that failed, None and 0 when it was no task.
+    """
+
+    entry: int | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A task that runs in a worker. `attempt` counts from 1; `due_ms` is when it may begin.
+
+    `takeovers` counts the owners that were lost. `is_unknown`: a worker met it that does not know
+    the function; the execution is parked until one comes that does.
+    """
+
+    entry: int
+    attempt: int
+    kind: TaskKind
+    target: str
+    arguments: Json
+    timeout_seconds: int | None
+    due_ms: int
+    claim: Claim | None
+    takeovers: int = 0
+    is_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Awaiting:
+    """Something from outside: an event by business key, a person's answer, a callback.
+
+    `due_ms` is when it times out, `heartbeat_due_ms` when a heartbeat is missed.
+    """
+
+    entry: int
+    attempt: int
+    kind: TaskKind
+    arguments: Json
+    since_ms: int
+    due_ms: int | None
+    heartbeat_seconds: int | None
+    heartbeat_due_ms: int | None
+
+    @property
+    def event_name(self) -> str:
+        return str(self._argument("event"))
+
+    @property
+    def event_key(self) -> str:
+        return str(self._argument("key"))
+
+    def _argument(self, name: str) -> Json:
+        return self.arguments.get(name, "") if isinstance(self.arguments, dict) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A Wait state."""
+
+    entry: int
+    due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A Parallel or Map that failed and is tried again at `due_ms`."""
+
+    entry: int
+    due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The open branches of a Parallel or iterations of a Map. `results` by lane number.
+
+    `items` is None for a Parallel, whose every branch gets `branch_input`.
+    """
+
+    entry: int
+    count: int
+    started: int
+    concurrency: int
+    items: Json
+    branch_input: Json
+    results: Mapping[int, Json]
+
+
+WaitingFor: TypeAlias = (
+    Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`previous` is the id of the branch's last event; `retries` counts by retrier number."""
+
+    id: str
+    owner: str | None
+    position: str
+    input: Json
+    variables: Mapping[str, Json]
+    previous: int
+    entered_event: int
+    entered_ms: int
+    retries: Mapping[int, int]
+    waiting: WaitingFor
+
+    @property
+    def lane(self) -> int:
+        return int(self.id.rpartition(".")[2])
+
+    @property
+    def retry_count(self) -> int:
+        return sum(self.retries.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """`next_entry` numbers waiting places, `last_event` the AWS events. Times are UTC ms.
+
+    `opened_at` is the sequence number of the record since which the execution is watched and
+    listed; None while its start message guards it.
+
+    `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
+    most once per execution.
+    """
+
+    run: str
+    name: str | None
+    workflow: str
+    definition: str
+    input: Json
+    started_ms: int
+    due_ms: int | None
+    status: Status = "RUNNING"
+    stopped_ms: int | None = None
+    output: Json = None
+    error: str | None = None
+    cause: str | None = None
+    last_event: int = 1
+    next_entry: int = 0
+    opened_at: int | None = None
+    last_control: str = ""
+    used_events: Mapping[str, int] = field(default_factory=dict)
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+
+    @property
+    def is_ended(self) -> bool:
+        return self.status != "RUNNING"
+
+    @property
+    def is_opened(self) -> bool:
+        return self.opened_at is not None
+
+    def frame_of(self, entry: int) -> Frame | None:
+        """-> the frame whose waiting place the entry is, or None when it was closed."""
+        for frame in self.frames.values():
+            if getattr(frame.waiting, "entry", None) == entry:
+                return frame
+        return None
+
+    def with_frame(self, frame: Frame) -> Execution:
+        return replace(self, frames={**self.frames, frame.id: frame})
+
+    def bindings_of(self, frame: Frame) -> dict[str, Json]:
+        """-> the variables a frame sees: its own over those of the frames around it."""
+        own: dict[str, Json] = dict(frame.variables)
+        if frame.owner is None:
+            return own
+        return {**self.bindings_of(self.frames[frame.owner]), **own}
+
+
+_WAITING: Final[Mapping[str, type[Any]]] = {
+    kind.__name__: kind
+    for kind in (Entered, Exited, Failed, Attempt, Awaiting, Timer, Delay, Lanes)
+}
+
+
+def to_json(state: Execution) -> dict[str, Any]:
+    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state."""
+    return {
+        **_fields(state, ("frames",)),
+        "frames": [_frame_to_json(frame) for frame in state.frames.values()],
+    }
+
+
+def from_json(document: Mapping[str, Any]) -> Execution:
+    frames = [_frame_from_json(frame) for frame in document["frames"]]
+    return Execution(**{**document, "frames": {frame.id: frame for frame in frames}})
+
+
+def _frame_to_json(frame: Frame) -> dict[str, Any]:
+    waiting = _fields(frame.waiting, ())
+    if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
+        waiting["claim"] = _fields(frame.waiting.claim, ())
+    if isinstance(frame.waiting, Lanes):
+        waiting["results"] = _pairs(frame.waiting.results)
+    return {
+        **_fields(frame, ("waiting", "retries")),
+        "retries": _pairs(frame.retries),
+        "waiting": {"kind_of_wait": type(frame.waiting).__name__, **waiting},
+    }
+
+
+def _frame_from_json(document: Mapping[str, Any]) -> Frame:
+    waiting = dict(document["waiting"])
+    kind = _WAITING.get(waiting.pop("kind_of_wait"))
+    if kind is None:
+        raise HoldfastBug(f"a snapshot holds an unknown wait: {document['waiting']!r}")
+    if waiting.get("claim"):
+        waiting["claim"] = Claim(**waiting["claim"])
+    if kind is Lanes:
+        waiting["results"] = dict(waiting["results"])
+    return Frame(
+        **{**document, "retries": dict(document["retries"]), "waiting": kind(**waiting)}
+    )
+
+
+def _pairs(numbered: Mapping[int, Json]) -> list[list[Any]]:
+    """JSON has no numbers as keys; pairs keep them, and their order."""
+    return [[number, value] for number, value in numbered.items()]
+
+
+def _fields(value: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        name: getattr(value, name) for name in value.__dataclass_fields__ if name not in without
+    }

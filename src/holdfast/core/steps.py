@@ -1,0 +1,139 @@
+"""What each of the eight state types does when it is entered, and when what it waits for is over."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from holdfast.asl.program import (
+    Choice,
+    Fail,
+    Json,
+    Map,
+    Parallel,
+    Pass,
+    Succeed,
+    Task,
+    Wait,
+)
+from holdfast.asl.template import EvaluationError, Template
+from holdfast.core.decision import Decision
+from holdfast.core.flow import (
+    fail_evaluation,
+    leave,
+    pass_on,
+    schedule,
+    start_lanes,
+    whole_number,
+)
+from holdfast.core.state import Frame
+from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+
+
+def run(decision: Decision, frame: Frame) -> None:
+    """Evaluates the state that the frame has entered, up to what it has to wait for."""
+    state = decision.state_of(frame)
+    match state:
+        case Pass():
+            leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
+        case Succeed():
+            leave(decision, frame, None, (None, state.output), default=frame.input)
+        case Fail():
+            _fail(decision, frame, state)
+        case Choice():
+            _choose(decision, frame, state)
+        case Wait():
+            _wait(decision, frame, state)
+        case Task():
+            schedule(decision, frame, state)
+        case Parallel() | Map():
+            start_lanes(decision, frame, state)
+
+
+def wake(decision: Decision, frame: Frame) -> None:
+    """The timer of a Wait has fired, or the delay before a lanes' retry is over."""
+    state = decision.state_of(frame)
+    match state:
+        case Wait():
+            leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
+        case _:
+            run(decision, frame)
+
+
+def _fail(decision: Decision, frame: Frame, state: Fail) -> None:
+    try:
+        error = _text(decision, frame, state.error, ERROR_CHARACTERS_MAX)
+        cause = _text(decision, frame, state.cause, CAUSE_CHARACTERS_MAX)
+    except EvaluationError as failure:
+        fail_evaluation(decision, frame, failure)
+        return
+    pass_on(decision, frame, error, cause)
+
+
+def _text(
+    decision: Decision, frame: Frame, template: Template | None, characters_max: int
+) -> str | None:
+    if template is None:
+        return None
+    return str(decision.evaluate(template, frame))[:characters_max]
+
+
+def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
+    try:
+        for rule in state.rules:
+            if _is_true(decision.evaluate(rule.condition, frame)):
+                results = (rule.assign, rule.output)
+                leave(decision, frame, rule.next, results, default=frame.input)
+                return
+    except EvaluationError as error:
+        fail_evaluation(decision, frame, error)
+        return
+    if state.default is not None:
+        results = (state.assign, state.output)
+        leave(decision, frame, state.default, results, default=frame.input)
+        return
+    pass_on(
+        decision,
+        frame,
+        "States.NoChoiceMatched",
+        f"No choice rule of the state '{frame.position}' matched and it has no Default.",
+    )
+
+
+def _is_true(value: Json) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise EvaluationError("Condition", f"Condition has to be a boolean, found {value!r:.40}.")
+
+
+def _wait(decision: Decision, frame: Frame, state: Wait) -> None:
+    try:
+        due_ms = _due_ms(decision, frame, state)
+    except EvaluationError as error:
+        fail_evaluation(decision, frame, error)
+        return
+    if due_ms <= decision.moment.now_ms:
+        leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
+        return
+    entry = decision.state.next_entry
+    decision.emit("TimerSet", frame=frame.id, entry=entry, due=due_ms)
+
+
+def _due_ms(decision: Decision, frame: Frame, state: Wait) -> int:
+    if state.seconds is not None:
+        seconds = whole_number(decision.evaluate(state.seconds, frame), "Seconds")
+        return decision.moment.now_ms + seconds * 1_000
+    assert state.timestamp is not None
+    return _parse_timestamp(decision.evaluate(state.timestamp, frame))
+
+
+def _parse_timestamp(value: Any) -> int:
+    """RFC 3339 with an offset, as ASL asks for."""
+    try:
+        at = dt.datetime.fromisoformat(value)
+        if at.tzinfo is None:
+            raise ValueError(value)
+    except (TypeError, ValueError):
+        expected = "an RFC 3339 timestamp such as 2026-01-02T03:04:05Z"
+        raise EvaluationError("Timestamp", f"Timestamp has to be {expected}.") from None
+    return int(at.timestamp() * 1_000)

@@ -1,0 +1,198 @@
+"""What a run costs at list price, from counted calls and the sizes of what they carried.
+
+Sizes and units follow DynamoDB's own rules ("Item sizes and formats", "Capacity unit
+consumption"): an item is the UTF-8 bytes of its attribute names plus its values; a write costs one
+unit per started KB of the larger of the old and the new item, also when its condition fails; a
+strong read costs one unit per started 4 KB; an index entry that appears, changes or disappears is a
+write of its own.
+
+Prices are us-east-1, on demand, November 2026. Lambda duration is not measured on a laptop: it is
+the stated assumption of 6 ms at 256 MB (arm64) for each commit. The front door and the time that
+user tasks take are kept apart, because they depend on the user and not on Holdfast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Final, TypeAlias
+
+from holdfast import limits
+from holdfast.resources import Index, Table
+
+Attributes: TypeAlias = Mapping[str, str | int | bytes]
+
+READ_UNIT_BYTES: Final = 4_096
+BILLED_CHUNK_BYTES: Final = 65_536
+# Receive, delete and one extension of visibility, each shared by the ten messages of a batch.
+SQS_REQUESTS_PER_DELIVERY: Final = 0.3
+COMMIT_GB_SECONDS: Final = 0.006 * 0.25
+
+
+def number_bytes(value: int) -> int:
+    """One byte for two significant digits, one more, and one for a minus sign."""
+    digits = str(abs(value)).strip("0")
+    return (len(digits) + 1) // 2 + 1 + (value < 0)
+
+
+def value_bytes(value: str | int | bytes) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode())
+    if isinstance(value, bytes):
+        return len(value)
+    return number_bytes(value)
+
+
+def item_bytes(item: Attributes) -> int:
+    """The size that DynamoDB bills and that its 400 KB limit means."""
+    return sum(value_bytes(name) + value_bytes(value) for name, value in item.items())
+
+
+def write_units(size_bytes: int) -> int:
+    return max(1, -(-size_bytes // limits.WRITE_UNIT_BYTES))
+
+
+def read_units(size_bytes: int, *, is_strong: bool = True) -> float:
+    """Of one Get, or of one page of a Query: an empty answer costs a unit too."""
+    units = max(1, -(-size_bytes // READ_UNIT_BYTES))
+    return float(units) if is_strong else units / 2
+
+
+def billed_chunks(payload_bytes: int) -> int:
+    """Billed requests of one SQS call, or events of one EventBridge entry: 64 KB or less each."""
+    return max(1, -(-payload_bytes // BILLED_CHUNK_BYTES))
+
+
+def put_units(table: Table, before: Attributes | None, after: Attributes | None) -> int:
+    """Units of a write that turns `before` into `after`; of a delete when `after` is None.
+
+    A refused conditional write costs `refused_units` instead: it never reaches the index.
+    """
+    units = refused_units(before, after)
+    if table.index is not None:
+        units += _index_units(table, table.index, before, after)
+    return units
+
+
+def refused_units(before: Attributes | None, after: Attributes | None) -> int:
+    return write_units(max(item_bytes(before or {}), item_bytes(after or {})))
+
+
+def _index_units(
+    table: Table, index: Index, before: Attributes | None, after: Attributes | None
+) -> int:
+    old, new = index_entry(table, index, before), index_entry(table, index, after)
+    if old == new:
+        return 0
+    if old and new and all(old[k] == new[k] for k in (index.partition_key, index.sort_key)):
+        return write_units(max(item_bytes(old), item_bytes(new)))
+    return sum(write_units(item_bytes(entry)) for entry in (old, new) if entry)
+
+
+def index_entry(table: Table, index: Index, item: Attributes | None) -> Attributes:
+    """What the index holds of `item`; empty when the item is not in the index."""
+    if item is None or index.partition_key not in item or index.sort_key not in item:
+        return {}
+    keys = (table.partition_key, table.sort_key, index.partition_key, index.sort_key)
+    return {name: item[name] for name in (*keys, *index.projected) if name in item}
+
+
+@dataclass(slots=True)
+class Usage:
+    """A tally of what is billed. Counters add to it as calls happen."""
+
+    write_units: float = 0
+    read_units: float = 0
+    sqs_send_requests: float = 0
+    sqs_deliveries: float = 0
+    s3_puts: float = 0
+    s3_gets: float = 0
+    bus_events: float = 0
+    lambda_requests: float = 0
+    commits: float = 0
+    api_requests: float = 0
+
+    def minus(self, earlier: Usage) -> Usage:
+        """What was used since `earlier` was copied."""
+        names = [field.name for field in fields(self)]
+        return Usage(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
+
+    def copy(self) -> Usage:
+        return self.minus(Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """`usd_per_million` of what `Usage.<usage>` counts, times `factor`."""
+
+    service: str
+    what: str
+    usage: str
+    usd_per_million: float
+    source: str
+    factor: float = 1.0
+
+
+_DYNAMODB: Final = "aws.amazon.com/dynamodb/pricing/on-demand (halved November 2024)"
+_SQS: Final = "aws.amazon.com/sqs/pricing"
+_LAMBDA: Final = "aws.amazon.com/lambda/pricing (arm64)"
+_S3: Final = "aws.amazon.com/s3/pricing (Standard)"
+
+PRICES: Final = (
+    Price("DynamoDB", "write units", "write_units", 0.625, _DYNAMODB),
+    Price("DynamoDB", "read units", "read_units", 0.125, _DYNAMODB),
+    Price("SQS", "send requests", "sqs_send_requests", 0.40, _SQS),
+    Price("SQS", "delivery requests", "sqs_deliveries", 0.40, _SQS, SQS_REQUESTS_PER_DELIVERY),
+    Price("S3", "puts", "s3_puts", 5.0, _S3),
+    Price("S3", "gets", "s3_gets", 0.40, _S3),
+    Price("EventBridge", "events", "bus_events", 1.0, "aws.amazon.com/eventbridge/pricing"),
+    Price("Lambda", "requests", "lambda_requests", 0.20, _LAMBDA),
+    Price("Lambda", "GB-seconds of commits", "commits", 13.3334, _LAMBDA, COMMIT_GB_SECONDS),
+)
+API_PRICE: Final = Price(
+    "API Gateway", "HTTP API requests", "api_requests", 1.0, "aws.amazon.com/api-gateway/pricing"
+)
+STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS: Final = 25.0  # aws.amazon.com/step-functions/pricing
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    service: str
+    what: str
+    count: float
+    usd_per_million: float
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """`total_usd` is the sum of `lines`; `apart` (the front door) is not in it."""
+
+    lines: tuple[Line, ...]
+    total_usd: float
+    apart: tuple[Line, ...]
+
+    def usd_per_million(self, durable_steps: int) -> float:
+        return self.total_usd / durable_steps * 1e6 if durable_steps else 0.0
+
+
+def receipt(usage: Usage) -> Receipt:
+    lines = tuple(line for price in PRICES if (line := _line(price, usage)).count)
+    apart = tuple(line for line in (_line(API_PRICE, usage),) if line.count)
+    return Receipt(lines=lines, total_usd=sum(line.usd for line in lines), apart=apart)
+
+
+def step_functions_usd(transitions: int) -> float:
+    """The same run on Step Functions Standard: transitions only, without its Lambda tasks."""
+    return transitions * STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS / 1e6
+
+
+def _line(price: Price, usage: Usage) -> Line:
+    count = getattr(usage, price.usage) * price.factor
+    return Line(
+        service=price.service,
+        what=price.what,
+        count=count,
+        usd_per_million=price.usd_per_million,
+        usd=count * price.usd_per_million / 1e6,
+    )

@@ -1,0 +1,102 @@
+"""Where Python values become JSON and back: a function's annotations, read once, by pydantic.
+
+pydantic is imported when the first value crosses, not when the module of a workflow is imported.
+Messages name fields and what was expected; they never contain a value that was sent.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+#: pydantic quotes the author's own text for these, and that text may contain the value.
+_MESSAGES_BY_AUTHOR = frozenset({"value_error", "assertion_error"})
+_PROBLEMS_SHOWN_MAX = 5
+
+
+class Misfit(Exception):  # noqa: N818
+    """A value does not fit its annotation; `problems` says where and what was expected."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        shown = "; ".join(self.problems[:_PROBLEMS_SHOWN_MAX])
+        more = len(self.problems) - _PROBLEMS_SHOWN_MAX
+        super().__init__(f"{shown}; and {more} more" if more > 0 else shown)
+
+
+class Boundary:
+    """The parameters and the result of one function, as JSON."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        from pydantic import TypeAdapter  # noqa: PLC0415
+
+        annotations = typing.get_type_hints(function, include_extras=True)
+        self._parameters: dict[str, TypeAdapter[Any]] = {}
+        self._defaults: dict[str, object] = {}
+        for name, parameter in inspect.signature(function).parameters.items():
+            self._parameters[name] = TypeAdapter(annotations.get(name, Any))
+            if parameter.default is not inspect.Parameter.empty:
+                self._defaults[name] = parameter.default
+        self._result: TypeAdapter[Any] = TypeAdapter(annotations.get("return", Any))
+
+    def parse_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+        """The Python values for the JSON `arguments`; raises Misfit.
+
+        A parameter that was left out keeps its default and does not appear in the answer.
+        """
+        problems = [f"{name}: unknown" for name in arguments if name not in self._parameters]
+        values: dict[str, Any] = {}
+        for name, adapter in self._parameters.items():
+            if name in arguments:
+                value, found = _validate(adapter, arguments[name], name)
+                values[name] = value
+                problems.extend(found)
+            elif name not in self._defaults:
+                problems.append(f"{name}: missing")
+        if problems:
+            raise Misfit(problems)
+        return values
+
+    def normalise_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Json]:
+        """The same JSON with every parameter and every field present; raises Misfit."""
+        values = {**self._defaults, **self.parse_arguments(arguments)}
+        return {
+            name: adapter.dump_python(values[name], mode="json")
+            for name, adapter in self._parameters.items()
+        }
+
+    def dump_result(self, result: object) -> Json:
+        """The JSON of a returned value; raises Misfit."""
+        value, problems = _validate(self._result, result, "result")
+        if problems:
+            raise Misfit(problems)
+        dumped: Json = self._result.dump_python(value, mode="json")
+        return dumped
+
+
+def _validate(adapter: TypeAdapter[Any], value: object, where: str) -> tuple[Any, list[str]]:
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    try:
+        return adapter.validate_python(value), []
+    except ValidationError as error:
+        return None, list(_problems(error, where))
+
+
+def _problems(error: ValidationError, where: str) -> Iterable[str]:
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        kind = problem["type"]
+        message = kind if kind in _MESSAGES_BY_AUTHOR else problem["msg"]
+        yield f"{where}{_path(problem['loc'])}: {message[:1].lower()}{message[1:]}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """`('lines', 0, 'qty')` -> `.lines[0].qty`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

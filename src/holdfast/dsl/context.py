@@ -1,0 +1,195 @@
+"""What lowering knows while it walks: names, what they hold at this point, and what was refused."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Final, Protocol, TypeAlias
+
+from holdfast.dsl.diagnostics import Diagnostic
+from holdfast.dsl.query import NULL, Query
+from holdfast.dsl.scope import Scope
+from holdfast.dsl.source import Source
+from holdfast.dsl.types import REFUSED, Type, bounded, join
+
+Entry: TypeAlias = "Held | LocalFunction | UndoHandle"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A JSONata query, the type of its value, and the Python errors that it may raise."""
+
+    query: Query
+    type: Type
+    fails: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A variable: what its value is read by, and whether every path here has assigned it."""
+
+    value: Query
+    type: Type
+    is_definite: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFunction:
+    """A `def` inside the workflow: only a branch."""
+
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class UndoHandle:
+    """The name after `with compensating() as`, and the ASL variable of its steps."""
+
+    steps: str
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The names at one point of the flow. `facts` are narrower types of paths like `order.coupon`.
+
+    Facts hold because values are snapshots: only assigning the first name of a path ends them.
+    """
+
+    entries: Mapping[str, Entry]
+    facts: Mapping[str, Type] = field(default_factory=dict)
+
+    def with_entry(self, name: str, entry: Entry) -> Environment:
+        kept = self.without(name)
+        return Environment({**kept.entries, name: entry}, kept.facts)
+
+    def without(self, name: str) -> Environment:
+        entries = {other: entry for other, entry in self.entries.items() if other != name}
+        facts = {path: type_ for path, type_ in self.facts.items() if path.split(".", 1)[0] != name}
+        return Environment(entries, facts)
+
+    def with_fact(self, path: str, type_: Type) -> Environment:
+        return Environment(self.entries, {**self.facts, path: type_})
+
+
+def join_environments(left: Environment | None, right: Environment | None) -> Environment | None:
+    """What holds whichever way this point was reached; None is a point that cannot be reached."""
+    if left is None or right is None:
+        return left or right
+    entries: dict[str, Entry] = {}
+    for name in (*left.entries, *(name for name in right.entries if name not in left.entries)):
+        joined = _join_entries(left.entries.get(name), right.entries.get(name))
+        if joined is not None:
+            entries[name] = joined
+    facts = {
+        path: join(type_, right.facts[path])
+        for path, type_ in left.facts.items()
+        if path in right.facts
+    }
+    return Environment(entries, facts)
+
+
+def _join_entries(left: Entry | None, right: Entry | None) -> Entry | None:
+    match (left, right):
+        case Held() as some, Held() as other:
+            is_definite = some.is_definite and other.is_definite
+            return Held(some.value, bounded(join(some.type, other.type)), is_definite)
+        case (Held() as only, None) | (None, Held() as only):
+            return Held(only.value, only.type, is_definite=False)
+        case _:
+            return left if left == right else None
+
+
+NOTHING: Final = object()
+
+
+class Unit:
+    """One workflow being compiled: its source, its module's names, and its refusals."""
+
+    def __init__(self, source: Source, function: Callable[..., Any]) -> None:
+        self.source = source
+        self.function = function
+        self.diagnostics: list[Diagnostic] = []
+        self._scopes: dict[ast.AST, Scope] = {}
+
+    def scope(self, parent: Scope | None, key: ast.AST, local_names: Iterable[str]) -> Scope:
+        """The scope of the function or comprehension `key`, the same however often it is lowered.
+
+        The body of a loop is lowered until its types are stable; names must not change meanwhile.
+        """
+        if key not in self._scopes:
+            self._scopes[key] = Scope(parent, frozenset(local_names))
+        return self._scopes[key]
+
+    def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
+        span = self.source.span(node)
+        line = self.source.lines[span.line - 1]
+        self.diagnostics.append(
+            Diagnostic(
+                self.source.file, span.line, span.column, code, message, help_, line, span.width
+            )
+        )
+
+    def refused(self, node: ast.AST, code: str, message: str, help_: str = "") -> Expression:
+        """Refuses, and gives a value about which nothing more is said."""
+        self.refuse(node, code, message, help_)
+        return REFUSED_EXPRESSION
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Lowering whose refusals do not count, for it is done again."""
+        kept = len(self.diagnostics)
+        try:
+            yield
+        finally:
+            del self.diagnostics[kept:]
+
+    def text(self, node: ast.AST) -> str:
+        return self.source.text(node)
+
+    def outside(self, node: ast.expr) -> Any:
+        """The object that a global name or an attribute of a module or class stands for.
+
+        Gives NOTHING when there is none. Only modules and classes are looked into: getting any
+        other attribute would run the author's code.
+        """
+        match node:
+            case ast.Name(id=name):
+                namespace = self.function.__globals__
+                return namespace.get(name, getattr(builtins, name, NOTHING))
+            case ast.Attribute(value=base, attr=name):
+                owner = self.outside(base)
+                if isinstance(owner, ModuleType | type):
+                    return getattr(owner, name, NOTHING)
+        return NOTHING
+
+
+REFUSED_EXPRESSION: Final = Expression(NULL, REFUSED)
+
+
+class Lowering(Protocol):
+    """The part of `expressions.Expressions` that the rules for calls and operators use."""
+
+    @property
+    def unit(self) -> Unit: ...
+    def lower(self, node: ast.expr, /) -> Expression: ...
+    def truth(self, node: ast.expr, /) -> Expression: ...
+    def iterable(self, node: ast.expr, /) -> Expression: ...
+
+
+def fails_of(*expressions: Expression) -> frozenset[str]:
+    return frozenset().union(*(expression.fails for expression in expressions))
+
+
+def path_of(node: ast.expr) -> str | None:
+    """`order.coupon` for a name or a chain of attributes of one."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=base, attr=name):
+            path = path_of(base)
+            return None if path is None else f"{path}.{name}"
+    return None

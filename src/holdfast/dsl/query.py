@@ -1,0 +1,285 @@
+"""JSONata expressions as frozen trees, their text, and the template that puts them into ASL.
+
+Only what the compiler emits has a node here. Everything stays within JSONata 2.0.6.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from holdfast.dsl.boundary import Json
+
+Query: TypeAlias = (
+    "Constant | Variable | Field | Index | Call | Binary | Negative | Conditional | ArrayOf"
+    " | Nested | Flat | RangeOf | ObjectOf | Function | Block"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`$name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`base.name`; the base must be an object, for an array would be mapped over."""
+
+    base: Query
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`base[index]`."""
+
+    base: Query
+    index: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`$function(arguments)`."""
+
+    function: str
+    arguments: tuple[Query, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: str
+    left: Query
+    right: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    operand: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`test ? then : otherwise`; only the branch that is taken is evaluated."""
+
+    test: Query
+    then: Query
+    otherwise: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """`[a, b]`. JSONata flattens an item that is an array, unless it is written as `[...]`."""
+
+    items: tuple[Query, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """An item of `ArrayOf` that is a list and must stay one; see `item_of`."""
+
+    item: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """`[items]`: a list of what `items` gives, be it nothing, one thing or many.
+
+    JSONata's functions give a single result without its list, and no result as nothing at all.
+    """
+
+    items: Query
+
+
+@dataclass(frozen=True, slots=True)
+class RangeOf:
+    """`[first..last]`, empty when last < first."""
+
+    first: Query
+    last: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOf:
+    items: tuple[tuple[str, Query], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`function($a, $b){ body }`."""
+
+    parameters: tuple[str, ...]
+    body: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`($name := value; body)`; the name is not seen outside."""
+
+    name: str
+    value: Query
+    body: Query
+
+
+NULL: Final = Constant(None)
+TRUE: Final = Constant(value=True)
+FALSE: Final = Constant(value=False)
+EMPTY_LIST: Final = ArrayOf(())
+
+#: What binds tighter has the higher number (the JSONata parser's own table).
+_STRENGTH: Final = {
+    "or": 25,
+    "and": 30,
+    "in": 40,
+    "=": 40,
+    "!=": 40,
+    "<": 40,
+    "<=": 40,
+    ">": 40,
+    ">=": 40,
+    "&": 50,
+    "+": 50,
+    "-": 50,
+    "*": 60,
+    "/": 60,
+}
+_ATOM: Final = 100
+_NEGATIVE: Final = 70
+_LOWEST: Final = 0
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
+
+
+def render(query: Query) -> str:
+    """The JSONata text."""
+    match query:
+        case Constant(value):
+            return json.dumps(value, ensure_ascii=False)
+        case Variable(name):
+            return f"${name}"
+        case Field(base, name):
+            return f"{_inside(base, _ATOM)}.{_field(name)}"
+        case Index(base, index):
+            return f"{_inside(base, _ATOM)}[{render(index)}]"
+        case Call(function, arguments):
+            return f"${function}({', '.join(map(render, arguments))})"
+        case Binary(operator, left, right):
+            strength = _STRENGTH[operator]
+            return f"{_inside(left, strength)} {operator} {_inside(right, strength + 1)}"
+        case Negative(operand):
+            return f"-{_inside(operand, _NEGATIVE)}"
+        case Conditional(test, then, otherwise):
+            parts = (_inside(part, _LOWEST + 1) for part in (test, then, otherwise))
+            return "{} ? {} : {}".format(*parts)
+        case ArrayOf(items):
+            return f"[{', '.join(map(render, items))}]"
+        case Nested(item) | Flat(item):
+            return f"[{render(item)}]"
+        case RangeOf(first, last):
+            return f"[{_inside(first, _LOWEST + 1)}..{_inside(last, _LOWEST + 1)}]"
+        case ObjectOf(items):
+            rows = (f"{json.dumps(key, ensure_ascii=False)}: {render(item)}" for key, item in items)
+            return f"{{{', '.join(rows)}}}"
+        case Function(parameters, body):
+            names = ", ".join(f"${name}" for name in parameters)
+            return f"function({names}){{ {render(body)} }}"
+        case Block(name, value, body):
+            return f"(${name} := {render(value)}; {render(body)})"
+
+
+def _inside(query: Query, strength: int) -> str:
+    text = render(query)
+    return text if _strength(query) >= strength else f"({text})"
+
+
+def _strength(query: Query) -> int:
+    match query:
+        case Binary(operator, _, _):
+            return _STRENGTH[operator]
+        case Conditional():
+            return _LOWEST
+        case Negative():
+            return _NEGATIVE
+        case Constant(value) if isinstance(value, int | float) and value < 0:
+            return _NEGATIVE
+        case _:
+            return _ATOM
+
+
+def _field(name: str) -> str:
+    is_plain = _PLAIN_NAME.fullmatch(name) is not None and name not in _WORDS
+    return name if is_plain else f"`{name}`"
+
+
+def template(query: Query) -> Json:
+    """The JSON that ASL evaluates to the value of `query`.
+
+    Objects, arrays and constants stay JSON, so that a definition reads like its result; JSON arrays
+    also keep the lists in them apart, where a JSONata constructor would flatten.
+    """
+    match query:
+        case Constant(str() as text) if text.startswith("{%") or not text:
+            # Text of the author must never be evaluated; `""` is refused by some validators.
+            return expression(query)
+        case Constant(None):
+            return expression(query)
+        case Constant(value):
+            return value
+        case ObjectOf(items):
+            return {key: template(item) for key, item in items}
+        case ArrayOf(items):
+            return [template(item) for item in items]
+        case Nested(item):
+            return template(item)
+        case _:
+            return expression(query)
+
+
+def expression(query: Query) -> str:
+    """`{% … %}`, also for constants: Conditions must be text."""
+    return f"{{% {render(query)} %}}"
+
+
+def literal(value: Json) -> Query:
+    """A JSON value from the author's module, written out."""
+    match value:
+        case dict():
+            return ObjectOf(tuple((key, literal(item)) for key, item in value.items()))
+        case list():
+            return ArrayOf(tuple(literal(item) for item in value))
+        case _:
+            return Constant(value)
+
+
+def item_of(query: Query) -> Query:
+    """`query`, a list, as an item of `ArrayOf`: only what is written `[...]` is not flattened."""
+    return query if isinstance(query, ArrayOf | Flat | RangeOf) else Nested(query)
+
+
+def hold(value: Query, build: Callable[[Query], Query], name: str = "_v") -> Query:
+    """`build` may use what it is given several times; it is evaluated once.
+
+    ASL variables cannot start with an underscore, so the name captures none of the user's. Two
+    holds of which one is built from the other need two names.
+    """
+    if isinstance(value, Variable | Constant):
+        return build(value)
+    return Block(name, value, build(Variable(name)))
+
+
+def guard(value: Query, message: str) -> Query:
+    """`value`, or an error where JSONata would answer with nothing."""
+    return hold(value, lambda held: Conditional(Call("exists", (held,)), held, failure(message)))
+
+
+def failure(message: str) -> Query:
+    return Call("error", (Constant(message),))

@@ -1,0 +1,69 @@
+"""The tasks and workflows of a deployment, collected from the modules that define them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, ModuleType
+from typing import Any, TypeVar
+
+from holdfast.dsl.surface import Task, Workflow
+from holdfast.errors import WorkflowError
+
+D = TypeVar("D", Task[..., Any], Workflow[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Every task and workflow by its name."""
+
+    tasks: Mapping[str, Task[..., Any]]
+    workflows: Mapping[str, Workflow[..., Any]]
+
+    @classmethod
+    def from_modules(cls, names: Iterable[str]) -> Registry:
+        """Imports the modules and collects what stands in their namespaces.
+
+        Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name.
+        """
+        modules = [_import(name) for name in names]
+        return cls(
+            tasks=MappingProxyType(_collect(modules, Task)),
+            workflows=MappingProxyType(_collect(modules, Workflow)),
+        )
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise WorkflowError(
+            "HF070",
+            f"module {name} cannot be found",
+            help="name an importable module, e.g. `statemachines.order_fulfilment`",
+        ) from None
+
+
+def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
+    found: dict[str, D] = {}
+    for module in modules:
+        for value in vars(module).values():
+            if not isinstance(value, kind):
+                continue
+            other = found.setdefault(value.name, value)
+            # `task.options(...)` is the same function with other settings, not a second task.
+            if other.function is not value.function:
+                raise WorkflowError(
+                    "HF071",
+                    f"two {kind.__name__.lower()}s are called {value.name}: "
+                    f"{_place(other)} and {_place(value)}",
+                    help=f'rename one: @{kind.__name__.lower()}(name="...")',
+                )
+    return found
+
+
+def _place(declared: Task[..., Any] | Workflow[..., Any]) -> str:
+    return f"{declared.function.__module__}.{declared.function.__qualname__}"

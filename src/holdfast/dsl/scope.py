@@ -1,0 +1,63 @@
+"""Names of ASL variables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: A variable of one of these names would hide the function in every expression.
+_JSONATA_NAMES: Final = """
+    abs append assert average base64decode base64encode boolean ceil clone contains count
+    decodeUrl decodeUrlComponent distinct each encodeUrl encodeUrlComponent error eval exists
+    filter floor formatBase formatInteger formatNumber fromMillis hash join keys length lookup
+    lowercase map match max merge millis min not now number pad parse parseInteger partition
+    power random range reduce replace reverse round shuffle sift single sort split spread sqrt
+    string substring substringAfter substringBefore sum toMillis trim type uppercase uuid zip
+    states
+"""
+
+
+class Scope:
+    """The ASL variables of a workflow or a branch, and names for them.
+
+    ASL forbids a branch to assign a name that exists outside it, and a JSONata function's parameter
+    hides one; so a name is given once among a scope, its ancestors and its descendants.
+    """
+
+    def __init__(self, parent: Scope | None, local_names: frozenset[str]) -> None:
+        self.parent = parent
+        #: What Python holds to be local here, assigned yet or not.
+        self.local_names = local_names
+        self.children: list[Scope] = []
+        self.given: dict[object, str] = {}
+        if parent is not None:
+            parent.children.append(self)
+
+    def is_local(self, name: str) -> bool:
+        """Whether `name` belongs to this function or one around it, not to the module."""
+        if name in self.local_names:
+            return True
+        return self.parent is not None and self.parent.is_local(name)
+
+    def name(self, wanted: str, key: object = None) -> str:
+        """A free name like `wanted`; the same for the same `key`, however often it is asked."""
+        key = wanted if key is None else key
+        if key not in self.given:
+            # Variables of AWS start with a letter.
+            stem = wanted.strip("_") or "unused"
+            taken = self._taken()
+            candidates = (stem if n == 1 else f"{stem}_{n}" for n in range(1, len(taken) + 2))
+            self.given[key] = next(name for name in candidates if name not in taken)
+        return self.given[key]
+
+    def _taken(self) -> frozenset[str]:
+        taken = set(_JSONATA_NAMES.split())
+        ancestor: Scope | None = self
+        while ancestor is not None:
+            taken.update(ancestor.given.values())
+            ancestor = ancestor.parent
+        pending = list(self.children)
+        while pending:
+            scope = pending.pop()
+            taken.update(scope.given.values())
+            pending.extend(scope.children)
+        return frozenset(taken)

@@ -1,0 +1,101 @@
+"""A module's source: function -> `ast` with the file's own lines, and the text of any node."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import ModuleType
+from typing import Any
+
+_SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
+_TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a node stands; line and column count from 1 and columns count characters."""
+
+    line: int
+    column: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One parsed file; `file` is relative to the root that its module is imported from."""
+
+    file: str
+    lines: tuple[str, ...]
+    functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef]
+
+    @classmethod
+    def of(cls, module: ModuleType) -> Source:
+        """Raises OSError when Python cannot find the source of `module`."""
+        text = inspect.getsource(module)
+        functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                functions[_first_line(node)] = node
+        return cls(_relative_file(module), tuple(text.splitlines()), functions)
+
+    def find(self, function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The definition of `function`, found by its first line, decorators included."""
+        return self.functions.get(function.__code__.co_firstlineno)
+
+    def span(self, node: ast.AST) -> Span:
+        """The node's place; a node of several lines is marked on its first.
+
+        Statements with a body are marked on the line of their keyword only.
+        """
+        line, start = _position(node, "lineno"), _position(node, "col_offset")
+        end_line, end = _position(node, "end_lineno"), _position(node, "end_col_offset")
+        text = self.lines[line - 1]
+        column = _characters(text, start) + 1
+        if end_line == line:
+            last = _characters(text, end)
+        else:
+            last = len(text.split("#", 1)[0].rstrip())
+        return Span(line, column, max(last - column + 1, 1))
+
+    def text(self, node: ast.AST) -> str:
+        """The node's source on one line, free of the layout that a formatter may change."""
+        line, start = _position(node, "lineno"), _position(node, "col_offset")
+        end_line, end = _position(node, "end_lineno"), _position(node, "end_col_offset")
+        rows = [row.encode() for row in self.lines[line - 1 : end_line]]
+        rows[-1] = rows[-1][:end]
+        rows[0] = rows[0][start:]
+        # A comment between the lines of one expression is not part of it.
+        parts = [row.decode() for row in rows]
+        parts = [part.split(" #", 1)[0] for part in parts[:-1]] + parts[-1:]
+        joined = " ".join(" ".join(parts).split())
+        if len(rows) > 1:
+            joined = _TRAILING_COMMA.sub("", _SPACE_INSIDE_BRACKETS.sub("", joined))
+        return joined
+
+    def line_text(self, line: int) -> str:
+        return self.lines[line - 1].strip()
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _position(node: ast.AST, field: str) -> int:
+    position: int = getattr(node, field)
+    return position
+
+
+def _characters(text: str, offset: int) -> int:
+    """`ast` counts bytes of UTF-8; people count characters."""
+    return len(text.encode()[:offset].decode())
+
+
+def _relative_file(module: ModuleType) -> str:
+    """`statemachines/orders.py` for the module `statemachines.orders`, wherever it was found."""
+    path = PurePosixPath((module.__file__ or "").replace("\\", "/"))
+    depth = module.__name__.count(".") + (2 if path.stem == "__init__" else 1)
+    return str(PurePosixPath(*path.parts[-depth:]))

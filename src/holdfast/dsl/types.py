@@ -1,0 +1,310 @@
+"""Static types: what the compiler knows of a value, from annotations and from how it was made."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, StrEnum
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+Type: TypeAlias = (
+    "Simple | TextOf | EnumOf | ListOf | DictOf | TupleOf | ModelOf | ErrorOf | Union | Opaque"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextOf:
+    """A str that is one of `values`: what a constant has and a `Literal` wants."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EnumOf:
+    enum: type[Enum]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    element: Type
+
+
+@dataclass(frozen=True, slots=True)
+class DictOf:
+    """A dict with text keys."""
+
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class TupleOf:
+    elements: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOf:
+    model: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorOf:
+    """The variable of an `except`; `has_text` says whether its text is the same everywhere."""
+
+    has_text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Two or more members, none of them a Union."""
+
+    members: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """JSON whose Python form is something else (a date, a set …): passed on, not looked into."""
+
+    name: str
+
+
+NONE: Final = Simple("None")
+BOOL: Final = Simple("bool")
+INT: Final = Simple("int")
+FLOAT: Final = Simple("float")
+STR: Final = Simple("str")
+DURATION: Final = Simple("timedelta")
+UNKNOWN: Final = Simple("unknown")
+#: The element of `[]`: joins with anything to that thing.
+NEVER: Final = Simple("nothing")
+#: The value of something that was refused already; everything about it is accepted silently.
+REFUSED: Final = Simple("refused")
+
+_SIMPLE: Final[Mapping[Any, Simple]] = {
+    None: NONE,
+    type(None): NONE,
+    bool: BOOL,
+    int: INT,
+    float: FLOAT,
+    str: STR,
+    timedelta: DURATION,
+    Any: UNKNOWN,
+    object: UNKNOWN,
+}
+_LISTS: Final = (list, Sequence, Iterable)
+_DICTS: Final = (dict, Mapping)
+_UNION_MEMBERS_MAX: Final = 8
+_DEPTH_MAX: Final = 6
+
+
+@lru_cache(maxsize=4096)
+def from_annotation(annotation: Any) -> Type:
+    """The type of the JSON that a value annotated like this has."""
+    if annotation in _SIMPLE:
+        return _SIMPLE[annotation]
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return from_annotation(arguments[0])
+    if origin is Literal:
+        return join_all(of_constant(value) for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return join_all(map(from_annotation, arguments))
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return ListOf(from_annotation(arguments[0]))
+    if origin is tuple:
+        return TupleOf(tuple(map(from_annotation, arguments)))
+    if (origin or annotation) in _LISTS:
+        return ListOf(from_annotation(arguments[0]) if arguments else UNKNOWN)
+    if (origin or annotation) in _DICTS:
+        return _from_dict(arguments)
+    if isinstance(annotation, type) and origin is None:
+        return _from_class(annotation)
+    return Opaque(name_of(annotation))
+
+
+def _from_dict(arguments: tuple[Any, ...]) -> Type:
+    key, value = (from_annotation(argument) for argument in arguments or (str, Any))
+    return DictOf(value) if key == STR else Opaque("dict")
+
+
+def _from_class(cls: type[Any]) -> Type:
+    if issubclass(cls, Enum):
+        return EnumOf(cls)
+    if hasattr(cls, "model_fields") and not getattr(cls, "__pydantic_root_model__", False):
+        return ModelOf(cls)
+    return Opaque(cls.__name__)
+
+
+def name_of(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def of_constant(value: object) -> Type:
+    """The type of a JSON constant or an enum member."""
+    match value:
+        case Enum():
+            return EnumOf(type(value))
+        case str():
+            return TextOf((value,))
+        case list() | tuple():
+            return ListOf(join_all(of_constant(item) for item in value))
+        case dict():
+            return DictOf(join_all(of_constant(item) for item in value.values()))
+        case _:
+            return _SIMPLE.get(type(value), UNKNOWN)
+
+
+def join_all(members: Iterable[Type]) -> Type:
+    joined: Type = NEVER
+    for member in members:
+        joined = join(joined, member)
+    return joined
+
+
+def join(left: Type, right: Type) -> Type:
+    """The type of a value that is one or the other."""
+    match (left, right):
+        case _ if right in (left, NEVER):
+            return left
+        case _ if left == NEVER:
+            return right
+        case _ if REFUSED in (left, right):
+            return REFUSED
+        case _ if UNKNOWN in (left, right):
+            return UNKNOWN
+        case TextOf(some), TextOf(others):
+            return TextOf(tuple(sorted({*some, *others})))
+        case (TextOf(), Simple("str")) | (Simple("str"), TextOf()):
+            return STR
+        case ListOf(some), ListOf(other):
+            return ListOf(join(some, other))
+        case DictOf(some), DictOf(other):
+            return DictOf(join(some, other))
+        case ErrorOf(some_text), ErrorOf(other_text):
+            return ErrorOf(some_text and other_text)
+        case _:
+            return _union(members_of(left), members_of(right))
+
+
+def _union(left: tuple[Type, ...], right: tuple[Type, ...]) -> Type:
+    members = list(left)
+    for candidate in right:
+        for place, member in enumerate(members):
+            joined = join(member, candidate) if type(member) is type(candidate) else None
+            if joined is not None and not isinstance(joined, Union):
+                members[place] = joined
+                break
+        else:
+            members.append(candidate)
+    if len(members) > _UNION_MEMBERS_MAX:
+        return UNKNOWN
+    return Union(tuple(sorted(members, key=describe)))
+
+
+def members_of(type_: Type) -> tuple[Type, ...]:
+    return type_.members if isinstance(type_, Union) else (type_,)
+
+
+def widen(type_: Type) -> Type:
+    """Without what only matters to a `Literal`: rules are written for `str`."""
+    match type_:
+        case TextOf():
+            return STR
+        case Union(members):
+            return join_all(widen(member) for member in members)
+        case _:
+            return type_
+
+
+def without_none(type_: Type) -> Type:
+    return join_all(member for member in members_of(type_) if member != NONE)
+
+
+def may_be_none(type_: Type) -> bool:
+    return isinstance(type_, Union) and NONE in type_.members
+
+
+def is_refused(*types_: Type) -> bool:
+    return REFUSED in types_
+
+
+def is_numeric(type_: Type) -> bool:
+    """A number; bool is not, for `True` is no JSON number."""
+    return all(member in (INT, FLOAT) for member in members_of(type_))
+
+
+def is_text(type_: Type) -> bool:
+    return all(member == STR or isinstance(member, TextOf) for member in members_of(type_))
+
+
+def may_be_list(type_: Type) -> bool:
+    """Whether JSONata might flatten it: a list, or something whose form is not known."""
+    return any(
+        member in (UNKNOWN, NEVER, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
+        for member in members_of(type_)
+    )
+
+
+def element_of(type_: Type) -> Type | None:
+    """What iteration gives, or None when it is no list."""
+    match type_:
+        case ListOf(element):
+            return element
+        case TupleOf(elements):
+            return join_all(elements)
+        case _:
+            return None
+
+
+def bounded(type_: Type, depth: int = 0) -> Type:
+    """`type_`, with whatever nests too deeply unknown: a loop of `x = [x]` must come to an end."""
+    if depth > _DEPTH_MAX:
+        return UNKNOWN
+    match type_:
+        case ListOf(element):
+            return ListOf(bounded(element, depth + 1))
+        case DictOf(value):
+            return DictOf(bounded(value, depth + 1))
+        case TupleOf(elements):
+            return TupleOf(tuple(bounded(element, depth + 1) for element in elements))
+        case Union(members):
+            return join_all(bounded(member, depth) for member in members)
+        case _:
+            return type_
+
+
+def describe(type_: Type) -> str:
+    """As the author would annotate it."""
+    match type_:
+        case TextOf():
+            return "str"
+        case Simple(name) | Opaque(name):
+            return name
+        case EnumOf(cls) | ModelOf(cls):
+            return cls.__name__
+        case ListOf(element):
+            return f"list[{describe(element)}]" if element != NEVER else "list"
+        case DictOf(value):
+            return f"dict[str, {describe(value)}]" if value != NEVER else "dict"
+        case TupleOf(elements):
+            return f"tuple[{', '.join(map(describe, elements))}]"
+        case ErrorOf():
+            return "exception"
+        case Union(members):
+            # None last, as people write it.
+            ordered = sorted(members, key=lambda member: (member == NONE, describe(member)))
+            return " | ".join(map(describe, ordered))
+
+
+def is_text_enum(type_: Type) -> bool:
+    """Its str() is its value, in every Python that we support."""
+    return isinstance(type_, EnumOf) and issubclass(type_.enum, StrEnum)

@@ -1,0 +1,32 @@
+"""The two clocks of the laptop cloud: the system's, and one that days of waiting cost nothing."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.errors import HoldfastBug
+
+
+class SystemClock:
+    """-> milliseconds since the epoch."""
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class VirtualClock:
+    """-> milliseconds since the epoch, standing still until somebody moves it on."""
+
+    def __init__(self, start_ms: int) -> None:
+        self._now_ms = start_ms
+
+    def __call__(self) -> int:
+        return self._now_ms
+
+    def advance(self, milliseconds: int) -> None:
+        self.advance_to(self._now_ms + milliseconds)
+
+    def advance_to(self, moment_ms: int) -> None:
+        if moment_ms < self._now_ms:
+            raise HoldfastBug(f"the clock stands at {self._now_ms} and was set to {moment_ms}")
+        self._now_ms = moment_ms

@@ -1,0 +1,245 @@
+"""The laptop cloud: one Holdfast stack on moto, in this process, from the same `resources`.
+
+Nothing that is done in a local cloud leaves the process (see `intercept`). It knows
+no account and reads no profile, no credentials and no endpoint from the environment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from types import TracebackType
+from typing import Any, Final, Self
+
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.session import Session
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
+
+from holdfast import limits, resources
+from holdfast.aws.clients import Clients
+from holdfast.aws.names import Names
+from holdfast.aws.store import item_of
+from holdfast.local import intercept, meter
+from holdfast.runtime.effects import Item
+
+REGION: Final = "us-east-1"
+STACK: Final = "holdfast"
+# EventBridge hands events to a function; moto can only hand them to a queue, which the pump drains.
+EVENTS_QUEUE: Final = f"{STACK}-bus-deliveries"
+EVENTS_VISIBILITY_SECONDS: Final = 60  # between two tries of an event
+
+
+class LocalCloud:
+    """A context: the stack exists inside it, empty at its start and gone at its end."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self.clock = clock
+        self.clients = _clients()
+        self.meter = meter.Meter(self.find_item)
+
+    def __enter__(self) -> Self:
+        intercept.begin(self.clock)
+        try:
+            self.names, self.events_queue_url = self._create()
+        except BaseException:
+            intercept.end()
+            raise
+        meter.install(self.meter)
+        self.meter.tables = {
+            self.names.executions_table: resources.EXECUTIONS,
+            self.names.mail_table: resources.MAIL,
+        }
+        self.meter.unbilled_queues = {self.events_queue_url}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        meter.install(None)
+        intercept.end()
+
+    def put_event(self, name: str, key: str, data: Any, event_id: str | None = None) -> None:
+        """Puts an event on the bus, as a user's own service does with PutEvents."""
+        detail = {"name": name, "key": key, "data": data}
+        if event_id is not None:
+            detail["id"] = event_id
+        self.clients.get("bus").put_events(
+            Entries=[
+                {
+                    "EventBusName": resources.BUS,
+                    "Source": "holdfast.local",
+                    "DetailType": resources.EVENT_DETAIL_TYPE,
+                    "Detail": json.dumps(detail),
+                }
+            ]
+        )
+
+    # Looking without calling: for the pump's "when next?" and the meter's "how large was it?".
+
+    def find_item(self, table: str, key: dict[str, Any]) -> Item | None:
+        """-> the item under a typed key, as stored now."""
+        with intercept.LOCK:
+            found = _backend("dynamodb").get_item(table, key)
+            return None if found is None else item_of(found.to_json()["Attributes"])
+
+    def next_message_ms(self, queue_url: str) -> int | None:
+        """-> when the next message of the queue can be received."""
+        with intercept.LOCK:
+            messages = _backend("sqs").queues[queue_url.rsplit("/", 1)[1]]._messages  # noqa: SLF001
+            # moto shows a message when its visibility lies strictly in the past.
+            times = [max(int(m.visible_at) + 1, int(m.delayed_until)) for m in messages]
+        return min(times, default=None)
+
+    def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
+        """-> the least text sort key of each partition whose key begins with the prefix."""
+        with intercept.LOCK:
+            items = _backend("dynamodb").tables[table].items
+            return [
+                min(sort_key.value for sort_key in rows)
+                for partition_key, rows in items.items()
+                if rows and partition_key.value.startswith(partition_prefix)
+            ]
+
+    def _create(self) -> tuple[Names, str]:
+        for table in resources.TABLES:
+            self._create_table(table)
+        blobs_bucket = f"{STACK}-blobs"
+        self.clients.get("blobs").create_bucket(Bucket=blobs_bucket)
+        dead = {queue.name: self._create_dead_letters(queue) for queue in resources.QUEUES}
+        live = {queue.name: self._create_queue(queue) for queue in resources.QUEUES}
+        names = Names(
+            executions_table=_physical(resources.EXECUTIONS.name),
+            mail_table=_physical(resources.MAIL.name),
+            blobs_bucket=blobs_bucket,
+            work_queue_url=live[resources.WORK.name],
+            single_queue_url=live[resources.SINGLE.name],
+            work_dlq_url=dead[resources.WORK.name],
+            single_dlq_url=dead[resources.SINGLE.name],
+        )
+        return names, self._create_bus()
+
+    def _create_table(self, table: resources.Table) -> None:
+        store = self.clients.get("store")
+        keys = {table.partition_key: "S", table.sort_key: table.sort_key_type}
+        indexes = []
+        if table.index is not None:
+            index = table.index
+            keys |= {index.partition_key: "S", index.sort_key: "S"}
+            indexes.append(
+                {
+                    "IndexName": index.name,
+                    "KeySchema": _key_schema(index.partition_key, index.sort_key),
+                    "Projection": {
+                        "ProjectionType": "INCLUDE",
+                        "NonKeyAttributes": list(index.projected),
+                    },
+                }
+            )
+        name = _physical(table.name)
+        store.create_table(
+            TableName=name,
+            KeySchema=_key_schema(table.partition_key, table.sort_key),
+            AttributeDefinitions=[
+                {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
+            ],
+            BillingMode="PAY_PER_REQUEST",
+            **({"GlobalSecondaryIndexes": indexes} if indexes else {}),
+        )
+        store.update_time_to_live(
+            TableName=name,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": table.ttl_attribute},
+        )
+        _backend("dynamodb").tables[name].__class__ = intercept.PartitionedTable
+
+    def _create_queue(self, queue: resources.Queue) -> str:
+        return self._make_queue(
+            _physical(queue.name),
+            VisibilityTimeout=str(queue.visibility_seconds),
+            MessageRetentionPeriod=str(queue.retention_seconds),
+            RedrivePolicy=_redrive(_physical(f"{queue.name}-dlq"), queue.receives_max),
+        )
+
+    def _create_dead_letters(self, queue: resources.Queue) -> str:
+        return self._make_queue(
+            _physical(f"{queue.name}-dlq"),
+            VisibilityTimeout=str(limits.VISIBILITY_SECONDS),
+            MessageRetentionPeriod=str(queue.retention_seconds),
+        )
+
+    def _create_bus(self) -> str:
+        bus = self.clients.get("bus")
+        bus.create_event_bus(Name=resources.BUS)
+        bus.put_rule(
+            Name="events",
+            EventBusName=resources.BUS,
+            EventPattern=json.dumps({"detail-type": [resources.EVENT_DETAIL_TYPE]}),
+        )
+        bus.put_targets(
+            Rule="events",
+            EventBusName=resources.BUS,
+            Targets=[{"Id": "events", "Arn": _queue_arn(EVENTS_QUEUE)}],
+        )
+        dead_letters = f"{EVENTS_QUEUE}-dlq"
+        self._make_queue(dead_letters)
+        return self._make_queue(
+            EVENTS_QUEUE,
+            VisibilityTimeout=str(EVENTS_VISIBILITY_SECONDS),
+            RedrivePolicy=_redrive(dead_letters, 1 + resources.EVENT_RETRY_ATTEMPTS_MAX),
+        )
+
+    def _make_queue(self, name: str, **attributes: str) -> str:
+        created = self.clients.get("queues").create_queue(QueueName=name, Attributes=attributes)
+        return str(created["QueueUrl"])
+
+
+@cache
+def _clients() -> Clients:
+    """Clients know nothing of the cloud they talk to, and making them costs 0.1 s."""
+    # With these variables mapped to nothing, no file and no profile of the host is looked at.
+    unread = (None, None, None, None)
+    session = Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
+    session.set_credentials("local", "local")
+    for service in ("dynamodb", "sqs"):  # nobody checks these signatures, and they cost 0.1 ms each
+        session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
+    session.set_default_client_config(
+        Config(
+            ignore_configured_endpoint_urls=True,
+            inject_host_prefix=False,
+            use_dualstack_endpoint=False,
+            use_fips_endpoint=False,
+            user_agent="holdfast",
+        )
+    )
+    meter.register(session)
+    return Clients(session, REGION)
+
+
+def _backend(service: str) -> Any:
+    return get_backend(service)[DEFAULT_ACCOUNT_ID][REGION]
+
+
+def _physical(name: str) -> str:
+    return f"{STACK}-{name}"
+
+
+def _queue_arn(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}"
+
+
+def _redrive(dead_letters: str, receives_max: int) -> str:
+    return json.dumps(
+        {"deadLetterTargetArn": _queue_arn(dead_letters), "maxReceiveCount": receives_max}
+    )
+
+
+def _key_schema(partition_key: str, sort_key: str) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": partition_key, "KeyType": "HASH"},
+        {"AttributeName": sort_key, "KeyType": "RANGE"},
+    ]

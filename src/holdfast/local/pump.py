@@ -1,0 +1,308 @@
+"""What AWS does between services, played for the handlers of one local cloud.
+
+* The event source mappings: batches of a queue to its function, partial batch failures, deletion of
+  what succeeded. What failed stays out of sight until its visibility ends.
+* The rule of the bus: each event to the events function, again after a failure.
+* The schedule: the sweeper on each full minute.
+
+On a virtual clock nothing waits: when all that can happen now has happened, the clock moves on to
+the next moment at which anything can. A sweep that would find nothing to do is left out. The pump
+looks into moto for *when*; what happens then is decided by calls, as on AWS.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final, Protocol, TypeAlias
+
+from moto.core import DEFAULT_ACCOUNT_ID
+
+from holdfast import limits, resources
+from holdfast.errors import HoldfastBug
+from holdfast.local.clock import VirtualClock
+from holdfast.local.cloud import REGION, LocalCloud
+
+JsonObject: TypeAlias = dict[str, Any]
+
+DUE_PREFIX: Final = "~due#"
+LOOK_DIGITS: Final = 15  # a due row's sort key begins with the moment at which it is due
+SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
+SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
+ROUNDS_MAX: Final = 1_000_000
+INVOCATIONS_MAX: Final = 8  # at once, when the clock is the system's
+IDLE_SECONDS: Final = 0.02
+FAILURES_KEPT_MAX: Final = 1_000
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class LambdaContext:
+    """The part of Lambda's context object that handlers may use."""
+
+    def __init__(
+        self, function: resources.Function, request_id: str, clock: Callable[[], int]
+    ) -> None:
+        self.function_name = function.name
+        self.aws_request_id = request_id
+        self.memory_limit_in_mb = function.memory_mb
+        self._clock = clock
+        self._deadline_ms = clock() + function.timeout_seconds * 1_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(0, self._deadline_ms - self._clock())
+
+
+class LambdaHandler(Protocol):
+    def __call__(self, event: JsonObject, context: LambdaContext, /) -> JsonObject | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    worker: LambdaHandler
+    worker_single: LambdaHandler
+    events: LambdaHandler
+    sweeper: LambdaHandler
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An invocation that raised; AWS would have logged it and tried again."""
+
+    function: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A queue and the function that it feeds."""
+
+    url: str
+    batch_size: int
+    function: resources.Function
+    handler: LambdaHandler
+    is_bus: bool = False
+
+
+class Pump:
+    def __init__(self, cloud: LocalCloud, handlers: Handlers) -> None:
+        self._cloud = cloud
+        self._clock = cloud.clock
+        self._sweeper = handlers.sweeper
+        names = cloud.names
+        self._sources = (
+            _Source(
+                names.work_queue_url, resources.WORK.batch_size, resources.WORKER, handlers.worker
+            ),
+            _Source(
+                names.single_queue_url,
+                resources.SINGLE.batch_size,
+                resources.WORKER_SINGLE,
+                handlers.worker_single,
+            ),
+            _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
+        )
+        self._dead_letter_urls = (names.work_dlq_url, names.single_dlq_url)
+        self._numbers = count(1)
+        self._scheduled: list[tuple[int, int, Callable[[], None]]] = []
+        self._swept_ms = -SWEEP_MS
+        #: The newest invocations that raised.
+        self.failures: deque[Failure] = deque(maxlen=FAILURES_KEPT_MAX)
+
+    def at(self, moment_ms: int, action: Callable[[], None]) -> None:
+        """Calls `action` when the clock reaches the moment: how a demo plays the outside world."""
+        heappush(self._scheduled, (moment_ms, next(self._numbers), action))
+
+    def run_until_idle(self, *, until_ms: int | None = None, rounds_max: int = ROUNDS_MAX) -> None:
+        """Plays until nothing is left that will ever happen, or until the clock reads `until_ms`.
+
+        An execution that waits without a time-out keeps its watch row, so with one of those the
+        end needs `until_ms`.
+        """
+        clock = self._clock
+        if not isinstance(clock, VirtualClock):
+            raise HoldfastBug("run_until_idle needs a virtual clock")
+        for _ in range(rounds_max):
+            if self._round():
+                continue
+            moment = self._next_ms()
+            if moment is None or (until_ms is not None and moment > until_ms):
+                clock.advance_to(max(clock(), until_ms or 0))
+                return
+            clock.advance_to(max(clock(), moment))
+        raise HoldfastBug(f"the local cloud did not come to rest in {rounds_max} rounds")
+
+    def run_forever(self, stop: threading.Event) -> None:
+        """Plays on the system's clock, several invocations at once, until `stop` is set."""
+        running: set[Future[None]] = set()
+        with ThreadPoolExecutor(INVOCATIONS_MAX, thread_name_prefix="invocation") as pool:
+            while not stop.is_set():
+                done = {future for future in running if future.done()}
+                for future in done:
+                    future.result()  # what a handler raises is caught; anything else is our bug
+                running -= done
+                begun = self._begin(pool, INVOCATIONS_MAX - len(running))
+                running |= set(begun)
+                if not begun:
+                    stop.wait(IDLE_SECONDS)
+
+    def _begin(self, pool: Executor, free: int) -> list[Future[None]]:
+        self._act()
+        begun: list[Future[None]] = []
+        if free and self._clock() // SWEEP_MS != self._swept_ms // SWEEP_MS:
+            begun.append(pool.submit(self._sweep))
+            self._swept_ms = self._clock()
+        for source in self._sources:
+            batch = self._receive(source) if len(begun) < free else []
+            if batch:
+                begun.append(pool.submit(self._deliver, source, batch))
+        return begun
+
+    def _round(self) -> bool:
+        """-> whether anything happened of what can happen now."""
+        happened = self._act()
+        for source in self._sources:
+            if self._is_ready(source):
+                happened = True
+                batch = self._receive(source)
+                if batch:
+                    self._deliver(source, batch)
+        sweep_ms = self._next_sweep_ms()
+        if sweep_ms is not None and sweep_ms <= self._clock():
+            self._swept_ms = self._clock()
+            self._sweep()
+            happened = True
+        return happened
+
+    def _next_ms(self) -> int | None:
+        moments = [self._cloud.next_message_ms(source.url) for source in self._sources]
+        moments.append(self._next_sweep_ms())
+        if self._scheduled:
+            moments.append(self._scheduled[0][0])
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _next_sweep_ms(self) -> int | None:
+        """-> the first full minute at which the sweeper has a row or a dead letter to handle."""
+        keys = self._cloud.least_sort_keys(self._cloud.names.mail_table, DUE_PREFIX)
+        wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]
+        letters = [self._cloud.next_message_ms(url) for url in self._dead_letter_urls]
+        wanted += [moment for moment in letters if moment is not None]
+        if not wanted:
+            return None
+        # One sweep a minute, however much it has left undone.
+        earliest = max(min(wanted), self._swept_ms + 1, 0)
+        return -(-earliest // SWEEP_MS) * SWEEP_MS
+
+    def _act(self) -> bool:
+        acted = False
+        while self._scheduled and self._scheduled[0][0] <= self._clock():
+            heappop(self._scheduled)[2]()
+            acted = True
+        return acted
+
+    def _is_ready(self, source: _Source) -> bool:
+        moment = self._cloud.next_message_ms(source.url)
+        return moment is not None and moment <= self._clock()
+
+    def _receive(self, source: _Source) -> list[JsonObject]:
+        """-> a batch. A queue with nothing to see is not asked: such calls would be counted."""
+        if not self._is_ready(source):
+            return []
+        answer = self._cloud.clients.get("queues").receive_message(
+            QueueUrl=source.url,
+            MaxNumberOfMessages=source.batch_size,
+            MessageSystemAttributeNames=["All"],
+            WaitTimeSeconds=0,
+        )
+        return list(answer.get("Messages", []))
+
+    def _deliver(self, source: _Source, batch: list[JsonObject]) -> None:
+        event = _bus_event(batch[0]) if source.is_bus else _queue_event(source, batch)
+        answer = self._invoke(source.function, source.handler, event)
+        failed = _failed_ids(answer, batch, has_partial_failures=not source.is_bus)
+        done = [message for message in batch if message["MessageId"] not in failed]
+        if done:
+            self._cloud.clients.get("queues").delete_message_batch(
+                QueueUrl=source.url,
+                Entries=[
+                    {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
+                    for number, message in enumerate(done)
+                ],
+            )
+
+    def _sweep(self) -> None:
+        self._invoke(resources.SWEEPER, self._sweeper, _schedule_event(self._clock()))
+
+    def _invoke(
+        self, function: resources.Function, handler: LambdaHandler, event: JsonObject
+    ) -> JsonObject | Exception | None:
+        """-> the handler's answer, or what it raised."""
+        context = LambdaContext(function, f"local-{next(self._numbers):08d}", self._clock)
+        self._cloud.meter.invoked(function.name)
+        try:
+            return handler(event, context)
+        except Exception as error:
+            _logger.warning("%s failed: %s", function.name, type(error).__name__)
+            _logger.debug("%s failed", function.name, exc_info=error)
+            self.failures.append(Failure(function.name, error))
+            return error
+
+
+def _failed_ids(
+    answer: JsonObject | Exception | None, batch: list[JsonObject], *, has_partial_failures: bool
+) -> set[str]:
+    """As Lambda reads it: what names an unknown message, or raised, fails the whole batch."""
+    everything = {message["MessageId"] for message in batch}
+    if isinstance(answer, Exception):
+        return everything
+    if not has_partial_failures or not answer:
+        return set()
+    failed = {entry.get("itemIdentifier") for entry in answer.get("batchItemFailures") or []}
+    return failed if failed.issubset(everything) else everything
+
+
+def _queue_event(source: _Source, batch: list[JsonObject]) -> JsonObject:
+    name = source.url.rsplit("/", 1)[1]
+    return {
+        "Records": [
+            {
+                "messageId": message["MessageId"],
+                "receiptHandle": message["ReceiptHandle"],
+                "body": message["Body"],
+                "attributes": message["Attributes"],
+                "messageAttributes": {},
+                "md5OfBody": message["MD5OfBody"],
+                "eventSource": "aws:sqs",
+                "eventSourceARN": f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}",
+                "awsRegion": REGION,
+            }
+            for message in batch
+        ]
+    }
+
+
+def _bus_event(message: JsonObject) -> JsonObject:
+    event: JsonObject = json.loads(message["Body"])
+    return {**event, "account": DEFAULT_ACCOUNT_ID}
+
+
+def _schedule_event(now_ms: int) -> JsonObject:
+    return {
+        "version": "0",
+        "id": f"sweep-{now_ms}",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": DEFAULT_ACCOUNT_ID,
+        "time": datetime.fromtimestamp(now_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": REGION,
+        "resources": [],
+        "detail": {},
+    }

@@ -1,0 +1,387 @@
+"""Log records and snapshots <-> items. The format is told in docs/log.md.
+
+Rules of this file:
+* A value over 64 bytes is written once and referred to by (sequence, number) from then on; a
+  container refers to the values inside it. Values are found again by identity first (the same
+  object that was read or written before), else by content.
+* A snapshot stands on its own: it holds every value that the state needs, so a load reads nothing
+  older.
+* What is too large for an item goes to S3 under its own hash, before the record that names it.
+
+The payload of a record is lines: one value a line, the events on the last. A value is JSON, or
+`s3:<sha256>`; JSON text has no raw newline. A reference is {"@": [sequence, number]}; a key of only
+@s in a user's one-key object gets one more @, and loses it when read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core.apply import fold
+from holdfast.core.events import OWN_EVENTS, Event
+from holdfast.core.state import Execution, from_json, to_json
+from holdfast.errors import HoldfastBug, NewerFormatError
+from holdfast.limits import (
+    RECORD_BYTES_MAX,
+    VALUE_INLINE_BYTES_MAX,
+    VALUE_INTERN_BYTES_MIN,
+    WRITE_UNIT_BYTES,
+)
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Item
+from holdfast.cost import item_bytes
+
+FORMAT: Final = 1
+
+#: Words that every record repeats, for zlib. Part of format 1: never change it, make a new format.
+_DICTIONARY: Final = (
+    b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
+    b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'
+    b'"MapStateSucceeded","MapStateExited","ParallelStateEntered","ParallelStateStarted",'
+    b'"ParallelStateSucceeded","ParallelStateExited","PassStateEntered","PassStateExited",'
+    b'"ChoiceStateEntered","ChoiceStateExited","WaitStateEntered","TimerSet","WaitStateExited",'
+    b'"SucceedStateEntered","SucceedStateExited","ExecutionStarted","ExecutionSucceeded",'
+    b'"TaskFailed","Opened",{"frame":"{"output":{"@":[0,{"name":"{"input":{"@":['
+    b'["TaskStarted",{"resourceType":"holdfast","resource":"task:["TaskSucceeded",'
+    b'"output":{"@":["TaskStateExited",{"name":"["TaskStateEntered",{"name":"","input":{"@":['
+    b'["TaskScheduled",{"resourceType":"holdfast","resource":"task:","region":"holdfast",'
+    b'"parameters":{"entry":,"attempt":1,"claim":["'
+)
+
+
+@dataclass(slots=True)
+class ValueBook:
+    """Which values the log holds already, and under which number.
+
+    `written` maps the text of a value to its reference; `known` an object's identity to it, with
+    the object itself, so that the identity stays its own.
+    """
+
+    written: dict[str, str] = field(default_factory=dict)
+    known: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    values: dict[tuple[int, int], Json] = field(default_factory=dict)
+
+    def learn(self, sequence: int, number: int, value: Json, text: str) -> None:
+        reference = _reference(sequence, number)
+        self.written[text] = reference
+        self.values[sequence, number] = value
+        if isinstance(value, dict | list):
+            self.known[id(value)] = (value, reference)
+
+
+def _reference(sequence: int, number: int) -> str:
+    return f'{{"@":[{sequence},{number}]}}'
+
+
+class Packer:
+    """Writes one record's values: new ones become lines, old ones references."""
+
+    def __init__(self, book: ValueBook, sequence: int, first_number: int = 0) -> None:
+        self._book = book
+        self._sequence = sequence
+        self._first = first_number
+        self.lines: list[str] = []
+        self.blobs: list[bytes] = []
+
+    def pack(self, value: Json) -> str:
+        """-> JSON text in which every value over the limit is a reference."""
+        if isinstance(value, str):
+            return self._interned(value, encode_basestring(value))
+        if not isinstance(value, dict | list):
+            return json.dumps(value)
+        known = self._book.known.get(id(value))
+        if known is not None:
+            return known[1]
+        return self._interned(value, self._container(value))
+
+    def _container(self, value: dict[str, Any] | list[Any]) -> str:
+        if isinstance(value, list):
+            return "[" + ",".join([self.pack(item) for item in value]) + "]"
+        if len(value) == 1:
+            (key, item), = value.items()
+            if key and not key.strip("@"):
+                return f'{{"{key}@":{self.pack(item)}}}'
+        return self.pack_fields(value)
+
+    def pack_fields(self, fields: Mapping[str, Any]) -> str:
+        """-> an object whose values are packed, and which is no value itself."""
+        return (
+            "{"
+            + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
+            + "}"
+        )
+
+    def _interned(self, value: Json, text: str) -> str:
+        if len(text) <= VALUE_INTERN_BYTES_MIN:
+            return text
+        known = self._book.written.get(text)
+        if known is None:
+            number = self._first + len(self.lines)
+            self.lines.append(self._line(text))
+            self._book.learn(self._sequence, number, value, text)
+            return _reference(self._sequence, number)
+        if isinstance(value, dict | list):
+            self._book.known[id(value)] = (value, known)
+        return known
+
+    def _line(self, text: str) -> str:
+        if len(text) <= VALUE_INLINE_BYTES_MAX:
+            return text
+        compressed = _compress(text)
+        if len(compressed) <= VALUE_INLINE_BYTES_MAX:
+            return text
+        self.blobs.append(compressed)
+        return f"s3:{_digest(compressed)}"
+
+
+def _compress(text: str) -> bytes:
+    compressor = zlib.compressobj(6, zdict=_DICTIONARY)
+    return compressor.compress(text.encode()) + compressor.flush()
+
+
+def _inflate(data: bytes) -> str:
+    return zlib.decompressobj(zdict=_DICTIONARY).decompress(data).decode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a record says besides its events. `listing` holds lp, ls and what the index projects."""
+
+    tenant: str
+    run: str
+    sequence: int
+    nonce: str
+    message: str
+    at_ms: int
+    ttl: int
+    newest_snapshot: int
+    listing: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One item, and the blobs that have to be stored before it. `book` is valid once it is."""
+
+    item: Item
+    blobs: Mapping[str, bytes]
+    book: ValueBook
+
+
+def encode_record(
+    header: Header, events: Sequence[Event], status: str, book: ValueBook
+) -> Encoded:
+    """The book is written to: after a lost race it must be thrown away with the state."""
+    packer = Packer(book, header.sequence)
+    last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
+    text = "\n".join([*packer.lines, last])
+    blobs = _blobs(header, packer.blobs)
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.execution(header.tenant, header.run),
+        "sk": header.sequence,
+        "f": FORMAT,
+        "w": header.nonce,
+        "m": header.message,
+        "at": header.at_ms,
+        "st": status,
+        "sn": header.newest_snapshot,
+        "ttl": header.ttl,
+        **header.listing,
+    }
+    return Encoded(_with_payload(item, text, header, blobs), blobs, book)
+
+
+def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
+    """-> the record with the state after it. Its values get numbers after the record's own."""
+    sequence = header.sequence
+    first = 1 + max(
+        (number for at, number in encoded.book.values if at == sequence), default=-1
+    )
+    book = ValueBook()
+    packer = Packer(book, sequence, first)
+    last = packer.pack(to_json(state))
+    data = _compress("\n".join([*packer.lines, last]))
+    blobs = {**encoded.blobs, **_blobs(header, packer.blobs)}
+    item = {**encoded.item, "sn": sequence, "so": first}
+    if len(data) > VALUE_INLINE_BYTES_MAX:
+        item["sb"] = _digest(data)
+        blobs |= _blobs(header, [data])
+    else:
+        item["ss"] = data
+    return Encoded({**item, **_blob_names(blobs)}, blobs, book)
+
+
+def snapshot_bytes(encoded: Encoded) -> int:
+    snapshot = encoded.item.get("ss")
+    if isinstance(snapshot, bytes):
+        return len(snapshot)
+    return len(next(data for key, data in encoded.blobs.items() if key.endswith(str(encoded.item["sb"]))))
+
+
+def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
+    own = packer.pack_fields(event.holdfast)
+    details = _details_text(event.details, packer)
+    return f'["{event.type}",{event.previous},{event.at_ms - at_ms},{details},{own}]'
+
+
+def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
+    """Assigned variables are packed one by one: each is a value, their set is not."""
+    parts = [
+        f"{encode_basestring(key)}:"
+        + (packer.pack_fields(value) if key == "assignedVariables" else packer.pack(value))
+        for key, value in details.items()
+    ]
+    return "{" + ",".join(parts) + "}"
+
+
+def _with_payload(
+    item: dict[str, str | int | bytes], text: str, header: Header, blobs: dict[str, bytes]
+) -> Item:
+    plain = {**item, "ev": text, **_blob_names(blobs)}
+    if item_bytes(plain) <= WRITE_UNIT_BYTES:
+        return plain
+    data = _compress(text)
+    compressed: Item = {**plain, "ev": data}
+    if item_bytes(compressed) > RECORD_BYTES_MAX:
+        blobs |= _blobs(header, [data])
+        return {**item, "eb": _digest(data), **_blob_names(blobs)}
+    saves_a_unit = _units(compressed) < _units(plain)
+    return compressed if saves_a_unit else plain
+
+
+def _units(item: Item) -> int:
+    return -(-item_bytes(item) // WRITE_UNIT_BYTES)
+
+
+def _blobs(header: Header, contents: Iterable[bytes]) -> dict[str, bytes]:
+    return {keys.blob(header.tenant, header.run, _digest(data)): data for data in contents}
+
+
+def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
+    if not blobs:
+        return {}
+    return {"bl": ",".join(key.rpartition("/")[2] for key in blobs)}
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the log, read."""
+
+    sequence: int
+    nonce: str
+    message: str
+    at_ms: int
+    events: tuple[Event, ...]
+
+
+def require_format(item: Mapping[str, Any], what: str) -> None:
+    """Raises NewerFormatError (HF301): old code must never write to what it cannot read."""
+    found = item.get("f")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise HoldfastBug(f"{what} has no format number")
+    if found > FORMAT:
+        raise NewerFormatError(what, found, FORMAT)
+
+
+def blobs_named_by(item: Item) -> list[str]:
+    """-> the hashes of the blobs without which the item cannot be read."""
+    return [digest for digest in str(item.get("bl", "")).split(",") if digest]
+
+
+class Reader:
+    """Reads records in order, oldest first, growing the book and the state as it goes."""
+
+    def __init__(self, blobs: Mapping[str, bytes]) -> None:
+        self.book = ValueBook()
+        self.state: Execution | None = None
+        self._blobs = blobs
+
+    def from_snapshot(self, item: Item) -> None:
+        """Begins at a record with a snapshot: its events are folded into it already."""
+        require_format(item, _what(item))
+        data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
+        self.book = ValueBook()
+        assert isinstance(data, bytes)
+        last = self._read_lines(_inflate(data), int(item["sk"]), int(item["so"]))
+        self.state = from_json(self._parse(last))
+
+    def record(self, item: Item) -> Record:
+        """-> the record, its events folded into `state`."""
+        require_format(item, _what(item))
+        sequence, at_ms = int(item["sk"]), int(item["at"])
+        last = self._read_lines(self._payload(item), sequence, 0)
+        first_id = 1 if self.state is None else self.state.last_event + 1
+        events = _events(self._parse(last), at_ms, first_id)
+        self.state = fold(events, self.state)
+        if "so" in item:
+            # What follows refers to the snapshot's values, not to older ones.
+            self.book = Reader._book_of(self, item)
+        return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
+
+    def _book_of(self, item: Item) -> ValueBook:
+        reader = Reader(self._blobs)
+        reader.from_snapshot(item)
+        return reader.book
+
+    def _payload(self, item: Item) -> str:
+        payload = item["ev"] if "ev" in item else self._blob(str(item["eb"]))
+        return payload if isinstance(payload, str) else _inflate(payload)  # type: ignore[arg-type]
+
+    def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
+        """Learns every value line; -> the last line."""
+        *lines, last = text.split("\n")
+        for number, line in enumerate(lines, first_number):
+            value_text = line
+            if line.startswith("s3:"):
+                value_text = _inflate(self._blob(line.removeprefix("s3:")))
+            self.book.learn(sequence, number, self._parse(value_text), value_text)
+        return last
+
+    def _blob(self, digest: str) -> bytes:
+        data = self._blobs[digest]
+        if _digest(data) != digest:
+            raise HoldfastBug(f"the stored value {digest} has another hash")
+        return data
+
+    def _parse(self, text: str) -> Any:
+        return json.loads(text, object_hook=self._resolved)
+
+    def _resolved(self, found: dict[str, Any]) -> Any:
+        if len(found) != 1:
+            return found
+        (key, value), = found.items()
+        if not key or key.strip("@"):
+            return found
+        if key == "@":
+            return self.book.values[value[0], value[1]]
+        return {key[:-1]: value}
+
+
+def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ...]:
+    events = []
+    for event_type, previous, delta, details, own in texts:
+        event_id = 0
+        if event_type not in OWN_EVENTS:
+            event_id, next_id = next_id, next_id + 1
+        events.append(Event(event_type, event_id, previous, at_ms + delta, details, own))
+    return tuple(events)
+
+
+def _what(item: Item) -> str:
+    return f"record {item.get('sk')} of execution {str(item.get('pk')).rpartition('#')[2]}"

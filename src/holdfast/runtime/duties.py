@@ -1,0 +1,169 @@
+"""What a worker does for an execution beside its log: timers, registrations, watching, listing.
+
+All of it comes after the commit that asks for it, save the watch row, which comes before the record
+that says `Opened`: a crash between the two leaves a row that finds nothing to do, never an
+execution that nobody looks after. All of it may be done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any, assert_never
+
+from holdfast.core.commands import Command, Register, RunAttempt, StartTimer, next_due_ms
+from holdfast.core.facts import Fact
+from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.limits import (
+    CLOCK_ERROR_MS,
+    EVENT_RETENTION_SECONDS,
+    SQS_DELAY_SECONDS_MAX,
+    TIMER_ROW_LEAD_SECONDS,
+    WATCH_GRID_SECONDS,
+    WATCH_LOOK_SECONDS_MAX,
+    WATCH_LOOK_SECONDS_MIN,
+    WATCH_PARKED_FACTOR,
+)
+from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.codec import FORMAT
+from holdfast.runtime.effects import Delete, Effect, Item, Message, Put, Send, Unlist
+from holdfast.runtime.log import Log
+
+
+def carry_out(log: Log, commands: Iterable[Command], now_ms: int) -> mail.Facts:
+    """Does what the commands ask for; -> the facts that a registration's look has found."""
+    found: list[Fact] = []
+    for command in commands:
+        match command:
+            case RunAttempt(attempt=attempt):
+                if attempt.claim is None and not attempt.is_unknown:
+                    yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
+            case StartTimer(entry, due_ms):
+                yield from start_timer(log, entry, due_ms, now_ms)
+            case Register(entry):
+                found += yield from _register(log, entry, now_ms)
+            case _:
+                assert_never(command)
+    return found
+
+
+def _register(log: Log, entry: int, now_ms: int) -> mail.Facts:
+    assert log.state is not None
+    frame = log.state.frame_of(entry)
+    if frame is None or not isinstance(frame.waiting, Awaiting):
+        return []
+    ends_ms = frame.waiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
+    ttl = ends_ms // 1_000 + 86_400
+    yield from mail.register(log.tenant, log.run, frame.waiting, ttl)
+    return (yield from mail.event_facts(log.tenant, frame.waiting, now_ms))
+
+
+# -- timers ----------------------------------------------------------------------------------------
+
+
+def start_timer(
+    log: Log, entry: int, due_ms: int, now_ms: int
+) -> Generator[Effect, Any, None]:
+    """Up to 15 minutes: a delayed message. Longer: a row that the sweeper turns into one."""
+    delay_seconds = delay_until(due_ms, now_ms)
+    if delay_seconds <= SQS_DELAY_SECONDS_MAX:
+        body = messages.wake_timer(log.tenant, log.run, entry, due_ms, log.hint)
+        yield Send((Message(body, delay_seconds),))
+        return
+    look_ms = due_ms - TIMER_ROW_LEAD_SECONDS * 1_000
+    yield Put(
+        mail.MAIL,
+        {
+            "pk": keys.due_partition(keys.due_shard(log.run)),
+            "sk": keys.timer_row(look_ms, log.tenant, log.run, entry),
+            "f": FORMAT,
+            "t": log.tenant,
+            "run": log.run,
+            "entry": entry,
+            "due": due_ms,
+        },
+    )
+
+
+def delay_until(due_ms: int, now_ms: int) -> int:
+    """-> whole seconds until a timer may fire on any host whose clock is within the error."""
+    return max(0, -(-(due_ms + 2 * CLOCK_ERROR_MS - now_ms) // 1_000))
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def watch(log: Log, state: Execution, is_held: bool, now_ms: int) -> Generator[Effect, Any, None]:
+    look_ms = next_look_ms(state, is_held, now_ms, now_ms)
+    yield Put(mail.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
+
+
+def watch_item(
+    tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
+) -> dict[str, str | int | bytes]:
+    """`seq` is the record that the row goes with: a log that is older may still be written."""
+    return {
+        "pk": keys.due_partition(keys.due_shard(run)),
+        "sk": keys.watch_row(look_ms, tenant, run),
+        "f": FORMAT,
+        "t": tenant,
+        "run": run,
+        "seq": sequence,
+        "made": made_ms,
+    }
+
+
+def next_look_ms(state: Execution, is_held: bool, parked_ms: int, now_ms: int) -> int:
+    """When the sweeper looks at the execution next, on a grid so that two sweepers agree.
+
+    Somebody holds it: soon. It waits for timers alone: after the first of them, or in a week. Else
+    the longer it has rested the later, between an hour and a week.
+    """
+    grid_ms = WATCH_GRID_SECONDS * 1_000
+    dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]
+    if is_held:
+        look_ms = now_ms + grid_ms
+    elif dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
+        look_ms = min(min(dues) + grid_ms, now_ms + WATCH_LOOK_SECONDS_MAX * 1_000)
+    else:
+        rested_ms = WATCH_PARKED_FACTOR * (now_ms - parked_ms)
+        shortest, longest = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
+        look_ms = now_ms + min(max(rested_ms, shortest), longest)
+    return -(-look_ms // grid_ms) * grid_ms
+
+
+def is_held(state: Execution, now_ms: int) -> bool:
+    """Somebody works on it, or should: an attempt is claimed, due, or waits for its function."""
+    return any(
+        isinstance(frame.waiting, Attempt)
+        and (frame.waiting.claim is not None or frame.waiting.due_ms <= now_ms)
+        for frame in state.frames.values()
+    )
+
+
+# -- listing and the end ---------------------------------------------------------------------------
+
+
+def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
+    """The attributes by which a record is listed: when it opens the execution, and when it ends."""
+    if not is_opening and not state.is_ended:
+        return {}
+    fields = {
+        "lp": keys.list_partition(tenant, state.workflow, state.status, keys.list_shard(state.run)),
+        "ls": keys.list_sort(state.started_ms, state.run),
+        "nm": state.name or state.run,
+        "dv": state.definition[:12],
+    }
+    if state.stopped_ms is not None:
+        return {**fields, "en": state.stopped_ms, **({"er": state.error} if state.error else {})}
+    return fields
+
+
+def at_end(log: Log) -> Generator[Effect, Any, None]:
+    """The RUNNING entry goes; the terminal record carries its own."""
+    assert log.state is not None
+    if log.state.opened_at is not None:
+        yield Unlist(log.partition, log.state.opened_at)
+
+
+def drop_row(item: Item) -> Generator[Effect, Any, None]:
+    yield Delete(mail.MAIL, str(item["pk"]), str(item["sk"]))

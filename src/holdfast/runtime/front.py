@@ -1,0 +1,355 @@
+"""The front door: start, stop, event, answer, describe, history, list, as generators of effects.
+
+Rules of this file:
+* The tenant comes from the verified identity of the caller, never from a body.
+* What does not fit its type is refused here; it never reaches, let alone fails, an execution.
+* Store, then tell; a duplicate tells again (R12): the first caller may have died in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from holdfast.asl.program import Json
+from holdfast.core.state import Awaiting, Execution, Frame
+from holdfast.errors import RequestError
+from holdfast.limits import (
+    EVENT_BYTES_MAX,
+    EVENT_RETENTION_SECONDS,
+    LIST_SHARDS,
+    TOKEN_SECONDS_MAX,
+)
+from holdfast.runtime import keys, mail, messages, view
+from holdfast.runtime.codec import FORMAT
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Message,
+    Put,
+    PutIfAbsent,
+    Query,
+    QueryList,
+    Send,
+)
+from holdfast.runtime.log import Log
+from holdfast.runtime.tokens import Keys, Token, make_token, require_token
+
+Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+
+LISTED_MAX = 100
+
+
+class Types(Protocol):
+    """The user's types, by the names under which the compiler's map knows them."""
+
+    def normalise_input(self, workflow: str, value: Json) -> Json:
+        """-> the input with every field present. Raises RequestError HF210."""
+
+    def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
+        """`reference` is "module:Class". Raises RequestError HF211."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What the front door knows: the workflows that can be started, by name."""
+
+    programs: Programs
+    workflows: Mapping[str, Definition]
+    types: Types
+    keys: Keys
+
+    # -- start and stop ----------------------------------------------------------------------------
+
+    def start(
+        self, tenant: str, request: Mapping[str, Any], chance: bytes
+    ) -> Answer:
+        """`request`: workflow, input, name?. The same name and input give the same execution."""
+        definition = self._workflow(request.get("workflow"))
+        workflow = str(request["workflow"])
+        data = self.types.normalise_input(workflow, request.get("input"))
+        now_ms = yield Clock()
+        yield from self.programs.store(tenant, definition)
+        run = keys.mint_run(now_ms, chance, self.keys.secret)
+        started = {"run": run, "t0": now_ms, "definition": definition.hash}
+        name = request.get("name")
+        if name is not None:
+            keys.require_name(name, "the name of the execution")
+            started = yield from self._claim_name(tenant, workflow, name, data, started)
+        stowed = yield from mail.stow(tenant, started["run"], data)
+        fields = {"workflow": workflow, "input": stowed, **started}
+        if name is not None:
+            fields["name"] = name
+        yield Send((Message(messages.start(tenant, fields.pop("run"), **fields)),))
+        return {"execution": started["run"], "name": name, "workflow": workflow}
+
+    def _claim_name(
+        self, tenant: str, workflow: str, name: str, data: Json, started: dict[str, Any]
+    ) -> Answer:
+        """-> the execution that owns the name: the new one, or an earlier one of the same input."""
+        item = {
+            "pk": keys.name(tenant, workflow, name),
+            "sk": keys.ONLY,
+            "f": FORMAT,
+            "run": started["run"],
+            "ih": _hash(data),
+            "dh": started["definition"],
+            "t0": started["t0"],
+            "ttl": started["t0"] // 1_000 + TOKEN_SECONDS_MAX,
+        }
+        found = yield PutIfAbsent("mail", item)
+        if found is None or found["run"] == started["run"]:
+            return started
+        if found["ih"] != item["ih"]:
+            raise RequestError(
+                "HF220",
+                f"an execution of {workflow} named {name!r} exists and has another input",
+                status=409,
+                help="choose another name, or send the same input to get the same execution",
+            )
+        return {"run": found["run"], "t0": found["t0"], "definition": found["dh"]}
+
+    def stop(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> Answer:
+        """Asks for an end as ABORTED. What ends first counts: see the status later."""
+        log = yield from self._require_log(tenant, identifier)
+        now_ms = yield Clock()
+        texts = {key: str(request[key]) for key in ("error", "cause") if request.get(key)}
+        control_id = f"{now_ms:015d}{chance.hex()[:12]}"
+        yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, texts))
+        yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
+        return {"execution": log.run}
+
+    # -- events and answers ------------------------------------------------------------------------
+
+    def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> Answer:
+        """`request`: name, key, data, id?. -> its id, and how many executions wait for it."""
+        name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
+        data = self.types.normalise_payload(
+            self._event_type(name), request.get("data"), f"event {name!r}"
+        )
+        if len(json.dumps(data)) > EVENT_BYTES_MAX:
+            raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
+        now_ms = yield Clock()
+        event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
+        partition = keys.event(tenant, str(name), key)
+        stowed = yield from mail.stow(tenant, "events", data)
+        item = {
+            "pk": partition,
+            "sk": keys.stored_event(event_id),
+            "f": FORMAT,
+            "at": now_ms,
+            "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+            "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
+            **stowed,
+        }
+        found = yield PutIfAbsent("mail", item)
+        if found is not None and _stowed(found) != stowed:
+            raise RequestError(
+                "HF221", f"an event with the id {event_id!r} exists and has other data", status=409
+            )
+        waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+        if waiters:
+            runs = [str(w["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for w in waiters]
+            wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in runs]
+            yield Send(tuple(Message(wake) for wake in wakes))
+        else:
+            yield from self._keep_listed(tenant, str(name), key, event_id, now_ms)
+        return {"event": event_id, "waiting": len(waiters)}
+
+    def _keep_listed(
+        self, tenant: str, name: str, key: str, event_id: str, now_ms: int
+    ) -> Generator[Effect, Any, None]:
+        """Nobody waits for it yet: it is kept, and shows in the list of events."""
+        yield Put(
+            "mail",
+            {
+                "pk": keys.early_events(tenant),
+                "sk": f"{now_ms:015d}#{event_id}",
+                "f": FORMAT,
+                "name": name,
+                "key": key,
+                "id": event_id,
+                "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+                "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
+            },
+        )
+
+    def bus_event(self, tenant: str, event_id: str, detail: Any, chance: bytes) -> Answer:
+        """An event from the bus. What is refused is parked, with its reason, not thrown back."""
+        request = {**detail, "id": detail.get("id") or event_id} if isinstance(detail, dict) else {}
+        try:
+            return (yield from self.event(tenant, request, chance))
+        except RequestError as error:
+            now_ms = yield Clock()
+            yield Put(
+                "mail",
+                {
+                    "pk": keys.early_events(tenant),
+                    "sk": f"{now_ms:015d}#{event_id}",
+                    "f": FORMAT,
+                    "name": str(request.get("name", ""))[:200],
+                    "key": str(request.get("key", ""))[:200],
+                    "id": event_id,
+                    "refused": f"{error.code}: {error.message}"[:1_000],
+                    "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+                    "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
+                },
+            )
+            return {"event": event_id, "refused": error.code}
+
+    def events(self, tenant: str) -> Answer:
+        """-> events that no execution has waited for yet, and those that were refused."""
+        now_ms = yield Clock()
+        items = yield Query("mail", keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
+        listed = []
+        for item in items:
+            if int(item["expires"]) <= now_ms:
+                continue
+            if "refused" not in item:
+                partition = keys.event(tenant, str(item["name"]), str(item["key"]))
+                waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+                if waiters:
+                    continue
+            listed.append(view.early_event(item))
+        return {"events": listed}
+
+    def answer(self, tenant: str, request: Mapping[str, Any]) -> Answer:
+        """`request`: token, and output, or error and cause?. A person's or a callback's answer."""
+        now_ms = yield Clock()
+        token = require_token(str(request.get("token", "")), self.keys, now_ms)
+        if token.tenant != tenant:
+            raise RequestError("HF230", "the token is not valid here", status=403)
+        fields = yield from self._answer_fields(token, request)
+        item = {
+            "pk": keys.inbox(tenant, token.run),
+            "sk": keys.answer(token.entry, token.attempt),
+            "f": FORMAT,
+            "at": now_ms,
+            "ttl": token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
+            **fields,
+        }
+        found = yield PutIfAbsent("mail", item)
+        if found is not None and {key: found.get(key) for key in fields} != fields:
+            raise RequestError(
+                "HF231", "another answer has been given before", status=409, help="see the execution"
+            )
+        key = keys.answer(token.entry, token.attempt)
+        yield Send((Message(messages.wake_mail(tenant, token.run, key)),))
+        return {"execution": token.run}
+
+    def _answer_fields(self, token: Token, request: Mapping[str, Any]) -> Answer:
+        log = Log(token.tenant, token.run, "front", "")
+        yield from log.load()
+        frame = None if log.state is None else log.state.frame_of(token.entry)
+        if log.state is None or frame is None or not isinstance(frame.waiting, Awaiting):
+            raise RequestError("HF232", "nobody waits for this answer any more", status=409)
+        if "error" in request:
+            texts = {key: str(request[key]) for key in ("error", "cause") if request.get(key)}
+            return texts
+        definition = yield from self.programs.fetch(token.tenant, log.state.definition)
+        reference = definition.source_map.get("answers", {}).get(frame.position)
+        output = request.get("output")
+        if reference is not None:
+            output = self.types.normalise_payload(reference, output, f"answer to {frame.position}")
+        return (yield from mail.stow(token.tenant, token.run, output))
+
+    # -- seeing ------------------------------------------------------------------------------------
+
+    def describe(self, tenant: str, identifier: str) -> Answer:
+        """`identifier`: an execution's id, or its name: the business key of what it works for."""
+        log = yield from self._require_log(tenant, identifier)
+        if log.state is None:
+            return {"execution": log.run, "status": "RUNNING", "waits": [{"kind": "start"}]}
+        definition = yield from self.programs.fetch(tenant, log.state.definition)
+        now_ms = yield Clock()
+
+        def token_of(state: Execution, frame: Frame) -> str:
+            assert isinstance(frame.waiting, Awaiting)
+            expires_ms = frame.waiting.due_ms or now_ms + TOKEN_SECONDS_MAX * 1_000
+            waiting = frame.waiting
+            token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
+            return make_token(token, self.keys)
+
+        return view.execution(log.state, definition.source_map, token_of)
+
+    def history(self, tenant: str, identifier: str) -> Answer:
+        """-> every event since the start, in AWS's form; ours under `holdfast`."""
+        log = yield from self._require_log(tenant, identifier)
+        items = yield Query("executions", log.partition)
+        events = yield from view.history(tenant, log.run, items)
+        return {"execution": log.run, "events": events}
+
+    def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
+        """-> the newest executions. The list may be a moment behind; describe is not."""
+        if status is not None and status not in view.STATUSES:
+            expected = ", ".join(view.STATUSES)
+            raise RequestError("HF204", f"status {status!r} is not one of {expected}")
+        if workflow is not None:
+            self._workflow(workflow)
+        found = []
+        for name in [workflow] if workflow is not None else sorted(self.workflows):
+            for wanted in [status] if status is not None else view.STATUSES:
+                for shard in range(LIST_SHARDS):
+                    partition = keys.list_partition(tenant, name, wanted, shard)
+                    found += yield QueryList(partition, LISTED_MAX)
+        listed = sorted(map(view.listed, found), key=lambda row: row["started_ms"], reverse=True)
+        return {"executions": view.without_stale(listed)[:LISTED_MAX]}
+
+    # -- finding -----------------------------------------------------------------------------------
+
+    def _workflow(self, name: Any) -> Definition:
+        if not isinstance(name, str) or name not in self.workflows:
+            known = ", ".join(sorted(self.workflows)) or "none"
+            raise RequestError(
+                "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
+            )
+        return self.workflows[name]
+
+    def _event_type(self, name: Any) -> str:
+        for definition in self.workflows.values():
+            events = definition.source_map.get("events", {})
+            if isinstance(name, str) and name in events:
+                return str(events[name])
+        raise RequestError(
+            "HF206", f"no workflow declares an event named {name!r:.90}", status=404
+        )
+
+    def _require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
+        """-> the loaded log, without a state when the execution was accepted but not begun."""
+        named = yield from self._find_named(tenant, identifier)
+        run = identifier if named is None else named
+        if keys.is_run(run):
+            log = Log(tenant, run, "front", "")
+            yield from log.load()
+            if log.state is not None or named is not None:
+                return log
+        raise RequestError(
+            "HF207", f"there is no execution {identifier[:90]!r}", status=404,
+            help="give an execution's id, or the name that it was started with",
+        )
+
+    def _find_named(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
+        if keys.is_run(identifier):
+            return None
+        keys.require_name(identifier, "an execution's name")
+        for workflow in sorted(self.workflows):
+            item = yield Get("mail", keys.name(tenant, workflow, identifier), keys.ONLY)
+            if item is not None:
+                return str(item["run"])
+        return None
+
+
+def _hash(value: Json) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item[key] for key in ("v", "ref") if key in item}

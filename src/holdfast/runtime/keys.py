@@ -1,0 +1,193 @@
+"""Every key of every item, message and blob, and the ids in them. Layout: docs/log.md.
+
+All but the sweeper's `~` partitions begin with the tenant, which comes from the verified identity
+and never from a body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import zlib
+from typing import Final
+
+from holdfast.errors import RequestError
+from holdfast.limits import (
+    BUSINESS_KEY_CHARACTERS_MAX,
+    DUE_SHARDS,
+    LIST_SHARDS,
+    NAME_CHARACTERS_MAX,
+)
+
+TENANT_DEFAULT: Final = "default"
+ONLY: Final = "-"
+QUARANTINE: Final = "~hurt"
+
+_NAME: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_TIME_CHARACTERS: Final = 10
+_CHANCE_CHARACTERS: Final = 12
+_MAC_CHARACTERS: Final = 4
+_RUN: Final = re.compile(rf"[{_ALPHABET}]{{26}}(\.\d+\.\d+)*")
+
+
+def require_name(name: str, what: str) -> str:
+    """-> the name, or RequestError HF201 when it is not 1 to 80 of A-Z a-z 0-9 _ . -"""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise RequestError(
+            "HF201",
+            f"{what} {str(name)[:NAME_CHARACTERS_MAX]!r} is not a name",
+            help=f"use 1 to {NAME_CHARACTERS_MAX} of the characters A-Z a-z 0-9 _ . -",
+        )
+    return name
+
+
+def require_business_key(key: str) -> str:
+    if not isinstance(key, str) or not 1 <= len(key) <= BUSINESS_KEY_CHARACTERS_MAX:
+        raise RequestError(
+            "HF202",
+            "the key of an event has to be text of 1 to "
+            f"{BUSINESS_KEY_CHARACTERS_MAX} characters",
+        )
+    return key
+
+
+# -- run ids ---------------------------------------------------------------------------------------
+
+
+def mint_run(now_ms: int, chance: bytes, secret: bytes) -> str:
+    """-> 26 characters: time, chance, and a MAC by which the API knows the ids that it minted."""
+    body = _digits(now_ms, _TIME_CHARACTERS) + _digits(
+        int.from_bytes(chance, "big"), _CHANCE_CHARACTERS
+    )
+    return body + _mac(body, secret)
+
+
+def is_minted(run: str, secret: bytes) -> bool:
+    body, mac = run[:-_MAC_CHARACTERS], run[-_MAC_CHARACTERS:]
+    return is_run(run) and "." not in run and hmac.compare_digest(mac, _mac(body, secret))
+
+
+def is_run(text: str) -> bool:
+    return _RUN.fullmatch(text) is not None
+
+
+def minted_ms(run: str) -> int:
+    """-> when a minted id was made."""
+    value = 0
+    for character in run[:_TIME_CHARACTERS]:
+        value = value * 32 + _ALPHABET.index(character)
+    return value
+
+
+def _digits(value: int, count: int) -> str:
+    characters = []
+    for _ in range(count):
+        value, digit = divmod(value, 32)
+        characters.append(_ALPHABET[digit])
+    return "".join(reversed(characters))
+
+
+def _mac(body: str, secret: bytes) -> str:
+    digest = hmac.new(secret, b"run:" + body.encode(), hashlib.sha256).digest()
+    return _digits(int.from_bytes(digest[:4], "big"), _MAC_CHARACTERS)
+
+
+# -- partitions ------------------------------------------------------------------------------------
+
+
+def execution(tenant: str, run: str) -> str:
+    return f"{tenant}#{run}"
+
+
+def name(tenant: str, workflow: str, execution_name: str) -> str:
+    return f"{tenant}#n#{workflow}#{execution_name}"
+
+
+def inbox(tenant: str, run: str) -> str:
+    return f"{tenant}#in#{run}"
+
+
+def answer(entry: int, attempt: int) -> str:
+    return f"t#{entry}.{attempt}"
+
+
+def control(control_id: str) -> str:
+    return f"x#{control_id}"
+
+
+CONTROL_PREFIX: Final = "x#"
+
+
+def heartbeat(entry: int) -> str:
+    return f"h#{entry}"
+
+
+def event(tenant: str, event_name: str, business_key: str) -> str:
+    """The business key is hashed: any text fits, and no key is too long or holds a separator."""
+    digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
+    return f"{tenant}#ev#{event_name}#{digest}"
+
+
+EVENT_PREFIX: Final = "e#"
+REGISTRATION_PREFIX: Final = "w#"
+
+
+def stored_event(event_id: str) -> str:
+    return EVENT_PREFIX + event_id
+
+
+def registration(run: str) -> str:
+    return REGISTRATION_PREFIX + run
+
+
+def definition(tenant: str, definition_hash: str) -> str:
+    return f"{tenant}#def#{definition_hash}"
+
+
+def blob(tenant: str, run: str, digest: str) -> str:
+    return f"{tenant}/{run}/{digest}"
+
+
+def early_events(tenant: str) -> str:
+    return f"{tenant}#early"
+
+
+# -- due rows --------------------------------------------------------------------------------------
+
+
+def due_partition(shard: int) -> str:
+    return f"~due#{shard}"
+
+
+def due_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % DUE_SHARDS
+
+
+def watch_row(look_ms: int, tenant: str, run: str) -> str:
+    return f"{look_ms:015d}#{tenant}#{run}#w"
+
+
+def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:
+    return f"{look_ms:015d}#{tenant}#{run}#t#{entry}"
+
+
+def due_until(at_ms: int) -> str:
+    """-> the greatest sort key of a row that is due by `at_ms`."""
+    return f"{at_ms:015d}$"  # "$" follows "#"
+
+
+# -- listing ---------------------------------------------------------------------------------------
+
+
+def list_partition(tenant: str, workflow: str, status: str, shard: int) -> str:
+    return f"{tenant}#{workflow}#{status}#{shard}"
+
+
+def list_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % LIST_SHARDS
+
+
+def list_sort(started_ms: int, run: str) -> str:
+    return f"{started_ms:015d}#{run}"

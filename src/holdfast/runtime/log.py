@@ -1,0 +1,205 @@
+"""One execution's log: loading it, and appending one record to it.
+
+Rules of this file (R1, R2, R6 in docs/log.md):
+* A commit is one PutIfAbsent at (execution, last + 1). Who is refused has lost and reloads.
+* Any doubt is settled by reading that key. Our nonce there: it was us. Nothing there: the same
+  bytes again, since the first may still land.
+* A nonce names bytes. New bytes get a new nonce.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from holdfast.core.advance import Step
+from holdfast.core.state import Execution
+from holdfast.cost import item_bytes
+from holdfast.limits import (
+    LOAD_RECORDS_WITHOUT_HINT,
+    RECORD_RETENTION_SECONDS,
+    SNAPSHOT_BYTES_MIN,
+    SNAPSHOT_RATIO,
+)
+from holdfast.runtime import keys
+from holdfast.runtime.codec import (
+    Encoded,
+    Header,
+    Reader,
+    Record,
+    ValueBook,
+    blobs_named_by,
+    encode_record,
+    require_format,
+    snapshot_bytes,
+    with_snapshot,
+)
+from holdfast.runtime.effects import Doubt, Effect, Get, GetBlob, Item, PutBlob, PutIfAbsent, Query
+from holdfast.runtime.messages import Hint
+
+Reads: TypeAlias = Generator[Effect, Any, None]
+
+DOUBTS_MAX = 5  # the same bytes are sent so often before the message is given back
+
+
+@dataclass
+class Log:
+    """What this worker knows of one execution's log. Mutable; lives for one delivery.
+
+    `sequence` is the newest record's, -1 when there is none. `records` are those that were read,
+    oldest first, as far as the load had to go back.
+    """
+
+    tenant: str
+    run: str
+    owner: str
+    message: str
+    state: Execution | None = None
+    sequence: int = -1
+    snapshot: int = -1
+    book: ValueBook = field(default_factory=ValueBook)
+    records: tuple[Record, ...] = ()
+    newest_ttl: int = 0
+    bytes_since_snapshot: int = 0
+    snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
+    nonces: int = 0
+
+    @property
+    def hint(self) -> Hint:
+        return Hint(self.sequence, self.snapshot)
+
+    @property
+    def partition(self) -> str:
+        return keys.execution(self.tenant, self.run)
+
+    # -- loading -----------------------------------------------------------------------------------
+
+    def load(self, hint: Hint | None = None) -> Reads:
+        """One strong query, backwards to the newest snapshot; then folds from there."""
+        limit = LOAD_RECORDS_WITHOUT_HINT
+        if hint is not None:
+            limit = hint.sequence - hint.snapshot + 3
+        newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
+        if not newest_first:
+            self._forget()
+            return
+        base = max(int(newest_first[0]["sn"]), 0)
+        items = [item for item in reversed(newest_first) if int(item["sk"]) >= base]
+        if int(items[0]["sk"]) > base:
+            older = yield Query(
+                "executions", self.partition, after=base - 1, until=int(items[0]["sk"]) - 1
+            )
+            items = [*older, *items]
+        blobs = yield from fetch_blobs(self.tenant, self.run, items)
+        self._read(items, blobs)
+
+    def _forget(self) -> None:
+        self.state, self.sequence, self.snapshot = None, -1, -1
+        self.book, self.records = ValueBook(), ()
+        self.bytes_since_snapshot, self.snapshot_check_bytes = 0, SNAPSHOT_BYTES_MIN
+
+    def _read(self, items: list[Item], blobs: Mapping[str, bytes]) -> None:
+        reader = Reader(blobs)
+        since, heads = items, ()
+        if int(items[0]["sn"]) == int(items[0]["sk"]):
+            reader.from_snapshot(items[0])
+            since, heads = items[1:], (_head(items[0]),)
+        self.records = (*heads, *[reader.record(item) for item in since])
+        newest = items[-1]
+        self.state, self.book = reader.state, reader.book
+        self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
+        self.newest_ttl = int(newest["ttl"])
+        self.bytes_since_snapshot = sum(item_bytes(item) for item in since)
+        self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def commit(
+        self, step: Step, now_ms: int, listing: Item, *, must_snapshot: bool = False
+    ) -> Generator[Effect, Any, bool]:
+        """-> True when the record is in the log; False when another writer's stands there."""
+        encoded = self._encode(step, now_ms, listing, must_snapshot=must_snapshot)
+        for key, data in encoded.blobs.items():
+            yield PutBlob(key, data)
+        if not (yield from put_surely("executions", encoded.item)):
+            return False
+        self._committed(step, encoded)
+        return True
+
+    def _encode(self, step: Step, now_ms: int, listing: Item, *, must_snapshot: bool) -> Encoded:
+        self.nonces += 1
+        header = Header(
+            tenant=self.tenant,
+            run=self.run,
+            sequence=self.sequence + 1,
+            nonce=f"{self.owner}.{self.nonces}",
+            message=self.message,
+            at_ms=now_ms,
+            ttl=now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+            newest_snapshot=self.snapshot,
+            listing=listing,
+        )
+        encoded = encode_record(header, step.events, step.state.status, self.book)
+        if step.state.is_ended and not must_snapshot:
+            return encoded
+        grown = self.bytes_since_snapshot + item_bytes(encoded.item)
+        if grown <= self.snapshot_check_bytes and not must_snapshot:
+            return encoded
+        candidate = with_snapshot(encoded, header, step.state)
+        pays_from = SNAPSHOT_RATIO * snapshot_bytes(candidate)
+        if grown > pays_from or must_snapshot:
+            return candidate
+        self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
+        return encoded
+
+    def _committed(self, step: Step, encoded: Encoded) -> None:
+        self.state = step.state
+        self.sequence += 1
+        self.book = encoded.book
+        self.newest_ttl = int(encoded.item["ttl"])
+        if int(encoded.item["sn"]) == self.sequence:
+            self.snapshot = self.sequence
+            self.bytes_since_snapshot = 0
+            self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+        else:
+            self.bytes_since_snapshot += item_bytes(encoded.item)
+
+
+def _head(item: Item) -> Record:
+    """A record whose events are in its snapshot already: only who wrote it is of interest."""
+    return Record(int(item["sk"]), str(item["w"]), str(item["m"]), int(item["at"]), ())
+
+
+def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
+    """-> True when this very item is stored (nonce `w`), False when another one is there (R6)."""
+    for _ in range(DOUBTS_MAX):
+        try:
+            found = yield PutIfAbsent(table, item)
+            return found is None or found.get("w") == item["w"]
+        except Doubt as doubt:
+            there = yield Get(table, str(item["pk"]), item["sk"])  # type: ignore[arg-type]
+            if there is not None:
+                return bool(there.get("w") == item["w"])
+            last = doubt
+    raise last
+
+
+def fetch_blobs(
+    tenant: str, run: str, items: Iterable[Item]
+) -> Generator[Effect, Any, dict[str, bytes]]:
+    """-> the blobs that the items name, by hash. Each is checked against its hash when read."""
+    found: dict[str, bytes] = {}
+    for item in items:
+        require_format(item, f"record {item['sk']}")
+        for digest in blobs_named_by(item):
+            if digest not in found:
+                found[digest] = yield GetBlob(keys.blob(tenant, run, digest))
+    return found
+
+
+def draw(run: str, sequence: int, counter: int) -> float:
+    """-> in [0, 1): chance that is the same for whoever writes this record."""
+    digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
+    return int.from_bytes(digest[:7], "big") / (1 << 56)

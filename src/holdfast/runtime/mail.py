@@ -1,0 +1,170 @@
+"""Mail: what comes from outside, stored under a condition before anybody is told.
+
+An item of mail is never deleted and never marked: the state says whether it was applied, and a
+closed entry refuses it. This file writes mail items and reads them as facts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Iterable
+from typing import Any, TypeAlias
+
+from holdfast.asl.program import Json
+from holdfast.core import facts
+from holdfast.core.facts import Fact
+from holdfast.core.state import Awaiting, Execution
+from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
+from holdfast.runtime import keys
+from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
+
+Facts: TypeAlias = Generator[Effect, Any, list[Fact]]
+
+MAIL = "mail"
+
+
+# -- values too large for an item or a message -----------------------------------------------------
+
+
+def stow(tenant: str, place: str, value: Json) -> Generator[Effect, Any, dict[str, Any]]:
+    """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if len(text.encode()) <= MESSAGE_INPUT_BYTES_MAX:
+        return {"v": text}
+    data = text.encode()
+    digest = hashlib.sha256(data).hexdigest()
+    yield PutBlob(keys.blob(tenant, place, digest), data)
+    return {"ref": digest}
+
+
+def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:
+    if "v" in stowed:
+        return json.loads(stowed["v"])
+    data = yield GetBlob(keys.blob(tenant, place, str(stowed["ref"])))
+    return json.loads(data)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> Facts:
+    """The stored answer to one callback or human task, and its heartbeat."""
+    inbox = keys.inbox(tenant, run)
+    item = yield Get(MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
+    if item is not None:
+        return [(yield from _answer(tenant, run, awaiting.entry, awaiting.attempt, item))]
+    if awaiting.heartbeat_seconds is None:
+        return []
+    beat = yield Get(MAIL, inbox, keys.heartbeat(awaiting.entry))
+    return [] if beat is None else [facts.HeartbeatSeen(awaiting.entry, int(beat["at"]))]
+
+
+def answer_by_key(tenant: str, run: str, key: str) -> Facts:
+    """The one answer that a wake names: `t#<entry>.<attempt>`."""
+    item = yield Get(MAIL, keys.inbox(tenant, run), key)
+    if item is None:
+        return []
+    entry, _, attempt = key.removeprefix("t#").partition(".")
+    return [(yield from _answer(tenant, run, int(entry), int(attempt), item))]
+
+
+def _answer(
+    tenant: str, run: str, entry: int, attempt: int, item: Item
+) -> Generator[Effect, Any, Fact]:
+    require_format(item, "an answer")
+    if "error" in item or "v" not in item and "ref" not in item:
+        error, cause = item.get("error"), item.get("cause")
+        return facts.FailedWith(
+            entry,
+            attempt,
+            None if error is None else str(error),
+            None if cause is None else str(cause),
+        )
+    output = yield from unstow(tenant, run, item)
+    return facts.Succeeded(entry, attempt, output)
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
+    """Before the look: whoever stores an event after that look finds the registration (R13)."""
+    yield Put(
+        MAIL,
+        {
+            "pk": keys.event(tenant, awaiting.event_name, awaiting.event_key),
+            "sk": keys.registration(run),
+            "f": FORMAT,
+            "ttl": ttl,
+        },
+    )
+
+
+def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> Facts:
+    """Every stored, unexpired event for the wait, earliest first; used ones refuse themselves."""
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    items = yield Query(MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    items = sorted(items, key=lambda item: (int(item["at"]), str(item["sk"])))
+    found: list[Fact] = []
+    for item in items:
+        require_format(item, "an event")
+        if int(item["expires"]) > now_ms:
+            event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
+            data = yield from unstow(tenant, "events", item)
+            expires_ms = int(item["expires"])
+            found.append(facts.EventReceived(awaiting.entry, event_id, data, expires_ms))
+    return found
+
+
+# -- control ---------------------------------------------------------------------------------------
+
+
+def control_item(
+    tenant: str, run: str, control_id: str, now_ms: int, fields: dict[str, str]
+) -> dict[str, str | int | bytes]:
+    return {
+        "pk": keys.inbox(tenant, run),
+        "sk": keys.control(control_id),
+        "f": FORMAT,
+        "at": now_ms,
+        "ttl": now_ms // 1_000 + CONTROL_RETENTION_SECONDS,
+        **fields,
+    }
+
+
+def control_facts(tenant: str, state: Execution) -> Facts:
+    """Control mail that the state has not applied yet, in the order of its ids."""
+    items: Iterable[Item] = yield Query(
+        MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
+    )
+    found: list[Fact] = []
+    for item in items:
+        require_format(item, "control mail")
+        control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+        if control_id > state.last_control:
+            error, cause = item.get("error"), item.get("cause")
+            found.append(
+                facts.StopRequested(
+                    control_id,
+                    None if error is None else str(error),
+                    None if cause is None else str(cause),
+                )
+            )
+    return found
+
+
+def facts_for(tenant: str, state: Execution, now_ms: int) -> Facts:
+    """All mail of every open wait: what a recovering worker, or a wake about events, looks at."""
+    found: list[Fact] = []
+    for frame in list(state.frames.values()):
+        if isinstance(frame.waiting, Awaiting):
+            found += yield from mail_of(tenant, state.run, frame.waiting, now_ms)
+    return found
+
+
+def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> Facts:
+    if awaiting.kind == "event":
+        return (yield from event_facts(tenant, awaiting, now_ms))
+    return (yield from answer_facts(tenant, run, awaiting))

@@ -1,0 +1,154 @@
+"""The sweeper: what history says should move, gets a message again.
+
+It decides nothing. Each minute it reads, for each shard, the rows that are due: a timer row becomes
+a delayed message, a watch row a look at its execution. An execution that rests costs it nothing.
+A row is always written at its next place before it is deleted at the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.commands import next_due_ms
+from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.limits import (
+    CLOCK_ERROR_MS,
+    DEAD_LETTER_ROUNDS_MAX,
+    OVERDUE_SECONDS,
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_ROWS_MAX,
+    WATCH_GRID_SECONDS,
+    WATCH_WITHOUT_LOG_SECONDS_MAX,
+)
+from holdfast.runtime import duties, keys, mail, messages
+from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.effects import Clock, Effect, Item, Measure, Message, Put, Query, Send
+from holdfast.runtime.log import Log
+
+Does = Generator[Effect, Any, None]
+
+
+def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
+    """-> how many rows were due in this shard."""
+    now_ms = yield Clock()
+    until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
+    rows = yield Query("mail", keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
+    oldest_ms = min((_look_ms(row) for row in rows), default=now_ms)
+    yield Measure("SweepLagSeconds", max(0, now_ms - oldest_ms) / 1_000, "Seconds")
+    for row in rows:
+        require_format(row, "a due row")
+        if "entry" in row:
+            yield from _timer(row, now_ms)
+        else:
+            yield from _visit(row, owner, now_ms)
+    return len(rows)
+
+
+def _look_ms(row: Item) -> int:
+    return int(str(row["sk"]).partition("#")[0])
+
+
+def _timer(row: Item, now_ms: int) -> Does:
+    due_ms = int(row["due"])
+    # No hint: the row may be months old, and a load without one is bounded anyway.
+    body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
+    yield Send((Message(body, duties.delay_until(due_ms, now_ms)),))
+    yield from duties.drop_row(row)
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def _visit(row: Item, owner: str, now_ms: int) -> Does:
+    log = Log(str(row["t"]), str(row["run"]), owner, "")
+    yield from log.load()
+    if log.state is None or log.sequence < int(row["seq"]):
+        yield from _wait_for_record(row, now_ms)
+        return
+    if log.state.is_ended:
+        yield from duties.at_end(log)
+        yield from duties.drop_row(row)
+        return
+    controls = yield from mail.control_facts(log.tenant, log.state)
+    if controls or _needs_a_look(log.state, now_ms):
+        yield Send((Message(messages.recover(log.tenant, log.run)),))
+    parked_ms = log.records[-1].at_ms
+    look_ms = duties.next_look_ms(
+        log.state, duties.is_held(log.state, now_ms), parked_ms, now_ms + SWEEP_AHEAD_SECONDS * 1_000
+    )
+    yield from _move(row, look_ms, log.sequence)
+
+
+def _wait_for_record(row: Item, now_ms: int) -> Does:
+    """The record that the row announces may still be written by a worker that is frozen."""
+    if now_ms - int(row["made"]) > WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000:
+        yield from duties.drop_row(row)
+        return
+    grid_ms = WATCH_GRID_SECONDS * 1_000
+    ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
+    yield from _move(row, (ahead_ms // grid_ms + 1) * grid_ms, int(row["seq"]))
+
+
+def _move(row: Item, look_ms: int, sequence: int) -> Does:
+    tenant, run, made_ms = str(row["t"]), str(row["run"]), int(row["made"])
+    moved = duties.watch_item(tenant, run, look_ms, sequence, made_ms)
+    yield Put("mail", moved)
+    if moved["sk"] != row["sk"]:
+        yield from duties.drop_row(row)
+
+
+def _needs_a_look(state: Execution, now_ms: int) -> bool:
+    return any(_is_due_for_recovery(frame.waiting, next_due_ms(frame), now_ms)
+               for frame in state.frames.values())
+
+
+def _is_due_for_recovery(waiting: Any, due_ms: int | None, now_ms: int) -> bool:
+    """A lapsed claim, something overdue, or mail that its wake may never have announced."""
+    match waiting:
+        case Attempt(claim=None, is_unknown=True) | Awaiting():
+            return True
+        case Attempt(claim=claim) if claim is not None:
+            return bool(claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms)
+        case _:
+            return due_ms is not None and due_ms + OVERDUE_SECONDS * 1_000 < now_ms
+
+
+# -- dead letters ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    body: Any
+    message_id: str
+
+
+def revive(letter: DeadLetter) -> Does:
+    """A dead letter goes round again, alone in its batch; the third time it is quarantined."""
+    body = messages.require_readable(letter.body)
+    rounds = (*body.get("of", ()), letter.message_id)
+    if len(rounds) > DEAD_LETTER_ROUNDS_MAX:
+        yield from _quarantine(body, rounds)
+        return
+    if body["k"] == messages.START:
+        revived: Mapping[str, Any] = {**body, "of": list(rounds)}
+    else:
+        revived = messages.recover(body["t"], body["run"], rounds)
+    yield Send((Message(revived),), queue="single")
+
+
+def _quarantine(body: Mapping[str, Any], rounds: tuple[str, ...]) -> Does:
+    now_ms = yield Clock()
+    yield Put(
+        "mail",
+        {
+            "pk": keys.QUARANTINE,
+            "sk": keys.execution(body["t"], body["run"]),
+            "f": FORMAT,
+            "k": body["k"],
+            "of": ",".join(rounds),
+            "at": now_ms,
+        },
+    )
+    yield Measure("ExecutionsQuarantined", 1)

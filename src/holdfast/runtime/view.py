@@ -1,0 +1,171 @@
+"""What people and tools see of an execution: plain JSON made from state, history and list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final
+
+from holdfast.core.decision import iso_time
+from holdfast.core.events import Event
+from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer
+from holdfast.runtime.codec import Reader
+from holdfast.runtime.effects import Effect, Item
+from holdfast.runtime.log import fetch_blobs
+
+STATUSES: Final = ("RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
+
+#: AWS's name for the details of an event type, where it is not the type itself.
+_DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
+#: Details that AWS gives as JSON text.
+_TEXTS: Final = frozenset({"input", "output", "parameters"})
+
+
+def execution(
+    state: Execution, source_map: Mapping[str, Any], token_of: Callable[[Execution, Frame], str]
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "execution": state.run,
+        "name": state.name,
+        "workflow": state.workflow,
+        "definition": state.definition,
+        "status": state.status,
+        "started": iso_time(state.started_ms),
+        "input": state.input,
+    }
+    if state.stopped_ms is not None:
+        shown["stopped"] = iso_time(state.stopped_ms)
+    if state.status == "SUCCEEDED":
+        shown["output"] = state.output
+    for key, text in (("error", state.error), ("cause", state.cause)):
+        if text is not None:
+            shown[key] = text
+    waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
+    return {**shown, "waits": [wait for wait in waits if wait is not None]}
+
+
+def _wait(
+    state: Execution,
+    frame: Frame,
+    source_map: Mapping[str, Any],
+    token_of: Callable[[Execution, Frame], str],
+) -> dict[str, Any] | None:
+    """What one frame waits for, since when, until when, and at which line of the source."""
+    what = _waiting(state, frame, token_of)
+    if what is None:
+        return None
+    wait = {**what, "state": frame.position, "since": iso_time(frame.entered_ms)}
+    source = source_map.get("sources", {}).get(frame.position)
+    return {**wait, "source": source} if source else wait
+
+
+def _waiting(
+    state: Execution, frame: Frame, token_of: Callable[[Execution, Frame], str]
+) -> dict[str, Any] | None:
+    match frame.waiting:
+        case Attempt(is_unknown=True) as attempt:
+            return {
+                "kind": "unknown_task",
+                "task": attempt.target,
+                "reason": f"no worker knows a task named {attempt.target!r}",
+            }
+        case Attempt() as attempt:
+            retry = {"retry_at": iso_time(attempt.due_ms)} if attempt.claim is None else {}
+            return {"kind": "task", "task": attempt.target, "attempt": attempt.attempt, **retry}
+        case Awaiting(kind="event") as awaiting:
+            event = {"event": awaiting.event_name, "key": awaiting.event_key}
+            return {"kind": "event", **event, **_until(awaiting.due_ms)}
+        case Awaiting() as awaiting:
+            token = {"token": token_of(state, frame)}
+            asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
+            return {"kind": awaiting.kind, **asked, **token, **_until(awaiting.due_ms)}
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return {"kind": "timer", **_until(due_ms)}
+        case Lanes():
+            return None  # its lanes are shown themselves
+        case _:
+            return {"kind": "next step"}
+
+
+def _until(due_ms: int | None) -> dict[str, str]:
+    return {} if due_ms is None else {"until": iso_time(due_ms)}
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def history(
+    tenant: str, run: str, items: list[Item]
+) -> Generator[Effect, Any, list[dict[str, Any]]]:
+    blobs = yield from fetch_blobs(tenant, run, items)
+    reader = Reader(blobs)
+    return [
+        {**_event(event), "record": record.sequence}
+        for record in map(reader.record, items)
+        for event in record.events
+    ]
+
+
+def _event(event: Event) -> dict[str, Any]:
+    shown: dict[str, Any] = {"timestamp": iso_time(event.at_ms), "type": event.type}
+    if event.id:
+        shown = {"id": event.id, "previousEventId": event.previous, **shown}
+    if event.details:
+        shown[_details_name(event.type)] = {
+            key: _text(key, value) for key, value in event.details.items()
+        }
+    return {**shown, "holdfast": dict(event.holdfast)} if event.holdfast else shown
+
+
+def _details_name(event_type: str) -> str:
+    """TaskStateEntered -> stateEnteredEventDetails, as AWS names it; else by the type."""
+    for ending, name in _DETAILS.items():
+        if event_type.endswith(ending):
+            return f"{name}EventDetails"
+    return f"{event_type[0].lower()}{event_type[1:]}EventDetails"
+
+
+def _text(key: str, value: Any) -> Any:
+    if key == "assignedVariables":
+        return {name: _json(item) for name, item in value.items()}
+    return _json(value) if key in _TEXTS else value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def listed(item: Item) -> dict[str, Any]:
+    """One row of the list index."""
+    _, workflow, status, _ = str(item["lp"]).split("#")
+    started, _, run = str(item["ls"]).partition("#")
+    row = {
+        "execution": run,
+        "name": str(item["nm"]),
+        "workflow": workflow,
+        "status": status,
+        "started": iso_time(int(started)),
+        "started_ms": int(started),
+    }
+    if "en" in item:
+        row["stopped"] = iso_time(int(item["en"]))
+    return {**row, "error": str(item["er"])} if "er" in item else row
+
+
+def without_stale(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A RUNNING row that its end has not removed yet gives way to the end's own."""
+    ended = {row["execution"] for row in rows if row["status"] != "RUNNING"}
+    return [row for row in rows if row["status"] != "RUNNING" or row["execution"] not in ended]
+
+
+def early_event(item: Item) -> dict[str, Any]:
+    row = {
+        "event": str(item["id"]),
+        "name": str(item["name"]),
+        "key": str(item["key"]),
+        "expires": iso_time(int(item["expires"])),
+    }
+    return {**row, "refused": str(item["refused"])} if "refused" in item else row

@@ -1,0 +1,509 @@
+"""The worker: one delivery of one message, from load to acknowledgement.
+
+Rules of this file (docs/log.md tells them in full; R numbers are the protocol's):
+* R3  What depends on a choice from outside the log starts only after the commit of that choice.
+* R4  A result is committed before anything that follows from it starts.
+* R5  After a lost race results and mail are offered again; intentions are drawn up anew.
+* R7  Effects come after the commit that asks for them, the acknowledgement comes last.
+* R8  A recovering delivery carries out again all that is owed; the others trust a foreign record.
+* R9  Past its limit an invocation writes, claims and acknowledges nothing.
+* R10 A message under whose id another owner works is not acknowledged.
+* R11 Watched before unguarded: the watch row, then the record that says `Opened`.
+* R14 Before a time-out is committed, its mail is read: a stored answer wins.
+* R15 The due time decides; a message only wakes, and one that is early is sent again.
+
+    load ─ gather facts ─┬─► commit ─► effects ─┬─► run tasks ─► facts ─┐
+                         ▲                      └─► nothing left: ack    │
+                         └───────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from holdfast.asl.program import Program
+from holdfast.core import facts
+from holdfast.core.advance import Step, advance, is_overdue
+from holdfast.core.commands import WHOLE_EXECUTION, RunAttempt, has_more, owed
+from holdfast.core.facts import Fact, Moment
+from holdfast.core.state import Attempt, Awaiting, Claim, Execution
+from holdfast.errors import NewerFormatError
+from holdfast.limits import (
+    CLAIM_GRACE_MS,
+    CLAIM_SECONDS_DEFAULT,
+    CLOCK_ERROR_MS,
+    FAST_PATH_TIMEOUT_SECONDS_MAX,
+    FIRST_HOLD_MS,
+    RACES_MAX,
+    RECORD_RETENTION_SECONDS,
+    VISIBILITY_EXTENSION_SECONDS,
+)
+from holdfast.runtime import duties, mail, messages
+from holdfast.runtime.definitions import Programs
+from holdfast.runtime.effects import (
+    Begin,
+    Clock,
+    Effect,
+    Finished,
+    Limit,
+    Measure,
+    Message,
+    RunTask,
+    Send,
+    SetVisibility,
+    TaskFailed,
+    TaskSucceeded,
+)
+from holdfast.runtime.log import Log, draw
+
+Ticket: TypeAlias = tuple[int, int]
+Does: TypeAlias = Generator[Effect, Any, Any]
+
+NEWER_FORMAT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One receipt of one message. `owner` is the invocation's random id."""
+
+    body: Any
+    message_id: str
+    receive_count: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What this process knows: definitions, and which functions it can run."""
+
+    programs: Programs
+    knows: Callable[[str, bool], bool]
+
+
+def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool]:
+    """-> True when the message may be deleted. False: it comes back by itself."""
+    try:
+        body = messages.require_readable(delivery.body)
+        return (yield from Hold(setting, delivery, body).run())
+    except NewerFormatError:
+        # Old code must not append to a log that it cannot fold; newer code will take it.
+        yield SetVisibility(NEWER_FORMAT_SECONDS)
+        return False
+
+
+@dataclass
+class Hold:
+    """A delivery at work on one execution."""
+
+    setting: Setting
+    delivery: Delivery
+    body: Any
+    log: Log = field(init=False)
+    program: Program = field(init=False)
+    facts: list[Fact] = field(default_factory=list)
+    begun: dict[Ticket, int] = field(default_factory=dict)
+    taken: set[Ticket] = field(default_factory=set)
+    offered: list[Fact] = field(default_factory=list)
+    is_recovering: bool = False
+    races: int = 0
+
+    def __post_init__(self) -> None:
+        delivery = self.delivery
+        tenant, run = self.body["t"], self.body["run"]
+        self.log = Log(tenant, run, delivery.owner, delivery.message_id)
+        self.is_recovering = (
+            delivery.receive_count > 1 or self.kind == messages.RECOVER or bool(self.body.get("of"))
+        )
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["k"])
+
+    @property
+    def state(self) -> Execution:
+        assert self.log.state is not None
+        return self.log.state
+
+    # -- the delivery ------------------------------------------------------------------------------
+
+    def run(self) -> Generator[Effect, Any, bool]:
+        yield from self.log.load(messages.hint_of(self.body))
+        if self.log.state is None:
+            if self.kind != messages.START:
+                return True  # its mail is stored; whoever opens the execution looks for it
+            return (yield from self._fresh())
+        self._notice_twin()
+        if self.state.is_ended:
+            if self.is_recovering or self.kind in {messages.START, messages.GO}:
+                yield from duties.at_end(self.log)
+            return True
+        yield from self._program_of(self.state.definition)
+        yield from self._gather()
+        yield from self._take()
+        return (yield from self._work())
+
+    def _fresh(self) -> Generator[Effect, Any, bool]:
+        """The start message of an execution that has no log yet."""
+        was_known = self.setting.programs.is_known(self.body["definition"])
+        yield from self._program_of(self.body["definition"])
+        data = yield from mail.unstow(self.log.tenant, self.log.run, self.body["input"])
+        started = facts.Started(
+            self.log.run, self.body.get("name"), self.body["workflow"], data, self.body["t0"]
+        )
+        yield Measure("ExecutionsStarted", 1)
+        now_ms = yield Clock()
+        step = advance(self.program, None, [started], self._moment(now_ms, self.body["t0"]))
+        is_first_chance = self.delivery.receive_count == 1 and not self.is_recovering
+        if was_known and is_first_chance and self._may_run_first(step.state):
+            return (yield from self._work(step))
+        if not (yield from self._commit(step, now_ms)):
+            return (yield from self._after_race())
+        return (yield from self._work())
+
+    def _may_run_first(self, state: Execution) -> bool:
+        """The first tasks run before record 0: they follow from the message alone (R3)."""
+        attempts = self._attempts(state)
+        return bool(attempts) and all(
+            (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
+            and self._knows(attempt)
+            for attempt in attempts
+        )
+
+    def _program_of(self, definition_hash: str) -> Does:
+        yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
+        self.program = self.setting.programs.program(definition_hash)
+
+    def _notice_twin(self) -> None:
+        """A record under our message id by another owner: its holder shares our message (R8)."""
+        self.is_recovering |= any(
+            record.message == self.delivery.message_id
+            and not record.nonce.startswith(f"{self.delivery.owner}.")
+            for record in self.log.records
+        )
+
+    # -- what has happened outside -----------------------------------------------------------------
+
+    def _gather(self) -> Does:
+        now_ms = yield Clock()
+        if self.is_recovering:
+            self.facts += yield from mail.control_facts(self.log.tenant, self.state)
+            self.facts += yield from mail.facts_for(self.log.tenant, self.state, now_ms)
+            self.facts += yield from duties.carry_out(self.log, owed(self.state), now_ms)
+            return
+        if self.kind == messages.WAKE_MAIL:
+            self.facts += yield from self._named_mail(str(self.body["key"]), now_ms)
+        elif self.kind == messages.WAKE_TIMER:
+            yield from self._again_if_early(now_ms)
+
+    def _named_mail(self, key: str, now_ms: int) -> mail.Facts:
+        tenant, run = self.log.tenant, self.log.run
+        if key.startswith("x#"):
+            return (yield from mail.control_facts(tenant, self.state))
+        if key.startswith("t#"):
+            return (yield from mail.answer_by_key(tenant, run, key))
+        return (yield from mail.facts_for(tenant, self.state, now_ms))
+
+    def _again_if_early(self, now_ms: int) -> Does:
+        """The sender's clock ran ahead of ours: without a copy the only wake would be gone."""
+        entry, due_ms = int(self.body["entry"]), int(self.body["due"])
+        is_open = entry == WHOLE_EXECUTION or self.state.frame_of(entry) is not None
+        if is_open and now_ms < due_ms + 2 * CLOCK_ERROR_MS:
+            yield from duties.start_timer(self.log, entry, due_ms, now_ms)
+
+    def _past_timeouts(self, now_ms: int) -> Does:
+        """R14: for each wait that is about to time out, its mail first; then the tick."""
+        past_ms = now_ms - 2 * CLOCK_ERROR_MS
+        overdue = [frame for frame in self.state.frames.values() if is_overdue(frame, past_ms)]
+        is_late = self.state.due_ms is not None and self.state.due_ms <= past_ms
+        if not overdue and not is_late:
+            return
+        for frame in overdue:
+            if isinstance(frame.waiting, Awaiting):
+                self.facts += yield from mail.mail_of(
+                    self.log.tenant, self.log.run, frame.waiting, now_ms
+                )
+        self.facts.append(facts.Tick())
+
+    # -- attempts ----------------------------------------------------------------------------------
+
+    def _take(self) -> Does:
+        now_ms = yield Clock()
+        for attempt in self._attempts(self.state):
+            ticket = (attempt.entry, attempt.attempt)
+            if attempt.claim is None:
+                if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
+                    self._take_unclaimed(attempt, ticket)
+            elif self.kind == messages.GO and attempt.claim.owner == self.body["from"]:
+                self.taken.add(ticket)
+            elif self._is_lost(attempt.claim, now_ms) and self._may_take_over():
+                self.facts.append(facts.TakenOver(*ticket))
+
+    def _take_unclaimed(self, attempt: Attempt, ticket: Ticket) -> None:
+        is_own_wake = self.kind == messages.WAKE_TIMER and self.body["entry"] == attempt.entry
+        if self.is_recovering:
+            if not attempt.is_unknown or self._knows(attempt):
+                self.facts.append(facts.TakenOver(*ticket))
+        elif self.kind in {messages.START, messages.GO} or is_own_wake:
+            self.taken.add(ticket)
+
+    def _may_take_over(self) -> bool:
+        return self.is_recovering or self.kind in {messages.START, messages.GO}
+
+    def _is_lost(self, claim: Claim, now_ms: int) -> bool:
+        """The claim has lapsed, or its holder had an earlier receipt of this very message."""
+        if claim.owner == self.delivery.owner:
+            return False
+        is_earlier_receipt = (
+            claim.message == self.delivery.message_id
+            and claim.receive_count < self.delivery.receive_count
+        )
+        return is_earlier_receipt or claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
+
+    def _attempts(self, state: Execution) -> list[Attempt]:
+        return [command.attempt for command in owed(state) if isinstance(command, RunAttempt)]
+
+    def _mine(self, state: Execution) -> list[Attempt]:
+        """Attempts that this delivery runs or is about to run."""
+        return [
+            attempt
+            for attempt in self._attempts(state)
+            if (attempt.claim is not None and attempt.claim.owner == self.delivery.owner)
+            or (attempt.entry, attempt.attempt) in self.taken
+        ]
+
+    def _knows(self, attempt: Attempt) -> bool:
+        return self.setting.knows(attempt.target, attempt.kind == "pure")
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def _work(self, pending: Step | None = None) -> Generator[Effect, Any, bool]:
+        """Commits what is known, runs what it holds, until nothing is left.
+
+        `pending` is record 0 before its commit: its first tasks run, their results join it.
+        """
+        while True:
+            now_ms, limit_ms = (yield Clock()), (yield Limit())
+            if now_ms > limit_ms:
+                return False
+            state = pending.state if pending is not None else self.state
+            if pending is None:
+                yield from self._past_timeouts(now_ms)
+            step = self._decide(state, now_ms)
+            if step.events:
+                if pending is not None:
+                    step = Step(pending.events + step.events, step.state)
+                    pending = None
+                if not (yield from self._commit(step, now_ms)):
+                    return (yield from self._after_race())
+                if self.state.is_ended:
+                    yield from duties.at_end(self.log)
+                    return True
+                continue
+            idle = [a for a in self._mine(state) if (a.entry, a.attempt) not in self.begun]
+            if idle:
+                if limit_ms - now_ms < max(map(_needed_ms, idle)) and not self.begun:
+                    return (yield from self._hand_on(pending, now_ms))
+                yield from self._begin(state, idle, now_ms)
+            elif self.begun:
+                yield from self._collect(limit_ms)
+            else:
+                return (yield from self._acknowledge(now_ms))
+
+    def _decide(self, state: Execution, now_ms: int) -> Step:
+        if not self.facts and not has_more(state):
+            return Step((), state)
+        offered, self.facts = self.facts, []
+        # Kept until the commit: a lost race offers them again.
+        self.offered = offered
+        return advance(self.program, state, offered, self._moment(now_ms, now_ms))
+
+    def _begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> Does:
+        for attempt in attempts:
+            ticket = (attempt.entry, attempt.attempt)
+            if not self._knows(attempt):
+                self.taken.discard(ticket)
+                self.facts.append(facts.TaskUnknown(*ticket))
+                continue
+            seconds = attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT
+            deadline_ms = now_ms + seconds * 1_000
+            self.begun[ticket] = deadline_ms if attempt.timeout_seconds else 0
+            yield Begin(
+                ticket,
+                RunTask(
+                    name=attempt.target,
+                    is_pure=attempt.kind == "pure",
+                    arguments=attempt.arguments,
+                    tenant=self.log.tenant,
+                    run=self.log.run,
+                    run_name=state.name,
+                    workflow=state.workflow,
+                    entry=attempt.entry,
+                    attempt=attempt.attempt,
+                    deadline_ms=deadline_ms,
+                ),
+            )
+
+    def _collect(self, limit_ms: int) -> Does:
+        """Waits for results, not past a time-out of ours nor past the limit."""
+        timeouts = [deadline for deadline in self.begun.values() if deadline]
+        done = yield Finished(min([limit_ms, *timeouts]))
+        for ticket, result in done:
+            self.facts.append(_result_fact(ticket, result))
+        finished = {ticket for ticket, _ in done}
+        now_ms = yield Clock()
+        for ticket, deadline_ms in self.begun.items():
+            if deadline_ms and deadline_ms <= now_ms and ticket not in finished:
+                self.facts.append(facts.TimedOut(*ticket))
+                finished.add(ticket)
+        for ticket in finished:
+            # A result that comes after its time-out has no ticket left and is dropped.
+            self.begun.pop(ticket, None)
+            self.taken.discard(ticket)
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def _commit(self, step: Step, now_ms: int) -> Generator[Effect, Any, bool]:
+        before = self.log.state
+        is_new = before is None or not before.is_opened
+        must_open = is_new and not step.state.is_ended and self._must_open(step.state, now_ms)
+        if must_open:
+            yield from duties.watch(self.log, step.state, self._claimed_by_me(step.state), now_ms)
+            step = self._with_opened(step, now_ms)
+        listing = duties.listing(self.log.tenant, step.state, is_opening=must_open)
+        if not (yield from self.log.commit(step, now_ms, listing)):
+            return False
+        new = [command for command in owed(self.state) if command not in _owed_before(before)]
+        self.offered = []
+        self.facts += yield from duties.carry_out(self.log, new, now_ms)
+        yield from _measure(step)
+        if must_open:
+            self.facts += yield from mail.control_facts(self.log.tenant, self.state)
+        return True
+
+    def _must_open(self, state: Execution, now_ms: int) -> bool:
+        """It parks, or has run for so long that its start message is a poor guard."""
+        return not self._claimed_by_me(state) or now_ms - state.started_ms > FIRST_HOLD_MS
+
+    def _claimed_by_me(self, state: Execution) -> bool:
+        return has_more(state) or bool(self._mine(state))
+
+    def _with_opened(self, step: Step, now_ms: int) -> Step:
+        opened = facts.Opened(self.log.sequence + 1)
+        more = advance(self.program, step.state, [opened], self._moment(now_ms, now_ms))
+        return Step(step.events + more.events, more.state)
+
+    def _after_race(self) -> Generator[Effect, Any, bool]:
+        """Another writer was first (R5): keep the facts, forget the intentions, look again."""
+        self.races += 1
+        if self.races > RACES_MAX:
+            return False
+        self.facts = [*self.offered, *self.facts]
+        self.facts = [fact for fact in self.facts if not isinstance(fact, INTENTIONS)]
+        self.taken = {ticket for ticket in self.taken if ticket in self.begun}
+        yield from self.log.load()
+        if self.log.state is None:
+            return False  # a refused put to an empty log: TTL or damage; let the message come back
+        self._notice_twin()
+        if self.state.is_ended:
+            if self.is_recovering or self.kind in {messages.START, messages.GO}:
+                yield from duties.at_end(self.log)
+            return True
+        if self.is_recovering:
+            now_ms = yield Clock()
+            self.facts += yield from duties.carry_out(self.log, owed(self.state), now_ms)
+        yield from self._take()
+        return (yield from self._work())
+
+    # -- letting go --------------------------------------------------------------------------------
+
+    def _hand_on(self, pending: Step | None, now_ms: int) -> Generator[Effect, Any, bool]:
+        """Too little time is left for the next attempt: another invocation takes it from here."""
+        if pending is not None or not self.state.is_opened:
+            base = pending if pending is not None else Step((), self.state)
+            yield from duties.watch(self.log, base.state, True, now_ms)
+            step = self._with_opened(base, now_ms)
+            listing = duties.listing(self.log.tenant, step.state, is_opening=True)
+            if not (yield from self.log.commit(step, now_ms, listing)):
+                return (yield from self._after_race())
+        owner = self.delivery.owner
+        body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
+        yield Send((Message(body),))
+        return True
+
+    def _acknowledge(self, now_ms: int) -> Generator[Effect, Any, bool]:
+        for attempt in self._attempts(self.state):
+            claim = attempt.claim
+            if claim is None or claim.message != self.delivery.message_id:
+                continue
+            if claim.owner != self.delivery.owner:
+                # R10: the message is the other's too; it must outlive that claim.
+                left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
+                yield SetVisibility(max(1, left_seconds))
+                return False
+        if self.is_recovering and self.log.newest_ttl * 1_000 - now_ms < HALF_RETENTION_MS:
+            return (yield from self._refresh(now_ms))
+        return True
+
+    def _refresh(self, now_ms: int) -> Generator[Effect, Any, bool]:
+        """R-TTL: a run that rests for months outlives its records through a new snapshot."""
+        step = Step((), self.state)
+        if not (yield from self.log.commit(step, now_ms, {}, must_snapshot=True)):
+            return (yield from self._after_race())
+        return True
+
+    # -- deciding ----------------------------------------------------------------------------------
+
+    def _moment(self, now_ms: int, decided_ms: int) -> Moment:
+        sequence = self.log.sequence + 1
+
+        def claim(timeout_seconds: int | None) -> Claim:
+            seconds = timeout_seconds or CLAIM_SECONDS_DEFAULT
+            return Claim(
+                owner=self.delivery.owner,
+                message=self.delivery.message_id,
+                receive_count=self.delivery.receive_count,
+                until_ms=now_ms + seconds * 1_000 + CLAIM_GRACE_MS,
+            )
+
+        return Moment(
+            now_ms=decided_ms,
+            draw=lambda counter: draw(self.log.run, sequence, counter),
+            claim=claim,
+            clock_error_ms=CLOCK_ERROR_MS,
+        )
+
+
+#: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).
+INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
+HALF_RETENTION_MS = RECORD_RETENTION_SECONDS * 500
+
+
+def _owed_before(state: Execution | None) -> list[Any]:
+    return [] if state is None else list(owed(state))
+
+
+def _needed_ms(attempt: Attempt) -> int:
+    return (attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT) * 1_000
+
+
+def _result_fact(ticket: Ticket, result: TaskSucceeded | TaskFailed) -> Fact:
+    match result:
+        case TaskSucceeded(output):
+            return facts.Succeeded(*ticket, output)
+        case TaskFailed(error, cause):
+            return facts.FailedWith(*ticket, error, cause)
+
+
+DURABLE = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
+ENDS = {"ExecutionSucceeded": "ExecutionsEnded", "ExecutionFailed": "ExecutionsFailed"}
+
+
+def _measure(step: Step) -> Does:
+    durable = sum(event.type in DURABLE for event in step.events)
+    if durable:
+        yield Measure("DurableSteps", durable)
+    if step.state.is_ended:
+        failed = step.state.status in {"FAILED", "TIMED_OUT"}
+        yield Measure("ExecutionsFailed" if failed else "ExecutionsEnded", 1)

@@ -1,0 +1,140 @@
+"""A standard SQS queue in memory: delay, visibility, receive count and dead letters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final, Literal, TypeAlias
+
+from holdfast import limits, resources
+from holdfast.runtime.effects import Message
+from holdfast.sim.tables import refused
+
+AnyQueueName: TypeAlias = Literal["work", "single", "work-dlq", "single-dlq"]
+
+VISIBILITY_SECONDS_MAX: Final = 43_200  # SQS quota
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One delivery of a message. `receipt` belongs to this delivery alone."""
+
+    queue: AnyQueueName
+    message_id: str
+    receipt: str
+    body: dict[str, Any]
+    receive_count: int
+    sent_at: int
+
+
+@dataclass(slots=True)
+class _Stored:
+    """A message in a queue. `wake` numbers its place in the heap: older places are void."""
+
+    message_id: str
+    text: str
+    sent_at: int
+    visible_at: int
+    receive_count: int = 0
+    wake: int = 0
+
+
+class MemoryQueue:
+    """A standard queue that delivers in the order of visibility, then of sending."""
+
+    def __init__(
+        self, queue: resources.Queue, clock: Callable[[], int], dead_letters: MemoryQueue | None
+    ) -> None:
+        self._queue = queue
+        self._clock = clock
+        # A dead letter is in hand for as long as a work message with a live worker.
+        self._visibility_seconds = (
+            limits.VISIBILITY_SECONDS if dead_letters is None else queue.visibility_seconds
+        )
+        self._dead_letters = dead_letters
+        self._numbers = count(1)
+        self._heap: list[tuple[int, int, str]] = []
+        self.messages: dict[str, _Stored] = {}
+
+    def send(self, message: Message) -> int:
+        """-> the bytes of the body."""
+        if not 0 <= message.delay_seconds <= limits.SQS_DELAY_SECONDS_MAX:
+            raise refused(f"a delay of {message.delay_seconds} s")
+        text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
+        size = len(text.encode())
+        if size > limits.SQS_MESSAGE_BYTES_MAX:
+            raise refused(f"a message of {size} bytes")
+        now = self._clock()
+        name = "dlq" if self._dead_letters is None else self._queue.name
+        stored = _Stored(
+            message_id=f"{name}-{next(self._numbers)}",
+            text=text,
+            sent_at=now,
+            visible_at=now + message.delay_seconds * 1_000,
+        )
+        self.place(stored)
+        return size
+
+    def receive(self, name: AnyQueueName, messages_max: int) -> list[Received]:
+        now = self._clock()
+        batch: list[Received] = []
+        while (
+            len(batch) < messages_max and (at := self.next_visible_ms()) is not None and at <= now
+        ):
+            stored = self.messages[heappop(self._heap)[2]]
+            if self._dead_letters is not None and stored.receive_count >= self._queue.receives_max:
+                del self.messages[stored.message_id]
+                self._dead_letters.place(stored)
+                continue
+            stored.receive_count += 1
+            stored.visible_at = now + self._visibility_seconds * 1_000
+            self.place(stored)
+            batch.append(_received(name, stored))
+        return batch
+
+    def delete(self, receipt: str, *, accepts_stale: bool) -> bool:
+        message_id, _, receive_count = receipt.partition("/")
+        stored = self.messages.get(message_id)
+        if stored is None or not (accepts_stale or receive_count == str(stored.receive_count)):
+            return False
+        del self.messages[message_id]
+        return True
+
+    def set_visibility(self, receipt: str, seconds: int) -> None:
+        if not 0 <= seconds <= VISIBILITY_SECONDS_MAX:
+            raise refused(f"a visibility of {seconds} s")
+        stored = self.messages.get(receipt.partition("/")[0])
+        now = self._clock()
+        if stored is None or stored.visible_at <= now:
+            raise refused(f"message {receipt} is not in flight")
+        stored.visible_at = now + seconds * 1_000
+        self.place(stored)
+
+    def next_visible_ms(self) -> int | None:
+        while self._heap:
+            at, wake, message_id = self._heap[0]
+            stored = self.messages.get(message_id)
+            if stored is not None and stored.wake == wake:
+                return at
+            heappop(self._heap)
+        return None
+
+    def place(self, stored: _Stored) -> None:
+        """Puts a message where its `visible_at` says, again after each change of it."""
+        stored.wake = next(self._numbers)
+        self.messages[stored.message_id] = stored
+        heappush(self._heap, (stored.visible_at, stored.wake, stored.message_id))
+
+
+def _received(queue: AnyQueueName, stored: _Stored) -> Received:
+    return Received(
+        queue=queue,
+        message_id=stored.message_id,
+        receipt=f"{stored.message_id}/{stored.receive_count}",
+        body=json.loads(stored.text),
+        receive_count=stored.receive_count,
+        sent_at=stored.sent_at,
+    )

@@ -1,0 +1,127 @@
+"""One stack, twice: the models in memory, and `aws.ports` on moto. No test may tell which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pytest
+
+from holdfast.aws.ports import AwsPorts
+from holdfast.local.clock import VirtualClock
+from holdfast.local.cloud import LocalCloud
+from holdfast.runtime.effects import Effect, QueueName, RunTask, TaskSucceeded
+from holdfast.sim.queues import AnyQueueName
+from holdfast.sim.services import Services
+
+START_MS = 1_760_000_000_000
+
+
+@dataclass(frozen=True)
+class Delivery:
+    message_id: str
+    receipt: str
+    body: dict[str, Any]
+    receive_count: int
+    sent_at: int
+
+
+class Stack(Protocol):
+    clock: VirtualClock
+
+    def perform(self, effect: Effect) -> Any: ...
+    def receive(self, queue: QueueName, messages_max: int = 10) -> list[Delivery]: ...
+    def dead_letters(self, queue: QueueName) -> list[dict[str, Any]]: ...
+    def delete(self, queue: QueueName, delivery: Delivery) -> None: ...
+    def for_message(self, queue: QueueName, delivery: Delivery) -> Callable[[Effect], Any]: ...
+    def extend(self, queue: QueueName, deliveries: list[Delivery], seconds: int) -> None: ...
+
+
+class MemoryStack:
+    def __init__(self) -> None:
+        self.clock = VirtualClock(START_MS)
+        self.services = Services(self.clock, tasks=_task)
+        self.perform = self.services.perform
+
+    def receive(self, queue: QueueName, messages_max: int = 10) -> list[Delivery]:
+        return [
+            Delivery(r.message_id, r.receipt, r.body, r.receive_count, r.sent_at)
+            for r in self.services.receive(queue, messages_max)
+        ]
+
+    def dead_letters(self, queue: QueueName) -> list[dict[str, Any]]:
+        name: AnyQueueName = "work-dlq" if queue == "work" else "single-dlq"
+        letters = self.services.receive(name)
+        for letter in letters:
+            self.services.delete(letter.receipt)
+        return [letter.body for letter in letters]
+
+    def delete(self, queue: QueueName, delivery: Delivery) -> None:
+        self.services.delete(delivery.receipt)
+
+    def for_message(self, queue: QueueName, delivery: Delivery) -> Callable[[Effect], Any]:
+        return self.services.for_message(queue, delivery.receipt)
+
+    def extend(self, queue: QueueName, deliveries: list[Delivery], seconds: int) -> None:
+        self.services.extend_visibility(queue, [d.receipt for d in deliveries], seconds)
+
+
+class MotoStack:
+    def __init__(self, cloud: LocalCloud, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.cloud = cloud
+        self.ports = AwsPorts(
+            cloud.clients, cloud.names, tasks=_task, clock=clock, metrics=lambda _: None
+        )
+        self.perform = self.ports.perform
+
+    def receive(self, queue: QueueName, messages_max: int = 10) -> list[Delivery]:
+        answer = self.cloud.clients.get("queues").receive_message(
+            QueueUrl=self.cloud.names.queue_url(queue),
+            MaxNumberOfMessages=messages_max,
+            WaitTimeSeconds=0,
+            MessageSystemAttributeNames=["All"],
+        )
+        return [
+            Delivery(
+                message["MessageId"],
+                message["ReceiptHandle"],
+                json.loads(message["Body"]),
+                int(message["Attributes"]["ApproximateReceiveCount"]),
+                int(message["Attributes"]["SentTimestamp"]),
+            )
+            for message in answer.get("Messages", [])
+        ]
+
+    def dead_letters(self, queue: QueueName) -> list[dict[str, Any]]:
+        letters = self.ports.receive_dead_letters(queue)
+        for letter in letters:
+            self.ports.delete_dead_letter(queue, letter.receipt_handle)
+        return [letter.body for letter in letters]
+
+    def delete(self, queue: QueueName, delivery: Delivery) -> None:
+        self.cloud.clients.get("queues").delete_message(
+            QueueUrl=self.cloud.names.queue_url(queue), ReceiptHandle=delivery.receipt
+        )
+
+    def for_message(self, queue: QueueName, delivery: Delivery) -> Callable[[Effect], Any]:
+        return self.ports.for_message(queue, delivery.receipt)
+
+    def extend(self, queue: QueueName, deliveries: list[Delivery], seconds: int) -> None:
+        self.ports.extend_visibility(queue, [d.receipt for d in deliveries], seconds)
+
+
+@pytest.fixture(params=["memory", "moto"])
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    if request.param == "memory":
+        yield MemoryStack()
+        return
+    clock = VirtualClock(START_MS)
+    with LocalCloud(clock) as cloud:
+        yield MotoStack(cloud, clock)
+
+
+def _task(effect: RunTask) -> TaskSucceeded:
+    return TaskSucceeded(output=effect.arguments)

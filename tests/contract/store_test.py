@@ -1,0 +1,279 @@
+"""What the log and the mail may rely on, of whatever stores them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import (
+    Delete,
+    Extend,
+    Get,
+    GetBlob,
+    Item,
+    Put,
+    PutBlob,
+    PutIfAbsent,
+    Query,
+    QueryList,
+    Unlist,
+)
+from tests.contract.conftest import Stack
+
+RUN = "default#run"
+
+
+def record(sequence: int, **attributes: Any) -> Item:
+    return {"pk": RUN, "sk": sequence, "w": f"nonce-{sequence}", **attributes}
+
+
+def row(key: str, **attributes: Any) -> Item:
+    return {"pk": "~due#3", "sk": key, **attributes}
+
+
+def put(stack: Stack, table: Any, *items: Item) -> None:
+    for item in items:
+        assert stack.perform(PutIfAbsent(table, item)) is None
+
+
+def sort_keys(items: list[Item]) -> list[Any]:
+    return [item["sk"] for item in items]
+
+
+def test_a_first_put_is_stored_and_read_back_as_it_was(stack: Stack) -> None:
+    item = record(0, f=1, at=1_760_000_000_123, ev=b"\x00\xff\x1f", nm="Zoë £3", none="")
+    put(stack, "executions", item)
+
+    assert stack.perform(Get("executions", RUN, 0)) == item
+
+
+def test_a_second_put_is_refused_with_the_item_that_is_there(stack: Stack) -> None:
+    first = record(7, ev=b"first")
+    put(stack, "executions", first)
+
+    assert stack.perform(PutIfAbsent("executions", record(7, ev=b"second"))) == first
+    assert stack.perform(Get("executions", RUN, 7)) == first
+
+
+def test_the_sequence_is_part_of_the_condition(stack: Stack) -> None:
+    put(stack, "executions", record(0), record(1))
+
+    assert stack.perform(PutIfAbsent("executions", record(2))) is None
+
+
+def test_an_absent_item_is_none(stack: Stack) -> None:
+    assert stack.perform(Get("mail", "default#in#run", "t#0.1")) is None
+
+
+def test_an_unconditional_put_replaces_all_attributes(stack: Stack) -> None:
+    stack.perform(Put("mail", row("a", due=5, old="gone")))
+    stack.perform(Put("mail", row("a", due=6)))
+
+    assert stack.perform(Get("mail", "~due#3", "a")) == row("a", due=6)
+
+
+def test_a_deleted_item_is_gone_and_deleting_it_again_is_no_fault(stack: Stack) -> None:
+    put(stack, "mail", row("a"), row("b"))
+    stack.perform(Delete("mail", "~due#3", "a"))
+    stack.perform(Delete("mail", "~due#3", "a"))
+
+    assert sort_keys(stack.perform(Query("mail", "~due#3"))) == ["b"]
+
+
+def test_what_was_read_does_not_change_with_the_store(stack: Stack) -> None:
+    stack.perform(Put("mail", row("a", due=5)))
+    (before,) = stack.perform(Query("mail", "~due#3"))
+    stack.perform(Put("mail", row("a", due=6)))
+
+    assert before["due"] == 5
+
+
+def test_what_was_put_does_not_change_with_the_callers_dictionary(stack: Stack) -> None:
+    mine: dict[str, Any] = dict(row("a", due=5))
+    stack.perform(Put("mail", mine))
+    mine["due"] = 6
+
+    assert stack.perform(Get("mail", "~due#3", "a"))["due"] == 5
+
+
+def test_sequences_sort_as_numbers(stack: Stack) -> None:
+    put(stack, "executions", *(record(n) for n in (10, 9, 0, 100, 2)))
+
+    assert sort_keys(stack.perform(Query("executions", RUN))) == [0, 2, 9, 10, 100]
+
+
+def test_text_keys_sort_by_their_bytes(stack: Stack) -> None:
+    put(stack, "mail", *(row(key) for key in ("b", "a", "B", "a#1", "é", "😀", "\uffee")))
+
+    found = sort_keys(stack.perform(Query("mail", "~due#3")))
+    assert found == ["B", "a", "a#1", "b", "é", "\uffee", "😀"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({}, [0, 1, 2, 3, 4]),
+        ({"after": 1}, [2, 3, 4]),
+        ({"until": 2}, [0, 1, 2]),
+        ({"after": 1, "until": 3}, [2, 3]),
+        ({"after": 3, "until": 3}, []),
+        ({"after": 4}, []),
+        ({"reverse": True}, [4, 3, 2, 1, 0]),
+        ({"reverse": True, "limit": 2}, [4, 3]),
+        ({"reverse": True, "after": 1, "limit": 2}, [4, 3]),
+        ({"reverse": True, "after": 0, "until": 3, "limit": 2}, [3, 2]),
+        ({"limit": 3}, [0, 1, 2]),
+        ({"after": 1, "limit": 1}, [2]),
+        ({"limit": 99}, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_a_query_of_records_keeps_its_bounds(
+    stack: Stack, bounds: dict[str, Any], expected: list[int]
+) -> None:
+    put(stack, "executions", *(record(n) for n in range(5)))
+    put(stack, "executions", {"pk": f"{RUN}s-neighbour", "sk": 1})
+
+    assert sort_keys(stack.perform(Query("executions", RUN, **bounds))) == expected
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"begins_with": "e#"}, ["e#1", "e#2", "e#20"]),
+        ({"begins_with": "e#", "reverse": True}, ["e#20", "e#2", "e#1"]),
+        ({"begins_with": "e#", "limit": 2}, ["e#1", "e#2"]),
+        ({"begins_with": "e#2"}, ["e#2", "e#20"]),
+        ({"begins_with": "z"}, []),
+        ({"after": "e#1"}, ["e#2", "e#20", "f", "w#r"]),
+        ({"until": "e#2"}, ["d", "e#1", "e#2"]),
+        ({"after": "d", "until": "e#20"}, ["e#1", "e#2", "e#20"]),
+        ({"begins_with": "e#", "after": "e#1"}, ["e#2", "e#20"]),
+        ({"begins_with": "e#", "until": "e#2"}, ["e#1", "e#2"]),
+        ({"begins_with": "e#", "after": "f"}, []),
+    ],
+)
+def test_a_query_of_mail_keeps_its_bounds(
+    stack: Stack, bounds: dict[str, Any], expected: list[str]
+) -> None:
+    put(stack, "mail", *(row(key) for key in ("w#r", "e#2", "d", "e#20", "f", "e#1")))
+
+    assert sort_keys(stack.perform(Query("mail", "~due#3", **bounds))) == expected
+
+
+def test_a_query_is_not_cut_at_one_megabyte(stack: Stack) -> None:
+    put(stack, "executions", *(record(n, ev=bytes(300_000)) for n in range(5)))
+
+    assert sort_keys(stack.perform(Query("executions", RUN))) == [0, 1, 2, 3, 4]
+    newest = stack.perform(Query("executions", RUN, reverse=True, limit=4))
+    assert sort_keys(newest) == [4, 3, 2, 1]
+
+
+def test_the_list_shows_the_newest_first_and_only_what_is_projected(stack: Stack) -> None:
+    lp = "default#order#RUNNING#1"
+    for n in (1, 3, 2):
+        item: Item = {
+            "pk": f"default#r{n}",
+            "sk": 0,
+            "lp": lp,
+            "ls": f"2026-0{n}#r{n}",
+            "nm": f"n{n}",
+        }
+        put(stack, "executions", {**item, "ev": b"history", "w": "nonce"})
+    put(stack, "executions", {"pk": "default#other", "sk": 0, "lp": lp + "0", "ls": "2026-09"})
+
+    listed = stack.perform(QueryList(lp, limit=10))
+    assert [item["nm"] for item in listed] == ["n3", "n2", "n1"]
+    assert dict(listed[0]) == {
+        "pk": "default#r3", "sk": 0, "lp": lp, "ls": "2026-03#r3", "nm": "n3"
+    }  # fmt: skip
+
+
+def test_the_list_is_paged_by_its_sort_key(stack: Stack) -> None:
+    for n in range(5):
+        put(stack, "executions", {"pk": f"default#r{n}", "sk": 0, "lp": "p", "ls": f"{n}"})
+
+    page = stack.perform(QueryList("p", limit=2))
+    assert [item["ls"] for item in page] == ["4", "3"]
+    page = stack.perform(QueryList("p", limit=2, before="3"))
+    assert [item["ls"] for item in page] == ["2", "1"]
+    assert stack.perform(QueryList("p", limit=2, before="0")) == []
+
+
+def test_a_record_without_listing_attributes_is_not_listed(stack: Stack) -> None:
+    put(stack, "executions", record(0, lp="p"), record(1, ls="x"), record(2))
+
+    assert stack.perform(QueryList("p", limit=10)) == []
+
+
+def test_an_unlisted_record_leaves_the_list_and_keeps_the_rest(stack: Stack) -> None:
+    put(stack, "executions", record(0, lp="p", ls="1", ev=b"x"), record(1, lp="p", ls="2"))
+    stack.perform(Unlist(RUN, 0))
+    stack.perform(Unlist(RUN, 0))
+
+    assert sort_keys(stack.perform(QueryList("p", limit=10))) == [1]
+    assert stack.perform(Get("executions", RUN, 0)) == record(0, ev=b"x")
+
+
+def test_unlisting_a_record_that_expired_does_not_bring_it_back(stack: Stack) -> None:
+    stack.perform(Unlist(RUN, 3))
+
+    assert stack.perform(Query("executions", RUN)) == []
+
+
+def test_a_name_is_extended_only_for_the_run_that_holds_it(stack: Stack) -> None:
+    name: Item = {"pk": "default#n#order#o-1", "sk": "-", "run": "run-1", "ttl": 100}
+    put(stack, "mail", name)
+    stack.perform(Extend(pk=str(name["pk"]), sk="-", run="run-2", ttl=999))
+    assert stack.perform(Get("mail", str(name["pk"]), "-")) == name
+
+    stack.perform(Extend(pk=str(name["pk"]), sk="-", run="run-1", ttl=999))
+    assert stack.perform(Get("mail", str(name["pk"]), "-")) == {**name, "ttl": 999}
+
+
+def test_extending_a_name_that_expired_does_not_bring_it_back(stack: Stack) -> None:
+    stack.perform(Extend(pk="default#n#order#o-1", sk="-", run="run-1", ttl=999))
+
+    assert stack.perform(Get("mail", "default#n#order#o-1", "-")) is None
+
+
+@pytest.mark.parametrize(
+    ("table", "item"),
+    [
+        ("executions", record(0, ev=bytes(410_000))),
+        ("executions", {"pk": RUN, "sk": "0"}),
+        ("mail", {"pk": "~due#3", "sk": 0}),
+        ("mail", {"pk": "", "sk": "a"}),
+        ("mail", {"pk": "a" * 2_049, "sk": "a"}),
+        ("mail", {"pk": "~due#3", "sk": "a" * 1_025}),
+    ],
+)
+def test_an_item_that_cannot_be_stored_is_refused_for_good(
+    stack: Stack, table: Any, item: Item
+) -> None:
+    with pytest.raises(ServiceFault) as refusal:
+        stack.perform(PutIfAbsent(table, item))
+
+    assert (refusal.value.code, refusal.value.retry) == ("HF323", "never")
+
+
+def test_a_record_of_350_kilobytes_is_stored(stack: Stack) -> None:
+    put(stack, "executions", record(0, ev=bytes(350_000)))
+
+    assert len(stack.perform(Get("executions", RUN, 0))["ev"]) == 350_000
+
+
+def test_a_blob_is_read_back_and_may_be_put_twice(stack: Stack) -> None:
+    data = bytes(range(256)) * 4_096
+    stack.perform(PutBlob("default/run/abc", data))
+    stack.perform(PutBlob("default/run/abc", data))
+
+    assert stack.perform(GetBlob("default/run/abc")) == data
+
+
+def test_a_missing_blob_is_a_fault(stack: Stack) -> None:
+    with pytest.raises(ServiceFault) as fault:
+        stack.perform(GetBlob("default/run/none"))
+
+    assert (fault.value.code, fault.value.retry) == ("HF324", "never")

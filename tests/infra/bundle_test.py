@@ -1,0 +1,162 @@
+"""The Lambda asset as it is shipped (arm64), and the same asset for this machine, really started."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import queue
+import struct
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from infra.bundle import build_asset
+from infra.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+ELF_MACHINE_ARM64 = 183
+ZIP_BYTES_MAX = 5_000_000
+HOST = {
+    "architecture": {"aarch64": "arm64"}.get(platform.machine(), platform.machine()),
+    "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+}
+
+
+def build(directory: Path, **changes: str) -> Path:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    directory.mkdir()
+    build_asset(directory, project=ROOT, settings=Settings.from_context({**context, **changes}.get))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("shipped") / "asset")
+
+
+@pytest.fixture(scope="module")
+def runnable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("runnable") / "asset", **HOST)
+
+
+def test_compiled_libraries_are_for_python_3_13_on_arm64(shipped: Path) -> None:
+    libraries = list(shipped.rglob("*.so"))
+    assert {library.parent.name for library in libraries} >= {"pydantic_core"}
+    for library in libraries:
+        assert ".cpython-313-aarch64-linux-gnu.so" in library.name
+        header = library.read_bytes()[:20]
+        assert header[:4] == b"\x7fELF"
+        assert struct.unpack_from("<H", header, 18) == (ELF_MACHINE_ARM64,)
+
+
+def test_the_asset_holds_what_lambda_needs_and_nothing_more(shipped: Path) -> None:
+    names = {path.name for path in shipped.iterdir() if not path.name.endswith(".dist-info")}
+    assert names >= {"holdfast", "functions", "statemachines", "pydantic", "jsonata"}
+    left_out = {"boto3", "botocore", "pytest", "moto", "aws_cdk", "uv", "bin", ".lock", "tests"}
+    assert not names & left_out
+    assert not {path.name for path in (shipped / "holdfast").iterdir()} & {"local", "cli.py"}
+    assert not list(shipped.rglob("__pycache__"))
+
+
+def test_the_asset_holds_the_compiled_workflows(shipped: Path) -> None:
+    compiled = sorted((ROOT / "statemachines").glob("*.asl.json"))
+    assert compiled
+    for path in compiled:
+        assert (shipped / "statemachines" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_asset_is_smaller_than_five_megabytes(shipped: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "asset.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
+        for path in shipped.rglob("*"):
+            zipped.write(path, path.relative_to(shipped))
+    assert archive.stat().st_size < ZIP_BYTES_MAX
+
+
+def test_the_same_project_gives_the_same_bytes(shipped: Path, tmp_path: Path) -> None:
+    assert digest(build(tmp_path / "again")) == digest(shipped)
+
+
+@pytest.mark.parametrize("function", ["worker", "events", "sweeper", "api"])
+def test_lambdas_own_runtime_starts_a_handler_from_the_asset_alone(
+    runnable: Path, function: str
+) -> None:
+    with runtime_api() as (address, reports):
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable),
+                *("--from", pinned("awslambdaric"), "--with", pinned("boto3")),
+                *("python", "-m", "awslambdaric", f"functions.{function}.app.handler"),
+            ],
+            cwd=runnable,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": os.environ["HOME"],
+                "PYTHONPATH": str(runnable),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "AWS_LAMBDA_RUNTIME_API": address,
+                "AWS_LAMBDA_FUNCTION_NAME": function,
+                "AWS_REGION": "eu-west-1",
+                "AWS_DEFAULT_REGION": "eu-west-1",
+            },
+        )
+        try:
+            assert reports.get(timeout=60) == "ready"
+        finally:
+            process.terminate()
+            process.wait(timeout=10)
+
+
+@contextmanager
+def runtime_api() -> Iterator[tuple[str, queue.Queue[str]]]:
+    """Lambda's runtime API up to the first event: a runtime asks for it, or reports why it died."""
+    reports: queue.Queue[str] = queue.Queue()
+    ended = threading.Event()
+
+    class Api(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            reports.put("ready")
+            ended.wait(timeout=60)
+
+        def do_POST(self) -> None:
+            reports.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(202)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}", reports
+    finally:
+        ended.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def pinned(package: str) -> str:
+    return f"{package}=={importlib.metadata.version(package)}"
+
+
+def digest(directory: Path) -> str:
+    total = hashlib.sha256()
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        total.update(f"{path.relative_to(directory)}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()

@@ -1,0 +1,136 @@
+"""What each function may do: exactly this list, so that one more right is a failing test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.infra.template import Template, as_list, target_of
+
+EXECUTIONS = "StorageExecutions"
+MAIL = "StorageMail"
+OBJECTS = "StorageBlobs/*"
+WORK = "MessagingWork"
+SINGLE = "MessagingSingle"
+
+WORKER = {
+    "dynamodb:Query": {EXECUTIONS, MAIL},
+    "dynamodb:PutItem": {EXECUTIONS, MAIL},
+    "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
+    "dynamodb:GetItem": {MAIL},
+    "s3:GetObject": {OBJECTS},
+    "s3:PutObject": {OBJECTS},
+    "sqs:SendMessage": {WORK, SINGLE},
+}
+
+
+def consumes(queue: str) -> dict[str, set[str]]:
+    actions = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes")
+    return {f"sqs:{action}": {queue} for action in actions}
+
+
+ALLOWED: dict[str, dict[str, set[str]]] = {
+    "Worker": {**WORKER, **consumes(WORK)},
+    "WorkerSingle": {**WORKER, **consumes(SINGLE)},
+    "Events": {
+        "dynamodb:PutItem": {MAIL},
+        "dynamodb:Query": {MAIL},
+        "sqs:SendMessage": {WORK, "MessagingEventsDead"},
+    },
+    "Sweeper": {
+        "dynamodb:Query": {EXECUTIONS, MAIL},
+        "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
+        "dynamodb:GetItem": {MAIL},
+        "dynamodb:PutItem": {MAIL},
+        "dynamodb:DeleteItem": {MAIL},
+        "sqs:SendMessage": {WORK, SINGLE, "MessagingSweeperDead"},
+        "sqs:ReceiveMessage": {"MessagingWorkDead", "MessagingSingleDead"},
+        "sqs:DeleteMessage": {"MessagingWorkDead", "MessagingSingleDead"},
+        "sqs:GetQueueAttributes": {"MessagingWorkDead", "MessagingSingleDead"},
+    },
+    "Api": {
+        "dynamodb:GetItem": {EXECUTIONS, MAIL},
+        "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
+        "dynamodb:PutItem": {MAIL},
+        "dynamodb:UpdateItem": {MAIL},
+        "s3:GetObject": {OBJECTS},
+        "s3:PutObject": {OBJECTS},
+        "sqs:SendMessage": {WORK},
+        "secretsmanager:GetSecretValue": {"StorageSecret"},
+    },
+}
+
+
+@pytest.mark.parametrize("function", ALLOWED)
+def test_a_function_may_do_exactly_what_is_listed(template: Template, function: str) -> None:
+    role = template.properties("AWS::IAM::Role")[f"{function}FunctionRole"]
+    own_log = f"{function}FunctionLog"
+    assert rights_of(role) == {
+        **ALLOWED[function],
+        "logs:CreateLogStream": {own_log},
+        "logs:PutLogEvents": {own_log},
+    }
+
+
+def test_every_function_has_a_role_of_its_own_and_there_is_no_other_role(
+    template: Template,
+) -> None:
+    functions = template.properties("AWS::Lambda::Function")
+    roles = {name: target_of(function["Role"]) for name, function in functions.items()}
+    assert roles == {f"{name}FunctionLambda": f"{name}FunctionRole" for name in ALLOWED}
+    assert template.of_type("AWS::IAM::Role").keys() == set(roles.values())
+
+
+def test_no_right_comes_from_anywhere_but_the_roles_themselves(template: Template) -> None:
+    for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
+        assert not template.of_type(kind)
+    for role in template.properties("AWS::IAM::Role").values():
+        assert "ManagedPolicyArns" not in role
+
+
+def test_only_lambda_may_take_on_a_role(template: Template) -> None:
+    for role in template.properties("AWS::IAM::Role").values():
+        [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Action"] == "sts:AssumeRole"
+        assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_no_action_is_a_pattern_and_no_resource_is_everything(template: Template) -> None:
+    # The one resource pattern is the objects of the stack's own bucket, whose keys are content
+    # hashes under a tenant and an execution: they cannot be listed in advance.
+    for role in template.properties("AWS::IAM::Role").values():
+        for action, targets in rights_of(role).items():
+            assert "*" not in action
+            assert {target for target in targets if "*" in target} <= {OBJECTS}
+
+
+def test_only_the_two_rules_may_put_into_a_queue_from_outside(template: Template) -> None:
+    granted = {
+        target_of(statement["Resource"]): (
+            statement["Action"],
+            statement["Principal"],
+            target_of(statement["Condition"]["ArnEquals"]["aws:SourceArn"]),
+        )
+        for policy in template.properties("AWS::SQS::QueuePolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    }
+    events = {"Service": "events.amazonaws.com"}
+    assert granted == {
+        "MessagingEventsDead": ("sqs:SendMessage", events, "EventsRule"),
+        "MessagingSweeperDead": ("sqs:SendMessage", events, "SweepRule"),
+    }
+
+
+def rights_of(role: dict[str, Any]) -> dict[str, set[str]]:
+    """Actions to targets. Anything but a plain Allow is an error: the list would not show it."""
+    rights: dict[str, set[str]] = {}
+    for policy in role["Policies"]:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            assert statement.keys() == {"Action", "Effect", "Resource"}
+            assert statement["Effect"] == "Allow"
+            targets = {target_of(resource) for resource in as_list(statement["Resource"])}
+            for action in as_list(statement["Action"]):
+                rights.setdefault(action, set()).update(targets)
+    return rights

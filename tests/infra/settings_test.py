@@ -1,0 +1,93 @@
+"""What a deployment may choose, and what is said when it chooses wrongly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import HoldfastError
+from infra.bundle import build_asset
+from infra.settings import JwtIssuer, Settings
+
+CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
+
+
+def settings(**changes: object) -> Settings:
+    return Settings.from_context({**CONTEXT, **changes}.get)
+
+
+def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
+    assert settings() == Settings(
+        modules=(
+            "statemachines.order_fulfilment",
+            "statemachines.loan_approval",
+            "statemachines.document_signing",
+        ),
+        architecture="arm64",
+        python="3.13",
+        caps_concurrency=True,
+        jwt=None,
+        alarm_topic_arn=None,
+    )
+
+
+def test_choices_arrive_as_text_from_the_command_line() -> None:
+    chosen = settings(
+        modules="orders.flow, refunds",
+        reserved_concurrency="off",
+        jwt_issuer="https://issuer.example",
+        jwt_audience="shop",
+        alarm_topic_arn="arn:aws:sns:eu-west-1:111122223333:on-call",
+    )
+    assert chosen.modules == ("orders.flow", "refunds")
+    assert not chosen.caps_concurrency
+    assert chosen.jwt == JwtIssuer("https://issuer.example", "shop")
+    assert chosen.alarm_topic_arn == "arn:aws:sns:eu-west-1:111122223333:on-call"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("modules", ""),
+        ("modules", None),
+        ("modules", "orders.flow,,refunds"),
+        ("modules", "../orders"),
+        ("architecture", "sparc"),
+        ("python", "3"),
+        ("python", "latest"),
+        ("reserved_concurrency", "perhaps"),
+        ("jwt_issuer", "https://issuer.example"),
+        ("jwt_audience", "shop"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_by_name_with_the_way_to_set_it(
+    key: str, value: str | None
+) -> None:
+    with pytest.raises(HoldfastError) as refused:
+        settings(**{key: value})
+    message = str(refused.value)
+    assert message.startswith("error[HF401]: context `")
+    assert "; expected " in message
+    assert "cdk deploy -c" in message
+
+
+def test_a_module_that_the_project_does_not_have_is_refused_before_anything_is_installed(
+    tmp_path: Path,
+) -> None:
+    asset = tmp_path / "asset"
+    asset.mkdir()
+    with pytest.raises(HoldfastError, match="`nowhere`, which is neither in") as refused:
+        build_asset(asset, project=tmp_path, settings=settings(modules="nowhere.orders"))
+    assert refused.value.code == "HF403"
+    assert not list(asset.iterdir())
+
+
+def test_a_project_without_a_lock_file_is_told_to_make_one(tmp_path: Path) -> None:
+    asset = tmp_path / "asset"
+    asset.mkdir()
+    (tmp_path / "orders.py").write_text("")
+    with pytest.raises(HoldfastError, match="uv lock") as refused:
+        build_asset(asset, project=tmp_path, settings=settings(modules="orders"))
+    assert refused.value.code == "HF402"

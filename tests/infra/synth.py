@@ -1,0 +1,37 @@
+"""Synthesises two stacks: "Default" as cdk.json has it, "Chosen" with every other choice made.
+
+A program of its own, because the CDK starts a Node process and takes seconds: tests run it once
+and read the templates. The asset is a stand-in; bundle_test.py looks at the real one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from aws_cdk import App
+
+from infra.settings import JwtIssuer, Settings
+from infra.stack import HoldfastStack
+from tests.infra.template import TOPIC_ARN
+
+
+def main(asset: str, directory: str) -> None:
+    app = App(outdir=directory)
+    settings = Settings.from_context(app.node.try_get_context)
+    chosen = dataclasses.replace(
+        settings,
+        architecture="x86_64",
+        python="3.14",
+        caps_concurrency=False,
+        jwt=JwtIssuer("https://issuer.example", "holdfast"),
+        alarm_topic_arn=TOPIC_ARN,
+    )
+    HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
+    HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

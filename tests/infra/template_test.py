@@ -1,0 +1,371 @@
+"""The template of the stack, without AWS: what is kept, bounded, retried, watched and locked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import limits, resources
+from tests.infra.template import TOPIC_ARN, Template, construct_name, target_of
+
+DEAD_LETTERS = {
+    "MessagingWorkDead",
+    "MessagingSingleDead",
+    "MessagingEventsDead",
+    "MessagingSweeperDead",
+}
+
+
+def test_tables_are_on_demand_recoverable_and_expire_their_items(template: Template) -> None:
+    tables = template.properties("AWS::DynamoDB::Table")
+    assert tables.keys() == {"StorageExecutions", "StorageMail"}
+    for table in tables.values():
+        assert table["BillingMode"] == "PAY_PER_REQUEST"
+        assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+        assert table["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+        assert table["DeletionProtectionEnabled"] is True
+
+
+def test_tables_have_the_keys_that_the_engine_writes(template: Template) -> None:
+    tables = template.properties("AWS::DynamoDB::Table")
+    keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+    executions, mail = tables["StorageExecutions"], tables["StorageMail"]
+    assert executions["KeySchema"] == mail["KeySchema"] == keys
+    assert attribute_types(executions) == {"pk": "S", "sk": "N", "lp": "S", "ls": "S"}
+    assert attribute_types(mail) == {"pk": "S", "sk": "S"}
+    assert "GlobalSecondaryIndexes" not in mail
+    [index] = executions["GlobalSecondaryIndexes"]
+    assert resources.EXECUTIONS.index is not None
+    assert index["IndexName"] == "list"
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["lp", "ls"]
+    assert index["Projection"] == {
+        "ProjectionType": "INCLUDE",
+        "NonKeyAttributes": list(resources.EXECUTIONS.index.projected),
+    }
+
+
+def test_history_values_and_secret_outlive_the_stack(template: Template) -> None:
+    kept = {
+        **template.of_type("AWS::DynamoDB::Table"),
+        **template.of_type("AWS::S3::Bucket"),
+        **template.of_type("AWS::SecretsManager::Secret"),
+    }
+    assert len(kept) == 4
+    for name, resource in kept.items():
+        assert resource["DeletionPolicy"] == "Retain", name
+        assert resource["UpdateReplacePolicy"] == "Retain", name
+
+
+def test_the_bucket_is_private_encrypted_and_refuses_plain_http(template: Template) -> None:
+    [bucket] = template.properties("AWS::S3::Bucket").values()
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    [rule] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+    [policy] = template.properties("AWS::S3::BucketPolicy").values()
+    assert refuses_plain_http(policy["PolicyDocument"], "s3:*")
+
+
+def test_every_queue_is_encrypted_and_refuses_plain_http(template: Template) -> None:
+    queues = template.properties("AWS::SQS::Queue")
+    assert all(queue["SqsManagedSseEnabled"] is True for queue in queues.values())
+    policies = template.properties("AWS::SQS::QueuePolicy").values()
+    guarded = {
+        target_of(policy["Queues"][0])
+        for policy in policies
+        if refuses_plain_http(policy["PolicyDocument"], "sqs:*")
+    }
+    assert guarded == queues.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "function"),
+    [
+        ("Work", resources.WORK, resources.WORKER),
+        ("Single", resources.SINGLE, resources.WORKER_SINGLE),
+    ],
+)
+def test_a_work_queue_redelivers_a_stated_number_of_times_and_then_gives_up(
+    template: Template, name: str, shape: resources.Queue, function: resources.Function
+) -> None:
+    queue = template.properties("AWS::SQS::Queue")[f"Messaging{name}"]
+    redrive = queue["RedrivePolicy"]
+    assert target_of(redrive["deadLetterTargetArn"]) == f"Messaging{name}Dead"
+    assert redrive["maxReceiveCount"] == shape.receives_max
+    assert queue["VisibilityTimeout"] == shape.visibility_seconds
+    assert queue["VisibilityTimeout"] > function.timeout_seconds
+    assert queue["MessageRetentionPeriod"] == shape.retention_seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "function"),
+    [
+        ("Worker", resources.WORK, resources.WORKER),
+        ("WorkerSingle", resources.SINGLE, resources.WORKER_SINGLE),
+    ],
+)
+def test_a_worker_takes_batches_reports_failures_and_is_never_throttled_by_its_own_cap(
+    template: Template, name: str, shape: resources.Queue, function: resources.Function
+) -> None:
+    source = template.properties("AWS::Lambda::EventSourceMapping")[f"{name}FunctionSource"]
+    assert source["BatchSize"] == shape.batch_size
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["ScalingConfig"] == {"MaximumConcurrency": function.reserved_concurrency}
+    assert target_of(source["EventSourceArn"]) == f"Messaging{shape.name.capitalize()}"
+    assert target_of(source["FunctionName"]) == f"{name}FunctionLambda"
+
+
+def test_functions_are_the_five_of_resources_with_their_bounds(template: Template) -> None:
+    functions = template.properties("AWS::Lambda::Function")
+    found = {
+        (
+            function["Description"].removeprefix("Holdfast "),
+            function["Handler"],
+            function["Timeout"],
+            function["MemorySize"],
+            function["ReservedConcurrentExecutions"],
+        )
+        for function in functions.values()
+    }
+    assert found == {
+        (
+            shape.name,
+            f"functions.{shape.module}.app.handler",
+            shape.timeout_seconds,
+            shape.memory_mb,
+            shape.reserved_concurrency,
+        )
+        for shape in resources.FUNCTIONS
+    }
+
+
+def test_functions_run_python_3_13_on_arm64_and_log_to_a_bounded_group(template: Template) -> None:
+    groups = template.properties("AWS::Logs::LogGroup")
+    for name, function in template.properties("AWS::Lambda::Function").items():
+        assert function["Runtime"] == "python3.13"
+        assert function["Architectures"] == ["arm64"]
+        assert (
+            groups[target_of(function["LoggingConfig"]["LogGroup"])]
+            == groups[name.removesuffix("Lambda") + "Log"]
+        )
+    assert all(group["RetentionInDays"] == 30 for group in groups.values())
+
+
+def test_lambda_does_not_stop_the_loops_that_executions_are(template: Template) -> None:
+    for name, function in template.properties("AWS::Lambda::Function").items():
+        assert function.get("RecursiveLoop") == "Allow", name
+
+
+def test_only_the_api_is_told_where_the_secret_is(template: Template) -> None:
+    told = {
+        name
+        for name, function in template.properties("AWS::Lambda::Function").items()
+        if resources.ENV_SECRET_ID in function["Environment"]["Variables"]
+    }
+    assert told == {"ApiFunctionLambda"}
+    [secret] = template.properties("AWS::SecretsManager::Secret").values()
+    assert secret["GenerateSecretString"]["PasswordLength"] == 64
+
+
+def test_every_function_is_told_the_modules_tables_bucket_and_queues(template: Template) -> None:
+    names = {
+        resources.ENV_EXECUTIONS_TABLE: "StorageExecutions",
+        resources.ENV_MAIL_TABLE: "StorageMail",
+        resources.ENV_BLOBS_BUCKET: "StorageBlobs",
+        resources.ENV_WORK_QUEUE_URL: "MessagingWork",
+        resources.ENV_SINGLE_QUEUE_URL: "MessagingSingle",
+    }
+    for function in template.properties("AWS::Lambda::Function").values():
+        variables = function["Environment"]["Variables"]
+        assert {key: target_of(variables[key]) for key in names} == names
+        assert variables[resources.ENV_MODULES].startswith("statemachines.")
+
+
+def test_only_the_sweeper_is_told_where_the_dead_letters_are(template: Template) -> None:
+    names = {
+        resources.ENV_WORK_DLQ_URL: "MessagingWorkDead",
+        resources.ENV_SINGLE_DLQ_URL: "MessagingSingleDead",
+    }
+    for name, function in template.properties("AWS::Lambda::Function").items():
+        variables = function["Environment"]["Variables"]
+        told = {key: target_of(variables[key]) for key in names if key in variables}
+        assert told == (names if name == "SweeperFunctionLambda" else {})
+
+
+def test_an_event_is_retried_for_a_day_and_then_kept(template: Template) -> None:
+    rule = template.properties("AWS::Events::Rule")["EventsRule"]
+    assert rule["EventPattern"] == {"detail-type": [resources.EVENT_DETAIL_TYPE]}
+    assert target_of(rule["EventBusName"]) == "MessagingBus"
+    [target] = rule["Targets"]
+    assert target_of(target["Arn"]) == "EventsFunctionLambda"
+    assert target_of(target["DeadLetterConfig"]["Arn"]) == "MessagingEventsDead"
+    assert target["RetryPolicy"] == {
+        "MaximumRetryAttempts": resources.EVENT_RETRY_ATTEMPTS_MAX,
+        "MaximumEventAgeInSeconds": resources.EVENT_RETRY_AGE_SECONDS_MAX,
+    }
+
+
+def test_the_sweeper_runs_every_minute_and_a_late_sweep_is_dropped(template: Template) -> None:
+    rule = template.properties("AWS::Events::Rule")["SweepRule"]
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert limits.SWEEP_SECONDS == 60
+    [target] = rule["Targets"]
+    assert target_of(target["Arn"]) == "SweeperFunctionLambda"
+    assert target_of(target["DeadLetterConfig"]["Arn"]) == "MessagingSweeperDead"
+    assert target["RetryPolicy"]["MaximumRetryAttempts"] == 0
+    [invoke] = template.properties("AWS::Lambda::EventInvokeConfig").values()
+    assert target_of(invoke["FunctionName"]) == "SweeperFunctionLambda"
+    assert invoke["MaximumRetryAttempts"] == 0
+
+
+def test_an_asynchronous_call_that_fails_for_good_is_kept(template: Template) -> None:
+    # EventBridge's dead letters cover delivery only: a handler that raises is Lambda's to report.
+    kept = {
+        name: target_of(function["DeadLetterConfig"]["TargetArn"])
+        for name, function in template.properties("AWS::Lambda::Function").items()
+        if "DeadLetterConfig" in function
+    }
+    assert kept == {
+        "EventsFunctionLambda": "MessagingEventsDead",
+        "SweeperFunctionLambda": "MessagingSweeperDead",
+    }
+
+
+def test_every_route_asks_for_an_iam_signature(template: Template) -> None:
+    routes = template.properties("AWS::ApiGatewayV2::Route").values()
+    assert {route["RouteKey"] for route in routes} == set(resources.ROUTES)
+    assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+
+
+def test_every_route_asks_for_a_token_when_an_issuer_is_given(chosen: Template) -> None:
+    routes = chosen.properties("AWS::ApiGatewayV2::Route").values()
+    assert {route["RouteKey"] for route in routes} == set(resources.ROUTES)
+    assert {route["AuthorizationType"] for route in routes} == {"JWT"}
+    [name] = chosen.of_type("AWS::ApiGatewayV2::Authorizer")
+    assert {target_of(route["AuthorizerId"]) for route in routes} == {name}
+    [authorizer] = chosen.properties("AWS::ApiGatewayV2::Authorizer").values()
+    assert authorizer["JwtConfiguration"] == {
+        "Audience": ["holdfast"],
+        "Issuer": "https://issuer.example",
+    }
+
+
+def test_the_api_is_throttled_and_logs_neither_paths_nor_bodies(template: Template) -> None:
+    [stage] = template.properties("AWS::ApiGatewayV2::Stage").values()
+    assert stage["StageName"] == "$default"
+    assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] > 0
+    assert stage["DefaultRouteSettings"]["ThrottlingBurstLimit"] > 0
+    fields = json.loads(stage["AccessLogSettings"]["Format"]).values()
+    assert "$context.routeKey" in fields
+    assert not {"$context.path", "$context.http.path"} & set(fields)
+    assert not json.dumps(stage["AccessLogSettings"]["DestinationArn"]).endswith(':*"')
+
+
+def test_alarms_watch_each_dead_letter_queue_the_oldest_message_and_the_sweep(
+    template: Template,
+) -> None:
+    alarms = template.properties("AWS::CloudWatch::Alarm")
+    watched = {
+        construct_name(alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0])
+        for alarm in alarms.values()
+        if alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    }
+    assert watched == DEAD_LETTERS
+    age = alarms["AlarmsOldestMessage"]
+    assert age["MetricName"] == "ApproximateAgeOfOldestMessage"
+    assert age["Threshold"] > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
+    assert len(alarms) == len(DEAD_LETTERS) + 2
+
+
+def test_a_silent_sweeper_raises_the_alarm(template: Template) -> None:
+    lag = template.properties("AWS::CloudWatch::Alarm")["AlarmsSweepLag"]
+    assert (lag["Namespace"], lag["MetricName"]) == ("Holdfast", "SweepLagSeconds")
+    assert lag["Dimensions"] == [{"Name": "service", "Value": "Default"}]
+    assert lag["TreatMissingData"] == "breaching"
+    functions = template.properties("AWS::Lambda::Function").values()
+    for variables in (function["Environment"]["Variables"] for function in functions):
+        assert variables["POWERTOOLS_METRICS_NAMESPACE"] == lag["Namespace"]
+        assert variables["POWERTOOLS_SERVICE_NAME"] == "Default"
+
+
+def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:
+    for alarm in chosen.properties("AWS::CloudWatch::Alarm").values():
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
+    for alarm in template.properties("AWS::CloudWatch::Alarm").values():
+        assert "AlarmActions" not in alarm
+
+
+def test_the_dashboard_shows_four_graphs(template: Template) -> None:
+    [dashboard] = template.properties("AWS::CloudWatch::Dashboard").values()
+    body = json.loads(flattened(dashboard["DashboardBody"]))
+    assert [widget["type"] for widget in body["widgets"]] == ["metric"] * 4
+    shown = json.dumps(body)
+    for metric in (
+        "ExecutionsStarted",
+        "ExecutionsEnded",
+        "ExecutionsFailed",
+        "DurableSteps",
+        "SweepLagSeconds",
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesVisible",
+    ):
+        assert f'"{metric}"' in shown
+
+
+def test_a_small_account_can_switch_reserved_concurrency_off(chosen: Template) -> None:
+    for function in chosen.properties("AWS::Lambda::Function").values():
+        assert "ReservedConcurrentExecutions" not in function
+        assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["x86_64"])
+
+
+def test_the_outputs_are_what_the_command_line_looks_up(template: Template) -> None:
+    outputs = template.document["Outputs"].keys()
+    assert outputs == {"ApiUrl", "BusName", "ExecutionsTable", "MailTable", "BlobsBucket"}
+
+
+def test_everything_that_can_be_tagged_is(template: Template) -> None:
+    for kind in ("AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::Lambda::Function"):
+        for properties in template.properties(kind).values():
+            assert {"Key": "application", "Value": "holdfast"} in properties["Tags"]
+
+
+def test_cfn_lint_finds_nothing(template: Template, chosen: Template) -> None:
+    # W3005 is a dependency that CDK states twice.
+    program = str(Path(sys.executable).with_name("cfn-lint"))
+    done = subprocess.run(
+        [program, "--ignore-checks", "W3005", "--template", template.path, chosen.path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def attribute_types(table: dict[str, Any]) -> dict[str, str]:
+    return {
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in table["AttributeDefinitions"]
+    }
+
+
+def refuses_plain_http(document: dict[str, Any], actions: str) -> bool:
+    return any(
+        statement["Effect"] == "Deny"
+        and statement["Action"] == actions
+        and statement["Principal"] == {"AWS": "*"}
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        for statement in document["Statement"]
+    )
+
+
+def flattened(value: Any) -> str:
+    """A joined string with every intrinsic in it replaced by a word."""
+    if isinstance(value, str):
+        return value
+    return "".join(part if isinstance(part, str) else "x" for part in value["Fn::Join"][1])
