@@ -1,4 +1,4 @@
-"""The Lambda asset as it is shipped (arm64), and the same asset for this machine, really started."""
+"""The Lambda asset as it is shipped, and the same asset for this machine, really started."""
 
 from __future__ import annotations
 
@@ -102,8 +102,7 @@ def test_lambdas_own_runtime_starts_a_handler_from_the_asset_alone(
             ],
             cwd=runnable,
             env={
-                "PATH": os.environ["PATH"],
-                "HOME": os.environ["HOME"],
+                **os.environ,
                 "PYTHONPATH": str(runnable),
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "AWS_LAMBDA_RUNTIME_API": address,
@@ -112,11 +111,13 @@ def test_lambdas_own_runtime_starts_a_handler_from_the_asset_alone(
                 "AWS_DEFAULT_REGION": "eu-west-1",
             },
         )
+        watcher = threading.Thread(target=lambda: reports.put(f"ended with {process.wait()}"))
+        watcher.start()
         try:
             assert reports.get(timeout=60) == "ready"
         finally:
             process.terminate()
-            process.wait(timeout=10)
+            watcher.join(timeout=10)
 
 
 @contextmanager
@@ -135,7 +136,7 @@ def runtime_api() -> Iterator[tuple[str, queue.Queue[str]]]:
             self.send_response(202)
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)

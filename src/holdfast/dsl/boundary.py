@@ -6,6 +6,7 @@ Messages name fields and what was expected; they never contain a value that was 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -79,6 +80,22 @@ class Boundary:
             raise Misfit(problems)
         dumped: Json = self._result.dump_python(value, mode="json")
         return dumped
+
+
+@functools.cache
+def _adapter(payload: type[Any]) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    return TypeAdapter(payload)
+
+
+def normalise_payload(payload: type[Any], value: Json) -> Json:
+    """An event's or answer's JSON with every field present; raises Misfit."""
+    parsed, problems = _validate(_adapter(payload), value, "data")
+    if problems:
+        raise Misfit(problems)
+    dumped: Json = _adapter(payload).dump_python(parsed, mode="json")
+    return dumped
 
 
 def _validate(adapter: TypeAdapter[Any], value: object, where: str) -> tuple[Any, list[str]]:

@@ -73,7 +73,9 @@ def _single(lowering: Lowering, node: ast.Call) -> Expression | None:
 def _no_form(lowering: Lowering, node: ast.Call, type_: Type) -> Expression:
     if is_refused(type_):
         return REFUSED_EXPRESSION
-    return refuse_call(lowering, node, f"of {describe(type_)} has no exact JSONata form", _PURE_HELP)
+    return refuse_call(
+        lowering, node, f"of {describe(type_)} has no exact JSONata form", _PURE_HELP
+    )
 
 
 # Sizes and numbers.
@@ -314,7 +316,9 @@ def _zip(lowering: Lowering, node: ast.Call) -> Expression:
 
 
 def _range(lowering: Lowering, node: ast.Call) -> Expression:
-    return refuse_call(lowering, node, "is only for loops, comprehensions and each()", "list(range(n))")
+    return refuse_call(
+        lowering, node, "is only for loops, comprehensions and each()", "list(range(n))"
+    )
 
 
 _RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
@@ -343,4 +347,3 @@ _RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
         surface.role: _role,
     }
 )
-

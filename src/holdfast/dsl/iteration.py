@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from holdfast.dsl.context import Expression, Held, Lowering, fails_of
 from holdfast.dsl.query import (
@@ -16,7 +16,6 @@ from holdfast.dsl.query import (
     Index,
     Query,
     RangeOf,
-    Variable,
     item_of,
 )
 from holdfast.dsl.types import (
@@ -35,10 +34,6 @@ from holdfast.dsl.types import (
 
 Element: TypeAlias = "Leaf | Row"
 
-#: Stand for the item and its position until the loop or the comprehension names them.
-ITEM: Final = Variable("_item_")
-POSITION: Final = Variable("_position_")
-
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -55,17 +50,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """`items` is evaluated once; `element` reads ITEM and POSITION."""
+    """`items` is evaluated once; `element` is one of them, and may be read by its position."""
 
     items: Expression
     element: Element
+    has_position: bool = False
 
 
 def walk(lowering: Lowering, node: ast.expr, item: Query, position: Query) -> Walk:
     """The list behind an iterable expression, and its element, read by `item` and `position`."""
     match node:
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if (
-            lowering.is_builtin(name)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if lowering.is_builtin(
+            name
         ):
             if name == "enumerate" and len(arguments) in (1, 2):
                 return _enumerate(lowering, arguments, item, position)
@@ -101,16 +97,14 @@ def _list(lowering: Lowering, node: ast.expr, value: Expression) -> Expression:
     return Expression(ArrayOf(()), ListOf(REFUSED))
 
 
-def _enumerate(
-    lowering: Lowering, arguments: list[ast.expr], item: Query, position: Query
-) -> Walk:
+def _enumerate(lowering: Lowering, arguments: list[ast.expr], item: Query, position: Query) -> Walk:
     inner = walk(lowering, arguments[0], item, position)
     if len(arguments) == 1:
-        return Walk(inner.items, Row((Leaf(position, INT), inner.element)))
+        return Walk(inner.items, Row((Leaf(position, INT), inner.element)), has_position=True)
     start = require_int(lowering, arguments[1])
     number = Leaf(Binary("+", position, start.query), INT)
     items = Expression(inner.items.query, inner.items.type, fails_of(inner.items, start))
-    return Walk(items, Row((number, inner.element)))
+    return Walk(items, Row((number, inner.element)), has_position=True)
 
 
 def _range(lowering: Lowering, arguments: list[ast.expr]) -> Expression:

@@ -154,7 +154,9 @@ def _keys(value: Query, _: Type, arguments: tuple[Expression, ...]) -> tuple[Que
     return None if arguments else (Flat(Call("keys", (value,))), ListOf(STR))
 
 
-def _values(value: Query, type_: Type, arguments: tuple[Expression, ...]) -> tuple[Query, Type] | None:
+def _values(
+    value: Query, type_: Type, arguments: tuple[Expression, ...]
+) -> tuple[Query, Type] | None:
     assert isinstance(type_, DictOf)
     if arguments or isinstance(type_.value, ListOf):
         return None

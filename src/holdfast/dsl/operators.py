@@ -146,9 +146,7 @@ def _modulo(a: Query, b: Query) -> Query:
     return hold(a, lambda held: Binary("-", held, Binary("*", b, _floor(held, b))), "_dividend")
 
 
-def _divide(
-    a: Query, b: Query, type_: Type, build: Callable[[Query, Query], Query]
-) -> _Combined:
+def _divide(a: Query, b: Query, type_: Type, build: Callable[[Query, Query], Query]) -> _Combined:
     if isinstance(b, Constant) and b.value:
         return build(a, b), type_, _CANNOT_FAIL
     query = hold(

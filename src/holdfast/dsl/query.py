@@ -15,7 +15,7 @@ from holdfast.dsl.boundary import Json
 
 Query: TypeAlias = (
     "Constant | Variable | Field | Index | Call | Binary | Negative | Conditional | ArrayOf"
-    " | Nested | Flat | RangeOf | ObjectOf | Function | Block"
+    " | Nested | Flat | RangeOf | ObjectOf | Entry | Function | Block"
 )
 
 
@@ -114,6 +114,14 @@ class ObjectOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """`{key: value}` with a key that is computed."""
+
+    key: Query
+    value: Query
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """`function($a, $b){ body }`."""
 
@@ -189,6 +197,8 @@ def render(query: Query) -> str:
         case ObjectOf(items):
             rows = (f"{json.dumps(key, ensure_ascii=False)}: {render(item)}" for key, item in items)
             return f"{{{', '.join(rows)}}}"
+        case Entry(key, item):
+            return f"{{{_inside(key, _LOWEST + 1)}: {render(item)}}}"
         case Function(parameters, body):
             names = ", ".join(f"${name}" for name in parameters)
             return f"function({names}){{ {render(body)} }}"
@@ -263,6 +273,20 @@ def literal(value: Json) -> Query:
 def item_of(query: Query) -> Query:
     """`query`, a list, as an item of `ArrayOf`: only what is written `[...]` is not flattened."""
     return query if isinstance(query, ArrayOf | Flat | RangeOf) else Nested(query)
+
+
+def items_of(query: Query, *, is_list: bool | None) -> Query:
+    """A list of this one value, for `$append`; `is_list` None means that only the run knows."""
+    if is_list is None:
+        return hold(
+            query,
+            lambda held: Conditional(
+                Binary("=", Call("type", (held,)), Constant("array")),
+                ArrayOf((Nested(held),)),
+                ArrayOf((held,)),
+            ),
+        )
+    return ArrayOf((item_of(query) if is_list else query,))
 
 
 def hold(value: Query, build: Callable[[Query], Query], name: str = "_v") -> Query:

@@ -52,7 +52,7 @@ class TupleOf:
 
 @dataclass(frozen=True, slots=True)
 class ModelOf:
-    model: type[Any]
+    model: Any
 
 
 @dataclass(frozen=True, slots=True)

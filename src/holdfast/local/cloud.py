@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 
 from botocore import UNSIGNED
 from botocore.config import Config
-from botocore.session import Session
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 
@@ -201,9 +200,7 @@ class LocalCloud:
 @cache
 def _clients() -> Clients:
     """Clients know nothing of the cloud they talk to, and making them costs 0.1 s."""
-    # With these variables mapped to nothing, no file and no profile of the host is looked at.
-    unread = (None, None, None, None)
-    session = Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
+    session = intercept.quiet_session()
     session.set_credentials("local", "local")
     for service in ("dynamodb", "sqs"):  # nobody checks these signatures, and they cost 0.1 ms each
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)

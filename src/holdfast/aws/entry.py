@@ -1,0 +1,73 @@
+"""What the Lambda handlers in functions/ call. The process's `Host` is made at the first event."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+from typing import Any
+
+from holdfast import resources
+from holdfast.aws.clients import Clients
+from holdfast.aws.host import Host
+from holdfast.aws.names import Names
+from holdfast.aws.ports import AwsPorts
+from holdfast.aws.telemetry import Metrics
+from holdfast.deployment import Deployment
+from holdfast.runtime.tokens import Keys
+
+NO_KEYS = Keys("-", {"-": b""})
+
+
+def worker_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _host().worker(event, context)
+
+
+def events_handler(event: dict[str, Any], context: Any) -> None:
+    _host().events(event, context)
+
+
+def sweeper_handler(event: dict[str, Any], context: Any) -> None:
+    _host().sweeper(event, context)
+
+
+def api_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _api()(event, context)
+
+
+@functools.cache
+def _host() -> Host:
+    return make_host(NO_KEYS)
+
+
+@functools.cache
+def _api() -> Any:
+    from holdfast.aws.http import api_handler as routes  # noqa: PLC0415
+
+    return routes(make_host(_signing_keys()))
+
+
+def make_host(keys: Keys) -> Host:
+    modules = os.environ[resources.ENV_MODULES].split(",")
+    deployment = Deployment.from_modules(name.strip() for name in modules)
+    programs = deployment.programs()
+    metrics = Metrics()
+    ports = AwsPorts(
+        Clients(),
+        Names.from_environment(os.environ),
+        tasks=deployment.run_task,
+        clock=lambda: time.time_ns() // 1_000_000,
+        metrics=metrics,
+    )
+    return Host(ports, deployment.setting(programs), deployment.front(programs, keys), metrics)
+
+
+def _signing_keys() -> Keys:
+    """The secret is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`."""
+    secret_id = os.environ[resources.ENV_SECRET_ID]
+    secret = Clients().get("secrets").get_secret_value(SecretId=secret_id)["SecretString"]
+    if not secret.startswith("{"):
+        return Keys("1", {"1": secret.encode()})
+    document = json.loads(secret)
+    return Keys(document["current"], {k: v.encode() for k, v in document["keys"].items()})

@@ -1,0 +1,168 @@
+"""The HTTP API: routes to the front door, errors to statuses. The same code serves `serve`.
+
+Powertools' resolver reads API Gateway's payload format 2.0. The tenant is what the authoriser
+verified: the `tenant` claim of a JWT, or `default` for an IAM caller of this account.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from holdfast.aws.host import Host
+from holdfast.aws.telemetry import log_fault
+from holdfast.errors import HoldfastError, RequestError
+from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
+from holdfast.runtime.keys import TENANT_DEFAULT
+
+_TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def api_handler(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
+    """-> a Lambda handler for every route of the HTTP API."""
+    from aws_lambda_powertools.event_handler import (  # noqa: PLC0415
+        APIGatewayHttpResolver,
+        Response,
+    )
+
+    app = APIGatewayHttpResolver()
+    front = host.front
+
+    def answer(make: Callable[[], Any], status: int = 200) -> Response[str]:
+        try:
+            return _json(status, host.perform(make()))
+        except RequestError as error:
+            return _json(error.status, _problem(error))
+        except HoldfastError as error:
+            log_fault("a request was not served", error)
+            return _json(503, _problem(error))
+
+    def _json(status: int, value: Any) -> Response[str]:
+        return Response(status, "application/json", json.dumps(value, ensure_ascii=False))
+
+    def query(name: str) -> str | None:
+        return (app.current_event.query_string_parameters or {}).get(name)
+
+    def tenant() -> str:
+        return tenant_of(app.current_event.raw_event)
+
+    def body() -> dict[str, Any]:
+        return body_of(app.current_event.raw_event)
+
+    @app.post("/executions")
+    def start() -> Any:
+        return answer(lambda: front.start(tenant(), body(), os.urandom(8)), 201)
+
+    @app.get("/executions")
+    def executions() -> Any:
+        return answer(lambda: front.executions(tenant(), query("workflow"), query("status")))
+
+    @app.get("/executions/<identifier>")
+    def describe(identifier: str) -> Any:
+        return answer(lambda: front.describe(tenant(), identifier))
+
+    @app.get("/executions/<identifier>/history")
+    def history(identifier: str) -> Any:
+        return answer(lambda: front.history(tenant(), identifier))
+
+    @app.post("/executions/<identifier>/stop")
+    def stop(identifier: str) -> Any:
+        return answer(lambda: front.stop(tenant(), identifier, body(), os.urandom(8)))
+
+    @app.post("/events")
+    def event() -> Any:
+        return answer(lambda: front.event(tenant(), body(), os.urandom(10)))
+
+    @app.get("/events")
+    def events() -> Any:
+        return answer(lambda: front.events(tenant()))
+
+    @app.post("/answers")
+    def give_answer() -> Any:
+        return answer(lambda: front.answer(tenant(), body()))
+
+    @app.get("/workflows")
+    def workflows() -> Any:
+        return _json(200, {"workflows": [_workflow(item) for item in front.workflows.items()]})
+
+    @app.not_found
+    def nothing(error: Exception) -> Any:
+        route = f"{app.current_event.http_method} {app.current_event.path}"[:200]
+        return _json(404, _problem(RequestError("HF208", f"there is no route {route}")))
+
+    return lambda request, context: app.resolve(dict(request), context)
+
+
+def _workflow(item: tuple[str, Any]) -> dict[str, Any]:
+    name, definition = item
+    events = sorted(definition.source_map.get("events", {}))
+    return {"workflow": name, "definition": definition.hash, "events": events}
+
+
+def _problem(error: HoldfastError) -> dict[str, Any]:
+    problem = {"code": error.code, "message": error.message}
+    return {"error": {**problem, "help": error.help} if error.help else problem}
+
+
+def tenant_of(request: Mapping[str, Any]) -> str:
+    """Raises RequestError HF240 (403) when the verified identity names no usable tenant."""
+    authorizer = request.get("requestContext", {}).get("authorizer") or {}
+    claims = (authorizer.get("jwt") or {}).get("claims")
+    if claims is None:
+        return TENANT_DEFAULT
+    tenant = claims.get("tenant")
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
+        raise RequestError("HF240", "the identity has no usable `tenant` claim", status=403)
+    return tenant
+
+
+def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """-> the JSON object in the body. Raises RequestError HF241 to HF243."""
+    text = request.get("body") or ""
+    if len(text) > BODY_BYTES_MAX:
+        raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+    try:
+        raw = base64.b64decode(text) if request.get("isBase64Encoded") else text.encode()
+        if len(raw) > BODY_BYTES_MAX:
+            raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+        value = json.loads(raw or b"{}", parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise RequestError("HF242", "the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise RequestError("HF242", "the body is not a JSON object")
+    _require_plain(value)
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _require_plain(value: Any) -> None:
+    """No value deeper than the limit, and no text that is no Unicode: neither can be stored."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > JSON_DEPTH_MAX:
+            raise RequestError("HF243", f"the body is nested deeper than {JSON_DEPTH_MAX} levels")
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, str) and not _is_unicode(item):
+                raise RequestError("HF243", "the body holds a lone surrogate")
+        level = below
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

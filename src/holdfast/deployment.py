@@ -1,0 +1,135 @@
+"""One deployment: the user's modules, their compiled definitions, and how to run their tasks.
+
+It wires the authoring side (`dsl`) to the engine (`runtime`); Lambda functions and the laptop build
+the same one. Nothing is compiled in Lambda: definitions are read from the files beside the modules.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from holdfast.asl.parse import definition_hash
+from holdfast.asl.program import Json
+from holdfast.dsl.boundary import Misfit, normalise_payload
+from holdfast.dsl.registry import Registry
+from holdfast.dsl.surface import TaskContext, Workflow, running_task
+from holdfast.errors import RequestError, WorkflowError
+from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.front import Front
+from holdfast.runtime.tokens import Keys
+from holdfast.runtime.worker import Setting
+
+#: -> the ASL and the map of a workflow.
+Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
+
+
+def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
+    """Reads `<workflow>.asl.json` and `<workflow>.map.json` beside the module."""
+    module_file = sys.modules[workflow.function.__module__].__file__
+    assert module_file is not None
+    found = []
+    for ending in ("asl", "map"):
+        path = Path(module_file).with_name(f"{workflow.name}.{ending}.json")
+        if not path.exists():
+            raise WorkflowError(
+                "HF102",
+                f"workflow {workflow.name} has no {path.name}",
+                help=f"run `holdfast compile {workflow.function.__module__}` and ship the files",
+            )
+        found.append(json.loads(path.read_text()))
+    return found[0], found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    registry: Registry
+    definitions: Mapping[str, Definition]
+
+    @classmethod
+    def from_modules(cls, names: Iterable[str], load: Load = load_compiled) -> Deployment:
+        registry = Registry.from_modules(names)
+        definitions = {}
+        for name, workflow in registry.workflows.items():
+            asl, source_map = load(workflow)
+            definitions[name] = Definition(asl, source_map, definition_hash(asl))
+        return cls(registry, definitions)
+
+    def programs(self) -> Programs:
+        programs = Programs()
+        for definition in self.definitions.values():
+            programs.add(definition)
+        return programs
+
+    def setting(self, programs: Programs) -> Setting:
+        return Setting(programs, self.knows)
+
+    def front(self, programs: Programs, keys: Keys) -> Front:
+        return Front(programs, self.definitions, self, keys)
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def knows(self, name: str, is_pure: bool) -> bool:
+        task = self.registry.tasks.get(name)
+        return task is not None and task.is_pure == is_pure
+
+    def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        """Runs user code. Whatever it raises becomes the error of the attempt.
+
+        Error: the exception's class name. Cause: its text. The idempotency key is that of the
+        entry, so every attempt and every repetition of one step has the same.
+        """
+        context = TaskContext(
+            execution=effect.run,
+            name=effect.run_name,
+            workflow=effect.workflow,
+            task=effect.name,
+            attempt=effect.attempt,
+            idempotency_key=f"{effect.run}.{effect.entry}",
+        )
+        try:
+            with running_task(context):
+                return TaskSucceeded(self.registry.tasks[effect.name].call_json(effect.arguments))
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            return TaskFailed(
+                type(error).__name__[:ERROR_CHARACTERS_MAX], _text(error)[:CAUSE_CHARACTERS_MAX]
+            )
+
+    # -- types (runtime.front.Types) ---------------------------------------------------------------
+
+    def normalise_input(self, workflow: str, value: Json) -> Json:
+        return self.registry.workflows[workflow].normalise_input(value)
+
+    def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
+        try:
+            return normalise_payload(_resolve(reference), value)
+        except Misfit as misfit:
+            raise RequestError(
+                "HF211",
+                f"the {what} does not fit {reference.rpartition(':')[2]}: {misfit}",
+            ) from None
+
+
+def _text(error: Exception) -> str:
+    """An exception whose own text cannot be made must not take the worker with it."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return f"{type(error).__name__} has no printable text"
+
+
+def _resolve(reference: str) -> type[Any]:
+    module_name, _, qualified = reference.partition(":")
+    found: ModuleType | Any = importlib.import_module(module_name)
+    for part in qualified.split("."):
+        found = getattr(found, part)
+    assert isinstance(found, type)
+    return found

@@ -1,0 +1,150 @@
+"""`[f(x) for x in xs if test]`, by the types of what goes in and what comes out.
+
+JSONata gives a single result without its list and flattens lists in lists. Where neither an item
+nor a result can be a list, `[$map($filter(…))]` is exact and fast; elsewhere the list is built by
+`$reduce` and `$append`.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, fails_of
+from holdfast.dsl.iteration import Leaf, Walk, bind, walk
+from holdfast.dsl.query import (
+    ArrayOf,
+    Call,
+    Conditional,
+    Entry,
+    Flat,
+    Function,
+    Query,
+    Variable,
+    items_of,
+)
+from holdfast.dsl.types import (
+    DictOf,
+    ListOf,
+    TupleOf,
+    Type,
+    is_refused,
+    is_text,
+    may_be_list,
+)
+
+if TYPE_CHECKING:
+    from holdfast.dsl.expressions import Expressions
+
+_PLACE = "a comprehension"
+
+
+def lower_list_comprehension(
+    expressions: Expressions, node: ast.ListComp | ast.GeneratorExp
+) -> Expression:
+    loop = _enter(expressions, node, node.generators)
+    if loop is None:
+        return REFUSED_EXPRESSION
+    inner, through, parameters, test = loop
+    value = inner.lower(node.elt)
+    if any(is_refused(part.type) for part in (value, test) if part is not None):
+        return REFUSED_EXPRESSION
+    query = _listed(through, parameters, test, value)
+    parts = (through.items, value, *(() if test is None else (test,)))
+    return Expression(query, ListOf(value.type), fails_of(*parts))
+
+
+def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Expression:
+    loop = _enter(expressions, node, node.generators)
+    if loop is None:
+        return REFUSED_EXPRESSION
+    inner, through, parameters, test = loop
+    key, value = inner.lower(node.key), inner.lower(node.value)
+    if is_refused(key.type, value.type) or (test is not None and is_refused(test.type)):
+        return REFUSED_EXPRESSION
+    if not is_text(key.type):
+        message = "a dict of a workflow has text keys"
+        return expressions.unit.refused(node.key, "HF040", message, "use text: {str(n): …}")
+    entry = Expression(Entry(key.query, value.query), DictOf(value.type), fails_of(key, value))
+    query = Call("merge", (_listed(through, parameters, test, entry),))
+    parts = (through.items, entry, *(() if test is None else (test,)))
+    return Expression(query, DictOf(value.type), fails_of(*parts))
+
+
+_Loop = tuple["Expressions", Walk, tuple[Variable, ...], Expression | None]
+
+
+def _enter(
+    expressions: Expressions, node: ast.expr, generators: list[ast.comprehension]
+) -> _Loop | None:
+    """The point inside the comprehension, and the conjunction of its tests."""
+    unit = expressions.unit
+    if len(generators) != 1 or generators[0].is_async:
+        unit.refuse(
+            node,
+            "HF002",
+            "a comprehension with several loops has no JSONata form",
+            "use loops, or a @pure function",
+        )
+        return None
+    (generator,) = generators
+    names = [part.id for part in ast.walk(generator.target) if isinstance(part, ast.Name)]
+    scope = unit.scope(expressions.scope, node, names)
+    item = Variable(scope.name(names[0] if len(names) == 1 else "item", "item of"))
+    position = Variable(scope.name("position", "position of"))
+    through = walk(expressions, generator.iter, item, position)
+    environment = expressions.environment
+    for name, held in bind(expressions, generator.target, through.element):
+        environment = environment.with_entry(name.id, held)
+    inner = replace(expressions, scope=scope, environment=environment, place=_PLACE)
+    test = None
+    if generator.ifs:
+        test_node = _conjunction(generator.ifs)
+        test = inner.truth(test_node)
+        inner = inner.narrowed(test_node, is_true=True)
+    parameters = (item, position) if through.has_position else (item,)
+    return inner, through, parameters, test
+
+
+def _conjunction(tests: list[ast.expr]) -> ast.expr:
+    if len(tests) == 1:
+        return tests[0]
+    return ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0])
+
+
+def _listed(
+    through: Walk, parameters: tuple[Variable, ...], test: Expression | None, value: Expression
+) -> Query:
+    items = through.items.query
+    item_type = through.items.type
+    assert isinstance(item_type, ListOf)
+    is_exact = not may_be_list(value.type) and (
+        test is None or not (may_be_list(item_type.element) or through.has_position)
+    )
+    if not is_exact:
+        return _reduced(items, parameters, test, value)
+    names = tuple(parameter.name for parameter in parameters)
+    if test is not None:
+        items = Call("filter", (items, Function(names, test.query)))
+    if value.query == parameters[0] and isinstance(through.element, Leaf):
+        return items if test is None else Flat(items)
+    return Flat(Call("map", (items, Function(names, value.query))))
+
+
+def _reduced(
+    items: Query, parameters: tuple[Variable, ...], test: Expression | None, value: Expression
+) -> Query:
+    done = Variable("_done")
+    one = items_of(value.query, is_list=_is_list(value.type))
+    longer: Query = Call("append", (done, one))
+    if test is not None:
+        longer = Conditional(test.query, longer, done)
+    names = (done.name, *(parameter.name for parameter in parameters))
+    return Call("reduce", (items, Function(names, longer), ArrayOf(())))
+
+
+def _is_list(type_: Type) -> bool | None:
+    if isinstance(type_, ListOf | TupleOf):
+        return True
+    return None if may_be_list(type_) else False

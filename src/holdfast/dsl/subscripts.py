@@ -1,0 +1,142 @@
+"""`xs[i]`, `d[key]` and slices: guarded where JSONata would answer with nothing."""
+
+from __future__ import annotations
+
+import ast
+
+from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
+from holdfast.dsl.iteration import require_int
+from holdfast.dsl.query import (
+    ArrayOf,
+    Binary,
+    Call,
+    Conditional,
+    Constant,
+    Flat,
+    Function,
+    Index,
+    Query,
+    Variable,
+    guard,
+)
+from holdfast.dsl.types import (
+    INT,
+    DictOf,
+    ListOf,
+    TupleOf,
+    Type,
+    describe,
+    is_refused,
+    is_text,
+    may_be_list,
+)
+
+
+def lower_subscript(lowering: Lowering, node: ast.Subscript) -> Expression:
+    base = lowering.lower(node.value)
+    if is_refused(base.type):
+        return REFUSED_EXPRESSION
+    if isinstance(node.slice, ast.Slice):
+        return _slice(lowering, node, base, node.slice)
+    key = lowering.lower(node.slice)
+    if is_refused(key.type):
+        return REFUSED_EXPRESSION
+    fails = fails_of(base, key)
+    text = lowering.unit.text(node)
+    match base.type:
+        case ListOf(element) if key.type == INT:
+            query = guard(Index(base.query, key.query), f"IndexError: {text}")
+            return Expression(query, element, fails | {"IndexError"})
+        case TupleOf(elements) if isinstance(key.query, Constant):
+            return _tuple_item(lowering, node, base, elements, key.query.value)
+        case DictOf(value) if is_text(key.type):
+            query = guard(Call("lookup", (base.query, key.query)), f"KeyError: {text}")
+            return Expression(query, value, fails | {"KeyError"})
+    return lowering.unit.refused(
+        node,
+        "HF002",
+        f"`[…]` on {describe(base.type)} with {describe(key.type)} has no exact JSONata form",
+        "index a list by an int or a dict by a text; annotate the type, or use a @pure function",
+    )
+
+
+def _tuple_item(
+    lowering: Lowering,
+    node: ast.Subscript,
+    base: Expression,
+    elements: tuple[Type, ...],
+    position: object,
+) -> Expression:
+    if isinstance(position, int) and -len(elements) <= position < len(elements):
+        query = Index(base.query, Constant(position))
+        return Expression(query, elements[position], base.fails)
+    return lowering.unit.refused(
+        node, "HF040", f"this tuple has {len(elements)} parts", "index it with one of them"
+    )
+
+
+def _slice(
+    lowering: Lowering, node: ast.Subscript, base: Expression, part: ast.Slice
+) -> Expression:
+    if part.step is not None or not _is_sliceable(base.type):
+        return lowering.unit.refused(
+            node,
+            "HF002",
+            f"this slice of {describe(base.type)} has no exact JSONata form",
+            "slice inside a @pure function",
+        )
+    size = Call("length" if is_text(base.type) else "count", (base.query,))
+    first = _bound(lowering, part.lower, size)
+    last = _bound(lowering, part.upper, size)
+    fails = fails_of(base, *(bound for bound in (first, last) if bound is not None))
+    low = None if first is None else first.query
+    high = None if last is None else last.query
+    if is_text(base.type):
+        return Expression(_text_slice(base.query, low, high), base.type, fails)
+    return Expression(_list_slice(base.query, low, high), base.type, fails)
+
+
+def _is_sliceable(type_: Type) -> bool:
+    return is_text(type_) or (isinstance(type_, ListOf) and not may_be_list(type_.element))
+
+
+def _bound(lowering: Lowering, node: ast.expr | None, size: Query) -> Expression | None:
+    """The bound counted from the left and not below 0, as Python's own rules have it."""
+    if node is None:
+        return None
+    value = require_int(lowering, node)
+    if isinstance(value.query, Constant) and isinstance(value.query.value, int):
+        if value.query.value >= 0:
+            return value
+        from_end = Binary("-", size, Constant(-value.query.value))
+        return Expression(_not_negative(from_end), INT)
+    is_negative = Binary("<", value.query, Constant(0))
+    from_end = Binary("+", size, value.query)
+    query = Conditional(is_negative, _not_negative(from_end), value.query)
+    return Expression(query, INT, value.fails)
+
+
+def _not_negative(number: Query) -> Query:
+    return Call("max", (ArrayOf((Constant(0), number)),))
+
+
+def _text_slice(text: Query, low: Query | None, high: Query | None) -> Query:
+    start = Constant(0) if low is None else low
+    if high is None:
+        return Call("substring", (text, start))
+    if start == Constant(0):
+        return Call("substring", (text, start, high))
+    return Call("substring", (text, start, _not_negative(Binary("-", high, start))))
+
+
+def _list_slice(items: Query, low: Query | None, high: Query | None) -> Query:
+    place = Variable("_place")
+    tests: list[Query] = []
+    if low is not None:
+        tests.append(Binary(">=", place, low))
+    if high is not None:
+        tests.append(Binary("<", place, high))
+    if not tests:
+        return items
+    body = tests[0] if len(tests) == 1 else Binary("and", tests[0], tests[1])
+    return Flat(Call("filter", (items, Function(("_value", place.name), body))))

@@ -1,0 +1,197 @@
+"""What the handlers are told when AWS answers badly or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+
+from holdfast import resources
+from holdfast.aws.clients import Clients
+from holdfast.aws.names import Names
+from holdfast.aws.ports import AwsPorts
+from holdfast.errors import HoldfastBug, ServiceFault
+from holdfast.runtime.effects import (
+    Begin,
+    Doubt,
+    Effect,
+    Get,
+    GetBlob,
+    Message,
+    Put,
+    PutIfAbsent,
+    RunTask,
+    Send,
+    SetVisibility,
+    TaskFailed,
+)
+
+ITEM = {"pk": "default#r", "sk": 0}
+NAMES = Names("executions", "mail", "blobs", "https://sqs/work", "https://sqs/single")
+
+
+class Scripted(Clients):
+    """Clients whose operations answer, or raise, what the script says, in its order."""
+
+    def __init__(self, *script: Any) -> None:
+        super().__init__()
+        self.script = list(script)
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    def get(self, name: Any) -> Any:
+        return _Client(self, name)
+
+
+class _Client:
+    def __init__(self, clients: Scripted, name: str) -> None:
+        self._clients = clients
+        self._name = name
+
+    def __getattr__(self, operation: str) -> Any:
+        def call(**request: Any) -> Any:
+            self._clients.asked.append((self._name, operation, request))
+            answer = self._clients.script.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+def answered(status: int, code: str, **more: Any) -> ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": "said " * 100},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        **more,
+    }
+    return ClientError(response, "PutItem")
+
+
+def ports(clients: Clients) -> AwsPorts:
+    return AwsPorts(
+        clients,
+        NAMES,
+        tasks=lambda _: TaskFailed("x", ""),
+        clock=lambda: 0,
+        metrics=lambda _: None,
+    )
+
+
+def fault_of(effect: Effect, error: Exception) -> ServiceFault:
+    with pytest.raises(ServiceFault) as caught:
+        ports(Scripted(error)).perform(effect)
+    return caught.value
+
+
+UNANSWERED = [
+    ReadTimeoutError(endpoint_url="https://x"),
+    ConnectTimeoutError(endpoint_url="https://x"),
+    ConnectionClosedError(endpoint_url="https://x"),
+    EndpointConnectionError(endpoint_url="https://x"),
+    answered(500, "InternalServerError"),
+    answered(503, "ServiceUnavailable"),
+]
+
+
+@pytest.mark.parametrize("error", UNANSWERED, ids=str)
+def test_a_conditional_put_without_an_answer_is_a_doubt(error: Exception) -> None:
+    assert type(fault_of(PutIfAbsent("executions", ITEM), error)) is Doubt
+
+
+@pytest.mark.parametrize("error", UNANSWERED, ids=str)
+@pytest.mark.parametrize(
+    "effect", [Put("mail", ITEM), Get("mail", "a", "b"), GetBlob("k")], ids=["put", "get", "blob"]
+)
+def test_anything_else_without_an_answer_may_be_asked_again_at_once(
+    effect: Effect, error: Exception
+) -> None:
+    fault = fault_of(effect, error)
+    assert (type(fault), fault.code, fault.retry) == (ServiceFault, "HF322", "now")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "retry"),
+    [
+        (answered(400, "ProvisionedThroughputExceededException"), "HF321", "later"),
+        (answered(400, "ThrottlingException"), "HF321", "later"),
+        (answered(429, "Unheard"), "HF321", "later"),
+        (answered(503, "SlowDown"), "HF321", "later"),
+        (answered(400, "ExpiredTokenException"), "HF322", "later"),
+        (answered(400, "ValidationException"), "HF323", "never"),
+        (answered(400, "AccessDeniedException"), "HF323", "never"),
+        (answered(400, "ResourceNotFoundException"), "HF323", "never"),
+        (NoCredentialsError(), "HF323", "never"),
+    ],
+    ids=str,
+)
+def test_a_put_that_was_answered_leaves_no_doubt(error: Exception, code: str, retry: str) -> None:
+    fault = fault_of(PutIfAbsent("executions", ITEM), error)
+    assert (type(fault), fault.code, fault.retry) == (ServiceFault, code, retry)
+
+
+def test_a_refused_put_gives_the_item_and_only_it_is_sent_without_retries() -> None:
+    refusal = answered(400, "ConditionalCheckFailedException", Item={"pk": {"S": "theirs"}})
+    clients = Scripted(refusal)
+
+    assert ports(clients).perform(PutIfAbsent("executions", ITEM)) == {"pk": "theirs"}
+    assert [name for name, _, _ in clients.asked] == ["store-once"]
+
+
+def test_the_client_for_conditional_puts_tries_once_and_the_others_more_often() -> None:
+    clients = Clients(region="us-east-1")
+
+    assert clients.get("store-once").meta.config.retries["total_max_attempts"] == 1
+    assert clients.get("store").meta.config.retries["total_max_attempts"] == 3
+    assert clients.get("store") is clients.get("store")
+    assert clients.get("store").meta.config.read_timeout == 5
+
+
+def test_what_aws_said_is_cut_short() -> None:
+    fault = fault_of(Put("mail", ITEM), answered(400, "ValidationException"))
+    assert len(fault.message) < 300
+
+
+def entry_failed(identifier: str) -> dict[str, Any]:
+    return {"Failed": [{"Id": identifier, "Code": "InternalError", "SenderFault": False}]}
+
+
+def test_messages_that_a_batch_did_not_take_are_sent_once_more() -> None:
+    clients = Scripted(entry_failed("1"), {})
+    messages = tuple(Message({"t": "default", "n": n}) for n in range(3))
+    ports(clients).perform(Send(messages))
+
+    sent = [[e["MessageBody"] for e in request["Entries"]] for _, _, request in clients.asked]
+    assert [len(bodies) for bodies in sent] == [3, 1]
+    assert sent[1] == ['{"t":"default","n":1}']
+
+
+def test_messages_that_are_not_taken_twice_are_a_fault() -> None:
+    clients = Scripted(entry_failed("0"), entry_failed("0"))
+    with pytest.raises(ServiceFault, match="1 of 1 messages were not sent") as fault:
+        ports(clients).perform(Send((Message({"t": "default"}),)))
+    assert fault.value.retry == "now"
+
+
+def test_an_effect_of_the_driver_cannot_be_performed() -> None:
+    task = RunTask("pack", False, {}, "default", "r", None, "order", 0, 1, 0)
+    for effect in (Begin((0, 1), task), SetVisibility(5)):
+        with pytest.raises(HoldfastBug, match="cannot be performed here"):
+            ports(Scripted()).perform(effect)
+
+
+def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
+    environment = NAMES.to_environment()
+    assert Names.from_environment(environment) == NAMES
+
+    del environment[resources.ENV_MAIL_TABLE]
+    with pytest.raises(ServiceFault, match=resources.ENV_MAIL_TABLE) as fault:
+        Names.from_environment(environment)
+    assert fault.value.code == "HF325"
