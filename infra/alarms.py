@@ -54,6 +54,15 @@ class Alarms(Construct):
             minutes=3,
         )
         self._alarm(
+            "Quarantined",
+            "a message failed in every way: see Quarantine in docs/operations.md",
+            engine_metric(
+                Stack.of(self), resources.METRIC_EXECUTIONS_QUARANTINED, cloudwatch.Stats.SUM
+            ),
+            threshold=0,
+            minutes=1,
+        )
+        self._alarm(
             "SweepLag",
             "timers and recovery are late, or the sweeper does not run at all",
             engine_metric(Stack.of(self), resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),

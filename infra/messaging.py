@@ -12,6 +12,8 @@ from constructs import Construct
 from holdfast import resources
 
 _EVENT_RETENTION: Final = Duration.days(14)
+# While a sweep has a dead letter in hand, the next sweep does not see it.
+_HANDLING: Final = Duration.seconds(resources.SWEEPER.timeout_seconds + 5)
 # A failed sweep carries no data and the next one makes up for it: a day is enough to be seen.
 _SWEEP_RETENTION: Final = Duration.days(1)
 
@@ -57,6 +59,7 @@ class Messaging(Construct):
         return sqs.Queue(
             self,
             construct_id,
+            visibility_timeout=_HANDLING,
             retention_period=retention,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,

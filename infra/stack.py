@@ -70,6 +70,7 @@ class HoldfastStack(Stack):
         storage, messaging = self._storage, self._messaging
         return [
             allow(
+                "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
                 # Only to REMOVE the listing attributes of an older record, never to change one.
@@ -80,11 +81,12 @@ class HoldfastStack(Stack):
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
+                # Only to extend the time that a name is kept while its execution is open.
                 "dynamodb:UpdateItem",
                 on=[storage.mail.table_arn],
             ),
             allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
-            allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+            allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
             allow(
                 "sqs:ReceiveMessage",
                 "sqs:DeleteMessage",
@@ -100,6 +102,7 @@ class HoldfastStack(Stack):
             resources.EVENTS,
             [
                 allow("dynamodb:PutItem", "dynamodb:Query", on=[storage.mail.table_arn]),
+                allow("s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
                 allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
                 allow("sqs:SendMessage", on=[messaging.events_dead.queue_arn]),
             ],
@@ -130,18 +133,16 @@ class HoldfastStack(Stack):
             [
                 allow("dynamodb:Query", "dynamodb:UpdateItem", on=[storage.executions.table_arn]),
                 allow(
-                    "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
-                    "dynamodb:UpdateItem",
                     "dynamodb:DeleteItem",
                     on=[storage.mail.table_arn],
                 ),
+                allow("s3:GetObject", on=[storage.blobs.arn_for_objects("*")]),
                 allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
                 allow(
                     "sqs:ReceiveMessage",
                     "sqs:DeleteMessage",
-                    "sqs:GetQueueAttributes",
                     on=[messaging.work_dead.queue_arn, messaging.single_dead.queue_arn],
                 ),
                 allow("sqs:SendMessage", on=[messaging.sweeper_dead.queue_arn]),
@@ -173,13 +174,11 @@ class HoldfastStack(Stack):
         api = self._function(
             resources.API,
             [
-                allow("dynamodb:GetItem", on=[executions]),
                 allow("dynamodb:Query", on=[executions, f"{executions}/index/{_list_index()}"]),
                 allow(
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
-                    "dynamodb:UpdateItem",
                     on=[storage.mail.table_arn],
                 ),
                 allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
@@ -215,8 +214,7 @@ class HoldfastStack(Stack):
             resources.ENV_WORK_QUEUE_URL: messaging.work.queue_url,
             resources.ENV_SINGLE_QUEUE_URL: messaging.single.queue_url,
             resources.ENV_MODULES: ",".join(self._settings.modules),
-            "POWERTOOLS_SERVICE_NAME": self.stack_name,
-            "POWERTOOLS_METRICS_NAMESPACE": resources.METRICS_NAMESPACE,
+            resources.ENV_STACK: self.stack_name,
         }
         if shape is resources.SWEEPER:
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url

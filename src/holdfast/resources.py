@@ -95,17 +95,20 @@ ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
 ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 # Python modules, separated by commas, that hold the user's @workflow and @task functions.
 ENV_MODULES: Final = "HOLDFAST_MODULES"
-# The name of the Secrets Manager secret that signs tokens and run ids (API only).
+# The name of the stack: the dimension of every metric, so that two stacks do not add up.
+ENV_STACK: Final = "HOLDFAST_STACK"
+# The ARN of the Secrets Manager secret that signs tokens and run ids (API only).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 
 FINISHED_EXECUTION_RETENTION_DAYS: Final = limits.RECORD_RETENTION_SECONDS // 86_400
 
 # Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.
 METRICS_NAMESPACE: Final = "Holdfast"
-METRICS_DIMENSION: Final = "service"
+METRICS_DIMENSION: Final = "Stack"
 METRIC_EXECUTIONS_STARTED: Final = "ExecutionsStarted"
 METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
 METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
+METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
 

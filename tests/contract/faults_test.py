@@ -12,7 +12,9 @@ from botocore.exceptions import (
     EndpointConnectionError,
     NoCredentialsError,
     ReadTimeoutError,
+    ResponseStreamingError,
 )
+from botocore.parsers import ResponseParserError
 
 from holdfast import resources
 from holdfast.aws.clients import Clients
@@ -25,6 +27,7 @@ from holdfast.runtime.effects import (
     Effect,
     Get,
     GetBlob,
+    Item,
     Message,
     Put,
     PutIfAbsent,
@@ -34,7 +37,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
 )
 
-ITEM = {"pk": "default#r", "sk": 0}
+ITEM: Item = {"pk": "default#r", "sk": 0}
 NAMES = Names("executions", "mail", "blobs", "https://sqs/work", "https://sqs/single")
 
 
@@ -96,6 +99,8 @@ UNANSWERED = [
     ConnectTimeoutError(endpoint_url="https://x"),
     ConnectionClosedError(endpoint_url="https://x"),
     EndpointConnectionError(endpoint_url="https://x"),
+    ResponseStreamingError(error="cut off"),
+    ResponseParserError("half an answer"),
     answered(500, "InternalServerError"),
     answered(503, "ServiceUnavailable"),
 ]

@@ -15,13 +15,13 @@ WORK = "MessagingWork"
 SINGLE = "MessagingSingle"
 
 WORKER = {
+    "dynamodb:GetItem": {EXECUTIONS, MAIL},
     "dynamodb:Query": {EXECUTIONS, MAIL},
     "dynamodb:PutItem": {EXECUTIONS, MAIL},
     "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
-    "dynamodb:GetItem": {MAIL},
     "s3:GetObject": {OBJECTS},
     "s3:PutObject": {OBJECTS},
-    "sqs:SendMessage": {WORK, SINGLE},
+    "sqs:SendMessage": {WORK},
 }
 
 
@@ -36,24 +36,23 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "Events": {
         "dynamodb:PutItem": {MAIL},
         "dynamodb:Query": {MAIL},
+        "s3:PutObject": {OBJECTS},
         "sqs:SendMessage": {WORK, "MessagingEventsDead"},
     },
     "Sweeper": {
         "dynamodb:Query": {EXECUTIONS, MAIL},
-        "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
-        "dynamodb:GetItem": {MAIL},
+        "dynamodb:UpdateItem": {EXECUTIONS},
         "dynamodb:PutItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},
+        "s3:GetObject": {OBJECTS},
         "sqs:SendMessage": {WORK, SINGLE, "MessagingSweeperDead"},
         "sqs:ReceiveMessage": {"MessagingWorkDead", "MessagingSingleDead"},
         "sqs:DeleteMessage": {"MessagingWorkDead", "MessagingSingleDead"},
-        "sqs:GetQueueAttributes": {"MessagingWorkDead", "MessagingSingleDead"},
     },
     "Api": {
-        "dynamodb:GetItem": {EXECUTIONS, MAIL},
         "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
+        "dynamodb:GetItem": {MAIL},
         "dynamodb:PutItem": {MAIL},
-        "dynamodb:UpdateItem": {MAIL},
         "s3:GetObject": {OBJECTS},
         "s3:PutObject": {OBJECTS},
         "sqs:SendMessage": {WORK},

@@ -279,18 +279,34 @@ def test_alarms_watch_each_dead_letter_queue_the_oldest_message_and_the_sweep(
     age = alarms["AlarmsOldestMessage"]
     assert age["MetricName"] == "ApproximateAgeOfOldestMessage"
     assert age["Threshold"] > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
-    assert len(alarms) == len(DEAD_LETTERS) + 2
+    assert len(alarms) == len(DEAD_LETTERS) + 3
 
 
 def test_a_silent_sweeper_raises_the_alarm(template: Template) -> None:
     lag = template.properties("AWS::CloudWatch::Alarm")["AlarmsSweepLag"]
-    assert (lag["Namespace"], lag["MetricName"]) == ("Holdfast", "SweepLagSeconds")
-    assert lag["Dimensions"] == [{"Name": "service", "Value": "Default"}]
+    assert lag["MetricName"] == "SweepLagSeconds"
     assert lag["TreatMissingData"] == "breaching"
+
+
+def test_a_quarantined_execution_raises_an_alarm(template: Template) -> None:
+    quarantined = template.properties("AWS::CloudWatch::Alarm")["AlarmsQuarantined"]
+    assert quarantined["MetricName"] == "ExecutionsQuarantined"
+    assert (quarantined["Threshold"], quarantined["EvaluationPeriods"]) == (0, 1)
+
+
+def test_alarms_read_the_metrics_of_this_stack_as_the_functions_write_them(
+    template: Template,
+) -> None:
     functions = template.properties("AWS::Lambda::Function").values()
-    for variables in (function["Environment"]["Variables"] for function in functions):
-        assert variables["POWERTOOLS_METRICS_NAMESPACE"] == lag["Namespace"]
-        assert variables["POWERTOOLS_SERVICE_NAME"] == "Default"
+    assert {
+        function["Environment"]["Variables"][resources.ENV_STACK] for function in functions
+    } == {"Default"}
+    own = [
+        (alarm["Namespace"], alarm["Dimensions"])
+        for alarm in template.properties("AWS::CloudWatch::Alarm").values()
+        if not alarm["Namespace"].startswith("AWS/")
+    ]
+    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 2
 
 
 def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:

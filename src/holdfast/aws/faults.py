@@ -28,7 +28,8 @@ _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
 
 def error_code(error: Exception) -> str:
     """-> the service's code of a `ClientError`; "" for what never was an answer."""
-    response: dict[str, Any] = getattr(error, "response", {})
+    # botocore's connection errors carry a `response` too: None.
+    response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
@@ -37,22 +38,35 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
 
     | what botocore raised                               | conditional put | anything else      |
     |----------------------------------------------------|-----------------|--------------------|
-    | no answer: time-out, lost or refused connection    | `Doubt`         | HF322, retry now   |
+    | no answer: time-out, lost or refused connection,   | `Doubt`         | HF322, retry now   |
+    | half an answer, whatever else may have been sent   |                 |                    |
     | an answer of 500 or more                           | `Doubt`         | HF322, retry now   |
     | throttled, by code or status 429                   | HF321, later    | HF321, retry later |
     | credentials ran out                                | HF322, later    | HF322, retry later |
     | no such object                                     |                 | HF324, never       |
     | any other answer (not valid, not allowed, no such  | HF323, never    | HF323, never       |
-    | table), or botocore could not build the request    |                 |                    |
+    | table), or the request could not be built          |                 |                    |
 
     A throttled or refused put is known not to be stored, so it leaves no doubt. A failed condition
     is no fault: the caller looks for `CONDITION_FAILED` first.
     """
-    from botocore.exceptions import ClientError, HTTPClientError  # noqa: PLC0415
+    from botocore.exceptions import (  # noqa: PLC0415
+        BotoCoreError,
+        ClientError,
+        NoCredentialsError,
+        NoRegionError,
+        ParamValidationError,
+        PartialCredentialsError,
+    )
+    from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
-    if isinstance(error, HTTPClientError):
-        return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
     if not isinstance(error, ClientError):
+        never_sent = (
+            NoCredentialsError, PartialCredentialsError, NoRegionError, ParamValidationError
+        )  # fmt: skip
+        answerless = (BotoCoreError, ResponseParserError, OSError)
+        if isinstance(error, answerless) and not isinstance(error, never_sent):
+            return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
         return ServiceFault("HF323", f"{operation}: {_brief(str(error))}", retry="never")
     code = error_code(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -83,13 +83,13 @@ class Boundary:
 
 
 @functools.cache
-def _adapter(payload: type[Any]) -> TypeAdapter[Any]:
+def _adapter(payload: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter  # noqa: PLC0415
 
     return TypeAdapter(payload)
 
 
-def normalise_payload(payload: type[Any], value: Json) -> Json:
+def normalise_payload(payload: Any, value: Json) -> Json:
     """An event's or answer's JSON with every field present; raises Misfit."""
     parsed, problems = _validate(_adapter(payload), value, "data")
     if problems:

@@ -13,38 +13,39 @@ from holdfast.dsl.types import ModelOf, describe, is_refused
 _PURE_HELP = "build it in a @pure function"
 
 
-def construct(lowering: Lowering, node: ast.Call, model: type[Any]) -> Expression:
+def construct(lowering: Lowering, node: ast.Call, model: Any) -> Expression:
     unit = lowering.unit
-    name = model.__name__
+    title = model.__name__
     values = {keyword.arg: lowering.lower(keyword.value) for keyword in node.keywords}
     if any(is_refused(value.type) for value in values.values()):
         return REFUSED_EXPRESSION
     if node.args or None in values:
         return unit.refused(
-            node, "HF008", f"{name} is built with keywords only", f"{name}(field=value)"
+            node, "HF008", f"{title} is built with keywords only", f"{title}(field=value)"
         )
     obstacle = obstacle_of(model)
     if obstacle:
-        message = f"{name} cannot be built exactly in a workflow: {obstacle}"
+        message = f"{title} cannot be built exactly in a workflow: {obstacle}"
         return unit.refused(node, "HF045", message, _PURE_HELP)
     fields = fields_of(model)
     problems = len(unit.diagnostics)
     for keyword in node.keywords:
-        if keyword.arg in fields:
-            _check(lowering, keyword, model, fields[keyword.arg], values[keyword.arg])
+        field = fields.get(str(keyword.arg))
+        if field is not None:
+            _check(lowering, keyword, model, field, values[keyword.arg])
         else:
             unit.refuse(
                 keyword.value,
                 "HF044",
-                f"{name} has no field `{keyword.arg}`",
+                f"{title} has no field `{keyword.arg}`",
                 f"fields: {', '.join(fields)}",
             )
     _check_left_out(lowering, node, model, frozenset(keyword.arg for keyword in node.keywords))
     if len(unit.diagnostics) > problems:
         return Expression(REFUSED_EXPRESSION.query, ModelOf(model))
     items = (
-        (field, values[field].query if field in values else literal(known.default))
-        for field, known in fields.items()
+        (name, values[name].query if name in values else literal(known.default))
+        for name, known in fields.items()
     )
     return Expression(ObjectOf(tuple(items)), ModelOf(model), fails_of(*values.values()))
 
@@ -52,7 +53,7 @@ def construct(lowering: Lowering, node: ast.Call, model: type[Any]) -> Expressio
 def _check(
     lowering: Lowering,
     keyword: ast.keyword,
-    model: type[Any],
+    model: Any,
     field: ModelField,
     value: Expression,
 ) -> None:
@@ -70,7 +71,7 @@ def _check(
 
 
 def _check_left_out(
-    lowering: Lowering, node: ast.Call, model: type[Any], given: frozenset[str | None]
+    lowering: Lowering, node: ast.Call, model: Any, given: frozenset[str | None]
 ) -> None:
     left_out = {name: field for name, field in fields_of(model).items() if name not in given}
     missing = [name for name, field in left_out.items() if field.is_required]

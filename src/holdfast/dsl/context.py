@@ -113,6 +113,8 @@ class Unit:
         self.source = source
         self.function = function
         self.diagnostics: list[Diagnostic] = []
+        #: Branches that the author wrote as a bare task.
+        self.made: dict[ast.expr, ast.Lambda] = {}
         self._scopes: dict[ast.AST, Scope] = {}
 
     def scope(self, parent: Scope | None, key: ast.AST, local_names: Iterable[str]) -> Scope:

@@ -44,7 +44,7 @@ class ModelField:
 
 
 @lru_cache(maxsize=1024)
-def fields_of(model: type[Any]) -> Mapping[str, ModelField]:
+def fields_of(model: Any) -> Mapping[str, ModelField]:
     """The fields that the model's JSON has, by their Python names."""
     serialised = {
         name
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
             return getattr(value, "value", _MISSING) if hasattr(value, "_value_") else _MISSING
 
 
-def obstacle_of(model: type[Any]) -> str:
+def obstacle_of(model: Any) -> str:
     """Why a workflow cannot build this model exactly, or nothing."""
     decorators = model.__pydantic_decorators__
     if decorators.validators or decorators.field_validators or decorators.root_validators:

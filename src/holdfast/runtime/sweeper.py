@@ -17,6 +17,7 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     DEAD_LETTER_ROUNDS_MAX,
     OVERDUE_SECONDS,
+    SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
     SWEEP_ROWS_MAX,
     WATCH_GRID_SECONDS,
@@ -54,7 +55,9 @@ def _timer(row: Item, now_ms: int) -> Does:
     due_ms = int(row["due"])
     # No hint: the row may be months old, and a load without one is bounded anyway.
     body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
-    yield Send((Message(body, duties.delay_until(due_ms, now_ms)),))
+    # A row that is looked at too soon, by a clock that is ahead, sends a wake that comes early.
+    delay_seconds = min(duties.delay_until(due_ms, now_ms), SQS_DELAY_SECONDS_MAX)
+    yield Send((Message(body, delay_seconds),))
     yield from duties.drop_row(row)
 
 

@@ -1,0 +1,372 @@
+"""Built-in functions as closures call them: arguments in, value out, `Declined` when in doubt.
+
+A function that makes a sequence gives `Many`; the closures turn it into what JSONata shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_runtime import (
+    Declined,
+    Lambda,
+    Many,
+    Run,
+    is_number,
+    items_of,
+    text,
+    truth,
+)
+from holdfast.asl._jsonata_values import UNDEFINED, JsonataError, checked_text, tidy_number
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A function, the numbers of arguments it takes, and which one is a function."""
+
+    call: Callable[..., Any]
+    arities: tuple[int, ...]
+    function_at: int | None = None
+
+
+def _require(*conditions: bool) -> None:
+    if not all(conditions):
+        raise Declined
+
+
+def _array(value: Any) -> list[Any] | None:
+    """An array argument: anything else counts as an array of one; None when undefined."""
+    if type(value) is list:
+        return value
+    return None if value is UNDEFINED else [value]
+
+
+def _numbers(value: Any) -> list[Any] | None:
+    numbers = _array(value)
+    _require(numbers is None or all(map(is_number, numbers)))
+    return numbers
+
+
+def _total(numbers: list[Any]) -> Any:
+    total: float = 0
+    for number in numbers:  # not sum(): see _jsonata_functions
+        total = values.arithmetic("+", total, number)
+    _require(math.isfinite(total))
+    return total
+
+
+def _sum(run: Run, value: Any) -> Any:
+    numbers = _numbers(value)
+    if numbers is None:
+        return UNDEFINED
+    run.charge(len(numbers))
+    return _total(numbers)
+
+
+def _average(run: Run, value: Any) -> Any:
+    numbers = _numbers(value)
+    if not numbers:
+        return UNDEFINED
+    run.charge(len(numbers))
+    return values.arithmetic("/", _total(numbers), len(numbers))
+
+
+def _extreme(pick: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    def extreme(run: Run, value: Any) -> Any:
+        numbers = _numbers(value)
+        if not numbers:
+            return UNDEFINED
+        run.charge(len(numbers))
+        return tidy_number(pick(numbers))
+
+    return extreme
+
+
+def _of_number(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    def of_number(_: Run, number: Any) -> Any:
+        if number is UNDEFINED:
+            return UNDEFINED
+        _require(is_number(number))
+        return tidy_number(function(number))
+
+    return of_number
+
+
+def _whole(rounding: Callable[[float], int]) -> Callable[..., Any]:
+    return _of_number(lambda number: number if type(number) is int else float(rounding(number)))
+
+
+def _round(_: Run, number: Any, places: Any = 0) -> Any:
+    _require(type(places) is int)
+    if number is UNDEFINED:
+        return UNDEFINED
+    _require(is_number(number))
+    return values.round_half_even(number, places)
+
+
+def _of_text(function: Callable[[str], Any]) -> Callable[..., Any]:
+    def of_text(_: Run, argument: Any) -> Any:
+        if argument is UNDEFINED:
+            return UNDEFINED
+        _require(type(argument) is str)
+        return function(argument)
+
+    return of_text
+
+
+def _number(_: Run, value: Any) -> Any:
+    if value is UNDEFINED or type(value) is int:
+        return value
+    if type(value) is bool:
+        return int(value)
+    number = values.parse_number(value) if type(value) is str else value
+    _require(is_number(number))
+    return tidy_number(number)
+
+
+def _string(run: Run, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else text(value, run)
+
+
+def _substring(_: Run, string: Any, start: Any, length: Any = None) -> Any:
+    _require(type(start) is int, length is None or type(length) is int)
+    if string is UNDEFINED:
+        return UNDEFINED
+    _require(type(string) is str)
+    first = max(start + len(string), 0) if start < 0 else start
+    if length is None:
+        return string[first:]
+    return string[first : first + length] if length > 0 else ""
+
+
+def _substring_before(_: Run, string: Any, part: Any) -> Any:
+    _require(type(part) is str)
+    if string is UNDEFINED:
+        return UNDEFINED
+    _require(type(string) is str)
+    at = string.find(part)
+    return string if at < 0 else string[:at]
+
+
+def _substring_after(_: Run, string: Any, part: Any) -> Any:
+    _require(type(part) is str)
+    if string is UNDEFINED:
+        return UNDEFINED
+    _require(type(string) is str)
+    at = string.find(part)
+    return string if at < 0 else string[at + len(part) :]
+
+
+def _contains(_: Run, string: Any, part: Any) -> Any:
+    _require(type(part) is str)
+    if string is UNDEFINED:
+        return UNDEFINED
+    _require(type(string) is str)
+    return part in string
+
+
+def _split(run: Run, string: Any, separator: Any) -> Any:
+    _require(type(separator) is str, separator != "")
+    if string is UNDEFINED:
+        return UNDEFINED
+    _require(type(string) is str)
+    parts = string.split(separator)
+    run.charge(len(parts))
+    return parts
+
+
+def _replace(_: Run, string: Any, part: Any, replacement: Any) -> Any:
+    _require(type(part) is str, part != "", type(replacement) is str)
+    if string is UNDEFINED:
+        return UNDEFINED
+    _require(type(string) is str)
+    _require(len(string) * max(len(replacement), 1) <= values.STRING_CHARACTERS_MAX)
+    return string.replace(part, replacement)
+
+
+def _join(_: Run, strings: Any, separator: Any = "") -> Any:
+    parts = _array(strings)
+    _require(type(separator) is str)
+    if parts is None:
+        return UNDEFINED
+    _require(all(type(part) is str for part in parts))
+    _require(sum(map(len, parts)) + len(separator) * len(parts) <= values.STRING_CHARACTERS_MAX)
+    return separator.join(parts)
+
+
+def _count(_: Run, value: Any) -> int:
+    return len(items_of(value))
+
+
+def _append(run: Run, left: Any, right: Any) -> Any:
+    if left is UNDEFINED:
+        return right
+    if right is UNDEFINED:
+        return left
+    joined = [*items_of(left), *items_of(right)]
+    run.charge(len(joined))
+    return joined
+
+
+def _merge(run: Run, objects: Any) -> Any:
+    parts = _array(objects)
+    if parts is None:
+        return UNDEFINED
+    merged: dict[str, Any] = {}
+    for part in parts:
+        _require(type(part) is dict)
+        run.charge(len(part))
+        merged.update(part)
+    return merged
+
+
+def _keys(_: Run, value: Any) -> Any:
+    _require(type(value) is not list)
+    return Many(list(value) if type(value) is dict else [])
+
+
+def _lookup(_: Run, value: Any, key: Any) -> Any:
+    _require(type(key) is str, type(value) is not list)
+    return value.get(key, UNDEFINED) if type(value) is dict else UNDEFINED
+
+
+_TYPES: Final = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "number",
+    list: "array",
+    str: "string",
+    type(None): "null",
+}
+
+
+def _type(_: Run, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else _TYPES[type(value)]
+
+
+def _boolean(_: Run, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else truth(value)
+
+
+def _not(_: Run, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else not truth(value)
+
+
+def _error(_: Run, message: Any) -> Any:
+    _require(type(message) is str)
+    raise JsonataError("D3137", message)
+
+
+def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
+    items = _array(value)
+    if items is None:
+        return UNDEFINED
+    if len(items) <= 1:
+        return items
+    run.charge(len(items))
+    if goes_after is not None:
+        return values.merge_sort(items, lambda left, right: truth(goes_after(left, right)))
+    _require(all(map(is_number, items)) or all(type(item) is str for item in items))
+    return sorted(items)
+
+
+def _reverse(run: Run, value: Any) -> Any:
+    items = _array(value)
+    if items is None:
+        return UNDEFINED
+    run.charge(len(items))
+    return items if len(items) <= 1 else items[::-1]
+
+
+def _zip(run: Run, *arrays: Any) -> Any:
+    columns = [_array(array) for array in arrays]
+    _require(None not in columns)
+    rows = [list(row) for row in zip(*(column or [] for column in columns), strict=False)]
+    run.charge(len(rows) * len(columns))
+    return rows
+
+
+def _arguments(function: Lambda, *available: Any) -> tuple[Any, ...]:
+    """A function gets as many of the available arguments as it has parameters, at least one."""
+    return available[: max(len(function.parameters), 1)]
+
+
+def _map(_: Run, value: Any, function: Lambda) -> Any:
+    items = _array(value)
+    if items is None:
+        return UNDEFINED
+    if len(function.parameters) <= 1:
+        results = [function(item) for item in items]
+    else:
+        _require(len(function.parameters) <= 3)
+        results = [function(item, index, items) for index, item in enumerate(items)]
+    return Many([result for result in results if result is not UNDEFINED])
+
+
+def _filter(_: Run, value: Any, function: Lambda) -> Any:
+    items = _array(value)
+    if items is None:
+        return UNDEFINED
+    _require(len(function.parameters) <= 3)
+    return Many(
+        [item for index, item in enumerate(items) if truth(function(item, index, items))]
+    )
+
+
+def _reduce(_: Run, value: Any, function: Lambda, start: Any = UNDEFINED) -> Any:
+    items = _array(value)
+    arity = len(function.parameters)
+    _require(2 <= arity <= 4)
+    if items is None:
+        return UNDEFINED
+    result, first = start, 0
+    if start is UNDEFINED and items:
+        result, first = items[0], 1
+    for index in range(first, len(items)):
+        result = function(*(result, items[index], index, items)[:arity])
+    return result
+
+
+NATIVES: Final[dict[str, Native]] = {
+    "abs": Native(_of_number(abs), (1,)),
+    "append": Native(_append, (2,)),
+    "average": Native(_average, (1,)),
+    "boolean": Native(_boolean, (1,)),
+    "ceil": Native(_whole(math.ceil), (1,)),
+    "contains": Native(_contains, (2,)),
+    "count": Native(_count, (1,)),
+    "error": Native(_error, (1,)),
+    "exists": Native(lambda _, value: value is not UNDEFINED, (1,)),
+    "filter": Native(_filter, (2,), function_at=1),
+    "floor": Native(_whole(math.floor), (1,)),
+    "join": Native(_join, (1, 2)),
+    "keys": Native(_keys, (1,)),
+    "length": Native(_of_text(len), (1,)),
+    "lookup": Native(_lookup, (2,)),
+    "lowercase": Native(_of_text(str.lower), (1,)),
+    "map": Native(_map, (2,), function_at=1),
+    "max": Native(_extreme(max), (1,)),
+    "merge": Native(_merge, (1,)),
+    "min": Native(_extreme(min), (1,)),
+    "not": Native(_not, (1,)),
+    "number": Native(_number, (1,)),
+    "reduce": Native(_reduce, (2, 3), function_at=1),
+    "replace": Native(_replace, (3,)),
+    "reverse": Native(_reverse, (1,)),
+    "round": Native(_round, (1, 2)),
+    "sort": Native(_sort, (1, 2), function_at=1),
+    "split": Native(_split, (2,)),
+    "string": Native(_string, (1,)),
+    "substring": Native(_substring, (2, 3)),
+    "substringAfter": Native(_substring_after, (2,)),
+    "substringBefore": Native(_substring_before, (2,)),
+    "sum": Native(_sum, (1,)),
+    "type": Native(_type, (1,)),
+    "uppercase": Native(_of_text(lambda string: checked_text(string.upper())), (1,)),
+    "zip": Native(_zip, (2, 3, 4)),
+}

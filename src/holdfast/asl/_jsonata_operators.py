@@ -1,0 +1,140 @@
+"""Closures of the binary operators, with the common types first."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_runtime import (
+    Declined,
+    Frame,
+    Node,
+    calculate,
+    equals,
+    is_number,
+    is_ordered,
+    text,
+    truth,
+)
+from holdfast.asl._jsonata_values import UNDEFINED, checked_text, same_item
+
+_EXACT_MAX: Final = 2**53
+
+
+def _arithmetic(sign: str) -> Callable[[Node, Node], Node]:
+    exact = {"+": operator.add, "-": operator.sub, "*": operator.mul}.get(sign)
+    if exact is None:
+        return lambda left, right: lambda frame, context: calculate(
+            sign, left(frame, context), right(frame, context)
+        )
+    compute: Callable[[int, int], int] = exact
+
+    def make(left: Node, right: Node) -> Node:
+        def node(frame: Frame, context: Any) -> Any:
+            one, other = left(frame, context), right(frame, context)
+            if type(one) is int and type(other) is int:
+                result = compute(one, other)
+                if -_EXACT_MAX <= result <= _EXACT_MAX:
+                    return result
+            return calculate(sign, one, other)
+
+        return node
+
+    return make
+
+
+def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Node, Node], Node]:
+    def make(left: Node, right: Node) -> Node:
+        def node(frame: Frame, context: Any) -> Any:
+            one, other = left(frame, context), right(frame, context)
+            if type(one) is int and type(other) is int:
+                return compare(one, other)
+            return compare(one, other) if is_ordered(one, other) else UNDEFINED
+
+        return node
+
+    return make
+
+
+def _equality(expected: bool) -> Callable[[Node, Node], Node]:
+    def make(left: Node, right: Node) -> Node:
+        def node(frame: Frame, context: Any) -> Any:
+            one, other = left(frame, context), right(frame, context)
+            if one is UNDEFINED or other is UNDEFINED:
+                return False
+            if type(one) is str and type(other) is str:
+                return (one == other) is expected
+            return equals(one, other, frame.run) is expected
+
+        return node
+
+    return make
+
+
+def _and(left: Node, right: Node) -> Node:
+    return lambda frame, context: truth(left(frame, context)) and truth(right(frame, context))
+
+
+def _or(left: Node, right: Node) -> Node:
+    return lambda frame, context: truth(left(frame, context)) or truth(right(frame, context))
+
+
+def _in(left: Node, right: Node) -> Node:
+    def node(frame: Frame, context: Any) -> Any:
+        item, items = left(frame, context), right(frame, context)
+        if item is UNDEFINED or items is UNDEFINED:
+            return False
+        if type(items) is not list:
+            return same_item(items, item)
+        frame.run.charge(len(items))
+        return any(same_item(other, item) for other in items)
+
+    return node
+
+
+def _concatenation(left: Node, right: Node) -> Node:
+    def node(frame: Frame, context: Any) -> Any:
+        one, other = left(frame, context), right(frame, context)
+        if type(one) is not str:
+            one = text(one, frame.run)
+        if type(other) is not str:
+            other = text(other, frame.run)
+        return checked_text(one + other)
+
+    return node
+
+
+def _range(left: Node, right: Node) -> Node:
+    def node(frame: Frame, context: Any) -> Any:
+        first, last = left(frame, context), right(frame, context)
+        if first is UNDEFINED or last is UNDEFINED:
+            raise Declined
+        if not is_number(first) or not is_number(last) or first % 1 or last % 1:
+            raise Declined
+        size = int(last) - int(first) + 1
+        if size <= 0:
+            return UNDEFINED
+        if size > values.RANGE_ITEMS_MAX:
+            raise Declined
+        frame.run.charge(size)
+        return list(range(int(first), int(last) + 1))
+
+    return node
+
+
+BINARY: Final[dict[str, Callable[[Node, Node], Node]]] = {
+    **{sign: _arithmetic(sign) for sign in "+-*/%"},
+    "<": _comparison(operator.lt),
+    "<=": _comparison(operator.le),
+    ">": _comparison(operator.gt),
+    ">=": _comparison(operator.ge),
+    "=": _equality(expected=True),
+    "!=": _equality(expected=False),
+    "and": _and,
+    "or": _or,
+    "in": _in,
+    "&": _concatenation,
+    "..": _range,
+}

@@ -1,0 +1,189 @@
+"""What compiled closures run on: frames, budgets, and the operators where types are as they should be.
+
+Closures serve the successful, everyday case. Whenever a value is not of the expected type they raise
+`Declined`; the whole expression is then evaluated by jsonata-python, which finds the right error or
+the rare meaning. An evaluation has no effects, so evaluating it again is safe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_values import UNDEFINED, budget_error, tidy_number
+
+BULK_MIN: Final = 64
+CALL_DEPTH_MAX: Final = 100
+
+
+class Declined(Exception):  # noqa: N818  # not an error: the other engine takes over
+    """The closures leave this evaluation to jsonata-python."""
+
+
+class Run:
+    """One evaluation: its bindings and what it has spent."""
+
+    __slots__ = ("bindings", "depth", "items", "steps")
+
+    def __init__(self, bindings: Mapping[str, Any]) -> None:
+        self.bindings = bindings
+        self.steps = 0
+        self.items = 0
+        self.depth = 0
+
+    def step(self, count: int) -> None:
+        self.steps += count
+        if self.steps > values.STEPS_MAX:
+            raise budget_error(f"took more than {values.STEPS_MAX:,} steps")
+
+    def charge(self, items: int) -> None:
+        self.items += items
+        if self.items > values.ITEMS_MAX:
+            raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
+
+
+class Frame:
+    """The variables of one block or call. The outermost frame has none of its own."""
+
+    __slots__ = ("names", "parent", "run")
+
+    def __init__(self, names: dict[str, Any], parent: Frame | None, run: Run) -> None:
+        self.names = names
+        self.parent = parent
+        self.run = run
+
+
+#: A compiled node: the frame and the context (`$`) in, a value or UNDEFINED out.
+Node: TypeAlias = Callable[[Frame, Any], Any]
+
+
+class Lambda:
+    """A function of the expression, with the frame and context it was made in."""
+
+    __slots__ = ("_body", "_context", "_frame", "parameters")
+
+    def __init__(
+        self, parameters: tuple[str, ...], body: Node, frame: Frame, context: Any
+    ) -> None:
+        self.parameters = parameters
+        self._body = body
+        self._frame = frame
+        self._context = context
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Apply to at least as many arguments as it has parameters; more are ignored."""
+        outer = self._frame
+        run = outer.run
+        run.steps += 1
+        run.depth += 1
+        if run.steps > values.STEPS_MAX:
+            run.step(0)
+        if run.depth > CALL_DEPTH_MAX or len(arguments) < len(self.parameters):
+            raise Declined  # jsonata-python unrolls tail calls
+        names = dict(zip(self.parameters, arguments, strict=False))
+        result = self._body(Frame(names, outer, run), self._context)
+        run.depth -= 1
+        return result
+
+
+class Many:
+    """A sequence before it is seen: empty is undefined, one item is that item."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def seen(items: list[Any]) -> Any:
+    if len(items) > 1:
+        return items
+    return items[0] if items else UNDEFINED
+
+
+def items_of(value: Any) -> list[Any]:
+    """What a predicate or a step goes through."""
+    if type(value) is list:
+        return value
+    if type(value) is Many:
+        return value.items
+    return [] if value is UNDEFINED else [value]
+
+
+def is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def truth(value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    if type(value) is list:
+        return any(map(truth, value))
+    return bool(value)  # "", 0, null, {} and undefined are false
+
+
+def text(value: Any, run: Run) -> str:
+    """A value as `&` takes it."""
+    if type(value) is str:
+        return value
+    if value is UNDEFINED:
+        return ""
+    if value is None:
+        return "null"
+    if type(value) is bool:
+        return "true" if value else "false"
+    if is_number(value):
+        return values.number_text(value)
+    result = values.json_text(value)
+    run.charge(len(result) // 8)
+    return result
+
+
+def calculate(sign: str, left: Any, right: Any) -> Any:
+    if is_number(left) and is_number(right):
+        result = values.arithmetic(sign, left, right)
+        if math.isfinite(result):
+            return result
+    elif (left is UNDEFINED or is_number(left)) and (right is UNDEFINED or is_number(right)):
+        return UNDEFINED
+    raise Declined
+
+
+def negate(value: Any) -> Any:
+    if value is UNDEFINED:
+        return UNDEFINED
+    if not is_number(value):
+        raise Declined
+    return tidy_number(-value)
+
+
+def equals(left: Any, right: Any, run: Run) -> bool:
+    """`=` of two values of which none is undefined."""
+    if type(left) is list or type(left) is dict:
+        run.charge(values.node_count(left))
+    return values.deep_equal(left, right)
+
+
+def is_ordered(left: Any, right: Any) -> bool:
+    """Whether `<` has an answer; false when it is undefined."""
+    kinds = _order(left), _order(right)
+    if 0 in kinds:
+        raise Declined
+    if _MISSING in kinds:
+        return False
+    if kinds[0] != kinds[1]:
+        raise Declined
+    return True
+
+
+_MISSING: Final = 3
+
+
+def _order(value: Any) -> int:
+    if type(value) is str:
+        return 1
+    if is_number(value):
+        return 2
+    return _MISSING if value is UNDEFINED else 0

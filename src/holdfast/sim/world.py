@@ -1,0 +1,228 @@
+"""A world for the real handlers: memory for services, virtual time, and faults at every effect.
+
+One thread; every handler runs to its end or its death before the next begins, unless a hook lets
+another one in between two effects. A hook sees each effect before and after it happens; it may
+raise `Killed` (the process dies there), `Doubt` (the answer is lost), or make something else
+happen first. The same hook and the same programs give the same trace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import ServiceFault
+from holdfast.limits import (
+    DUE_SHARDS,
+    LIMIT_MARGIN_MS,
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_SECONDS,
+    VISIBILITY_SECONDS,
+)
+from holdfast.runtime import sweeper
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import (
+    Effect,
+    Limit,
+    QueueName,
+    RunTask,
+    SetVisibility,
+    TaskFailed,
+    TaskSucceeded,
+)
+from holdfast.runtime.worker import Delivery, Setting, deliver
+from holdfast.sim.queues import AnyQueueName, Received
+from holdfast.sim.services import Services
+
+When: TypeAlias = Literal["before", "after"]
+Hook: TypeAlias = Callable[["World", Effect, When], None]
+RunsTask: TypeAlias = Callable[[RunTask], TaskSucceeded | TaskFailed]
+
+START_MS = 1_800_000_000_000
+QUEUES: tuple[QueueName, ...] = ("work", "single")
+DEAD_LETTERS: tuple[AnyQueueName, ...] = ("work-dlq", "single-dlq")
+
+
+class Killed(BaseException):
+    """The process is gone. No handler can catch it, as no process outlives its own death."""
+
+
+def no_faults(world: World, effect: Effect, when: When) -> None:
+    """The hook of a world in which nothing goes wrong."""
+
+
+@dataclass
+class World:
+    setting: Setting
+    tasks: RunsTask
+    hook: Hook = no_faults
+    now_ms: int = START_MS
+    services: Services = field(init=False)
+    task_runs: Counter[tuple[str, int, int]] = field(default_factory=Counter)
+    happened: Counter[tuple[str, When]] = field(default_factory=Counter)
+    kills: int = 0
+    faults: list[Exception] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _scheduled: list[tuple[int, int, Callable[[], Any]]] = field(default_factory=list)
+    _last_sweep_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.services = Services(lambda: self.now_ms, tasks=self._run_task)
+
+    def _run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        self.task_runs[effect.run, effect.entry, effect.attempt] += 1
+        return self.tasks(effect)
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def perform(self, effect: Effect) -> Any:
+        """An effect of a handler that belongs to no message."""
+        return self._performed(effect, self.services.perform)
+
+    def _performed(self, effect: Effect, perform: Callable[[Effect], Any]) -> Any:
+        self._tell(effect, "before")
+        result = perform(effect)
+        self._tell(effect, "after")
+        return result
+
+    def _tell(self, effect: Effect, when: When) -> None:
+        self.hook(self, effect, when)
+
+    def call(self, handler: Generator[Effect, Any, Any]) -> Any:
+        """Runs a handler of the front door or the sweeper; it may die of `Killed`."""
+        return run(handler, self.perform)
+
+    # -- deliveries --------------------------------------------------------------------------------
+
+    def deliver(self, received: Received, queue: QueueName) -> bool:
+        """One message to one worker. -> False when it died or gave the message back."""
+        bound = self.services.for_message(queue, received.receipt)
+        limit_ms = self.now_ms + VISIBILITY_SECONDS * 1_000 - LIMIT_MARGIN_MS
+
+        def perform(effect: Effect) -> Any:
+            if isinstance(effect, Limit):
+                return limit_ms
+            return self._performed(effect, bound)
+
+        delivery = Delivery(
+            body=received.body,
+            message_id=received.message_id,
+            receive_count=received.receive_count,
+            owner=f"worker{next(self._numbers)}",
+        )
+        try:
+            bound(SetVisibility(VISIBILITY_SECONDS))
+            is_done = bool(run(deliver(self.setting, delivery), perform))
+        except Killed:
+            self.kills += 1
+            return False
+        except ServiceFault as fault:
+            self.faults.append(fault)
+            return False
+        if is_done:
+            self.services.delete(received.receipt)
+        return is_done
+
+    def sweep(self) -> None:
+        """One round of the sweeper; killed, the next minute goes on."""
+        self._last_sweep_ms = self.now_ms
+        try:
+            for shard in range(DUE_SHARDS):
+                self.call(sweeper.sweep(shard, f"sweeper{next(self._numbers)}"))
+            for queue in DEAD_LETTERS:
+                for letter in self.services.receive(queue):
+                    self.call(sweeper.revive(sweeper.DeadLetter(letter.body, letter.message_id)))
+                    self.services.delete(letter.receipt)
+        except Killed:
+            self.kills += 1
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def at(self, at_ms: int, action: Callable[[], Any]) -> None:
+        heappush(self._scheduled, (at_ms, next(self._numbers), action))
+
+    def run(self, *, until_ms: int | None = None) -> None:
+        """Until nothing is left to happen, or the given moment; virtual time passes."""
+        while True:
+            if self._deliver_visible():
+                continue
+            next_ms = self._next_ms()
+            if next_ms is None or (until_ms is not None and next_ms > until_ms):
+                return
+            self.now_ms = max(self.now_ms, next_ms)
+            while self._scheduled and self._scheduled[0][0] <= self.now_ms:
+                heappop(self._scheduled)[2]()
+            if self._sweep_ms() == self.now_ms:
+                self.sweep()
+
+    def _deliver_visible(self) -> bool:
+        for queue in QUEUES:
+            received = self.services.receive(queue)
+            for message in received:
+                self.deliver(message, queue)
+            if received:
+                return True
+        return False
+
+    def _next_ms(self) -> int | None:
+        times = [self.services.next_visible_ms(), self._sweep_ms()]
+        times += [self._scheduled[0][0]] if self._scheduled else []
+        return min((at for at in times if at is not None), default=None)
+
+    def _sweep_ms(self) -> int | None:
+        """The next full minute at which a sweep finds anything; the others are left out."""
+        looks = [
+            int(str(item["sk"]).partition("#")[0])
+            for item in self.services.items("mail")
+            if str(item["pk"]).startswith("~due#")
+        ]
+        if self.services.next_visible_ms(DEAD_LETTERS) is not None:
+            looks.append(self.now_ms)
+        if not looks:
+            return None
+        period_ms = SWEEP_SECONDS * 1_000
+        earliest_ms = max(min(looks) - SWEEP_AHEAD_SECONDS * 1_000, self._last_sweep_ms + 1)
+        return max(-(-earliest_ms // period_ms) * period_ms, self.now_ms)
+
+
+# -- hooks -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class CrashAt:
+    """Kills at one effect, counted over all handlers from 0. `None` kills nowhere: it counts."""
+
+    number: int | None
+    when: When
+    seen: int = 0
+
+    def __call__(self, world: World, effect: Effect, when: When) -> None:
+        if when != self.when:
+            return
+        number, self.seen = self.seen, self.seen + 1
+        if number == self.number:
+            world.happened[type(effect).__name__, when] += 1
+            raise Killed
+
+
+@dataclass
+class RandomCrashes:
+    """Kills with a chance at each effect, drawn from a seed, until `crashes_max` were had."""
+
+    seed: int
+    chance: float
+    crashes_max: int
+    draws: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draws = random.Random(self.seed)  # noqa: S311  # repeatable, not secret
+
+    def __call__(self, world: World, effect: Effect, when: When) -> None:
+        if world.kills < self.crashes_max and self.draws.random() < self.chance:
+            world.happened[type(effect).__name__, when] += 1
+            raise Killed
