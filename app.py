@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aws_cdk import App
 
+from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError
 from infra.bundle import build_asset
 from infra.settings import Settings
@@ -18,6 +19,8 @@ def main() -> None:
     app = App()
     try:
         settings = Settings.from_context(app.node.try_get_context)
+        # A workflow that is not compiled must fail here, not in Lambda.
+        Deployment.from_modules(settings.modules)
         with tempfile.TemporaryDirectory() as directory:
             asset = Path(directory)
             build_asset(asset, project=Path(__file__).parent, settings=settings)

@@ -54,8 +54,16 @@ class OrderRequest:
         return {"order": self.order.model_dump(mode="json")}
 
 
-def read_orders(path: Path) -> list[OrderRequest]:
-    """All orders of a file, or the first thing wrong with it."""
+@dataclass(frozen=True, slots=True)
+class OrderFile:
+    """What a file holds: the orders that can be started, and everything that is wrong with it."""
+
+    requests: tuple[OrderRequest, ...]
+    errors: tuple[RequestError, ...]
+
+
+def read_orders(path: Path) -> OrderFile:
+    """Raises RequestError HF225 when there is nothing to read."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -64,28 +72,35 @@ def read_orders(path: Path) -> list[OrderRequest]:
             f"{path}: cannot be read: {error.strerror}",
             help="name a file with one JSON order per line",
         ) from None
+    # Not splitlines(): U+2028 and its like may stand inside a description.
     return parse_orders(content.split(b"\n"), str(path))
 
 
-def parse_orders(lines: Iterable[bytes], file: str) -> list[OrderRequest]:
-    """One request per line; empty lines are skipped, an id that comes twice is refused."""
-    requests: list[OrderRequest] = []
-    first_lines: dict[str, int] = {}
-    for number, raw in enumerate(lines, start=1):
-        where = f"{file}:{number}"
-        line = _decode(raw, where)
+def parse_orders(lines: Iterable[bytes], file: str) -> OrderFile:
+    """Empty lines are skipped but counted; an id that comes twice is an error."""
+    found: dict[str, tuple[int, OrderRequest]] = {}
+    errors: list[RequestError] = []
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        request = parse_order(line, where)
-        first = first_lines.setdefault(request.name, number)
+        where = f"{file}:{number}"
+        try:
+            request = parse_order(_decode(line, where), where)
+        except RequestError as error:
+            errors.append(error)
+            continue
+        first, _ = found.setdefault(request.name, (number, request))
         if first != number:
-            raise RequestError(
-                "HF224",
-                f"{where}: id: order {request.name} stands in line {first} already",
-                help="an order is fulfilled once: remove one of the two lines",
-            )
-        requests.append(request)
-    return requests
+            errors.append(_repeated(request, first, where))
+    return OrderFile(tuple(request for _, request in found.values()), tuple(errors))
+
+
+def _repeated(request: OrderRequest, first: int, where: str) -> RequestError:
+    return RequestError(
+        "HF224",
+        f"{where}: id: order {request.name} stands in line {first} already",
+        help="an order is fulfilled once: remove one of the two lines",
+    )
 
 
 def parse_order(line: str, where: str) -> OrderRequest:

@@ -178,6 +178,14 @@ def test_messages_that_a_batch_did_not_take_are_sent_once_more() -> None:
     assert sent[1] == ['{"t":"default","n":1}']
 
 
+def test_visibility_is_changed_in_tens() -> None:
+    clients = Scripted({}, {})
+    ports(clients).extend_visibility("single", (f"receipt-{n}" for n in range(12)), 120)
+
+    assert [len(request["Entries"]) for _, _, request in clients.asked] == [10, 2]
+    assert {request["QueueUrl"] for _, _, request in clients.asked} == {"https://sqs/single"}
+
+
 def test_messages_that_are_not_taken_twice_are_a_fault() -> None:
     clients = Scripted(entry_failed("0"), entry_failed("0"))
     with pytest.raises(ServiceFault, match="1 of 1 messages were not sent") as fault:

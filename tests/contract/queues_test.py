@@ -17,7 +17,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     TaskSucceeded,
 )
-from tests.contract.conftest import START_MS, Stack
+from tests.contract.conftest import START_MS, MemoryStack, Stack
 
 
 def message(number: int, delay_seconds: int = 0) -> Message:
@@ -55,6 +55,12 @@ def test_twenty_three_messages_all_arrive_in_batches_of_ten(stack: Stack) -> Non
     batches = [stack.receive("work") for _ in range(4)]
     assert [len(batch) for batch in batches] == [10, 10, 3, 0]
     assert sorted(d.body["n"] for batch in batches for d in batch) == list(range(23))
+
+
+def test_ten_messages_of_200_kilobytes_all_arrive(stack: Stack) -> None:
+    send(stack, *(Message({"t": "default", "n": n, "input": "x" * 200_000}) for n in range(10)))
+
+    assert numbers(stack) == list(range(10))
 
 
 def test_sending_nothing_is_no_request(stack: Stack) -> None:
@@ -134,6 +140,17 @@ def test_the_visibility_of_a_message_that_is_gone_is_a_fault(stack: Stack) -> No
     with pytest.raises(ServiceFault) as fault:
         stack.for_message("work", delivery)(SetVisibility(30))
     assert fault.value.retry == "never"
+
+
+def test_the_visibility_of_a_message_that_is_in_sight_again_is_a_fault() -> None:
+    """As SQS documents it; moto allows it, so this is said of the models in memory alone."""
+    memory = MemoryStack()
+    send(memory, message(1))
+    (delivery,) = memory.receive("work")
+    memory.clock.advance(resources.WORK.visibility_seconds * 1_000)
+
+    with pytest.raises(ServiceFault, match="not in flight"):
+        memory.for_message("work", delivery)(SetVisibility(30))
 
 
 def test_a_message_that_was_received_too_often_becomes_a_dead_letter(stack: Stack) -> None:

@@ -113,13 +113,9 @@ def client(endpoint: str) -> Any:
     return dynamodb
 
 
-def record(run: str, size: int, **attributes: Any) -> Item:
-    return {
-        "pk": f"default#{run}",
-        "sk": 0,
-        "ev": bytes(size),
-        "at": 1_760_000_000_123,
-    } | attributes
+def record(run: str, size: int, **attributes: Any) -> dict[str, Any]:
+    key = {"pk": f"default#{run}", "sk": 0}
+    return {**key, "ev": bytes(size), "at": 1_760_000_000_123, **attributes}
 
 
 def put(dynamodb: Any, item: Item, **conditions: Any) -> float:
@@ -141,7 +137,7 @@ def test_a_listed_record_costs_what_we_say(dynamodb: Any, size: int) -> None:
     assert put(dynamodb, item) == cost.put_units(resources.EXECUTIONS, None, item)
 
 
-CHANGES = {
+CHANGES: dict[str, Item] = {
     "the same again": {},
     "another name": {"nm": "o-1"},
     "another place in the list": {"lp": "default#order#FAILED#1"},

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +21,7 @@ from botocore.session import Session
 from holdfast import limits, resources
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import HoldfastBug, RequestError
+from holdfast.local import intercept
 from holdfast.local.clock import SystemClock, VirtualClock
 from holdfast.local.cloud import LocalCloud
 from holdfast.local.pump import Handlers, LambdaContext, LambdaHandler, Pump
@@ -104,24 +108,50 @@ def assert_nobody_called(listener: socket.socket) -> None:
 
 
 def test_endpoints_profiles_and_credentials_of_the_environment_are_not_looked_at(
-    monkeypatch: pytest.MonkeyPatch, listener: socket.socket, clock: VirtualClock
+    listener: socket.socket,
 ) -> None:
-    from holdfast.local import cloud as module
+    """In a process of its own: clients, and moto's, are made once and remember."""
+    program = """
+from holdfast.aws.ports import AwsPorts
+from holdfast.local.clock import VirtualClock
+from holdfast.local.cloud import LocalCloud
+from holdfast.runtime.effects import Get, GetBlob, Put, PutBlob
 
-    module._clients.cache_clear()
+with LocalCloud(VirtualClock(0)) as cloud:
+    perform = AwsPorts(
+        cloud.clients, cloud.names, tasks=None, clock=cloud.clock, metrics=None
+    ).perform
+    perform(Put("mail", {"pk": "a", "sk": "b"}))
+    perform(PutBlob("key", b"data"))
+    print(perform(Get("mail", "a", "b")), perform(GetBlob("key")), cloud.names.work_queue_url)
+"""
     endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"):
-        monkeypatch.setenv(name, endpoint)
-    monkeypatch.setenv("AWS_PROFILE", "production")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREALLOOKINGKEY00")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "real-looking-secret")
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
+    environment = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+        "AWS_ENDPOINT_URL_S3": endpoint,
+        "AWS_PROFILE": "production",
+        "AWS_ACCESS_KEY_ID": "AKIAREALLOOKINGKEY00",
+        "AWS_SECRET_ACCESS_KEY": "real-looking-secret",
+        "AWS_SESSION_TOKEN": "real-looking-token",
+        "AWS_REGION": "eu-west-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_USE_FIPS_ENDPOINT": "true",
+        "AWS_USE_DUALSTACK_ENDPOINT": "true",
+        "HTTPS_PROXY": endpoint,
+    }
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
-    with LocalCloud(clock) as cloud:
-        ports(cloud).perform(Put("mail", {"pk": "a", "sk": "b"}))
-        assert ports(cloud).perform(Get("mail", "a", "b")) == {"pk": "a", "sk": "b"}
+    assert finished.stderr == ""
+    assert finished.stdout.split("} ")[0] == "{'pk': 'a', 'sk': 'b'"
+    assert "b'data' https://sqs.us-east-1.amazonaws.com/" in finished.stdout
     assert_nobody_called(listener)
 
 
@@ -179,18 +209,26 @@ def test_a_second_cloud_begins_empty_and_two_at_once_are_refused(clock: VirtualC
         assert ports(second).perform(Get("mail", "a", "b")) is None
 
 
-def test_of_eight_threads_one_wins_each_condition(cloud: LocalCloud) -> None:
-    perform = ports(cloud).perform
+def test_two_threads_are_never_inside_moto_together(
+    cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = threading.Barrier(2)
+    met: list[int] = []
+    put_item = intercept.PartitionedTable.put_item
 
-    def race(owner: int) -> int:
-        puts = [
-            PutIfAbsent("executions", {"pk": "default#r", "sk": sequence, "w": f"{owner}"})
-            for sequence in range(20)
-        ]
-        return sum(perform(put) is None for put in puts)
+    def put_after_meeting(*arguments: Any, **named: Any) -> Any:
+        # With the lock the first thread waits in vain, and the second finds the barrier broken.
+        with suppress(threading.BrokenBarrierError):
+            met.append(meeting.wait(timeout=0.2))
+        return put_item(*arguments, **named)
 
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(race, range(8))) == 20
+    monkeypatch.setattr(intercept.PartitionedTable, "put_item", put_after_meeting)
+    puts = [PutIfAbsent("executions", {"pk": "r", "sk": 0, "w": f"{n}"}) for n in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        winners = sum(there is None for there in pool.map(ports(cloud).perform, puts))
+
+    assert met == []
+    assert winners == 1
 
 
 def test_the_tables_have_what_the_deployed_ones_have(cloud: LocalCloud) -> None:

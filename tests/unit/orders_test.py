@@ -172,30 +172,38 @@ def test_amounts_that_numbers_cannot_hold_exactly_are_refused(changes: dict[str,
     assert caught.value.code == "HF223"
 
 
+def messages_of(lines: list[bytes]) -> list[str]:
+    return [f"{error.code} {error.message}" for error in parse_orders(lines, "o.jsonl").errors]
+
+
+def test_every_bad_line_is_reported_and_the_good_ones_are_kept() -> None:
+    lines = [b"{", json.dumps(ORDER).encode(), order_with(id=7).encode()]
+    file = parse_orders(lines, "o.jsonl")
+    assert [request.name for request in file.requests] == ["700100"]
+    assert [error.message.partition(": ")[0] for error in file.errors] == ["o.jsonl:1", "o.jsonl:3"]
+
+
 def test_an_id_that_comes_twice_names_both_lines() -> None:
     line = json.dumps(ORDER).encode()
-    with pytest.raises(RequestError) as caught:
-        parse_orders([line, b"", line], "o.jsonl")
-    assert caught.value.code == "HF224"
-    assert "o.jsonl:3" in caught.value.message
-    assert "line 1" in caught.value.message
+    expected = "HF224 o.jsonl:3: id: order 700100 stands in line 1 already"
+    assert messages_of([line, b"", line]) == [expected]
 
 
 def test_empty_lines_are_skipped_but_counted() -> None:
-    with pytest.raises(RequestError, match=r"o\.jsonl:4: "):
-        parse_orders([json.dumps(ORDER).encode(), b"", b"  \r", b"{"], "o.jsonl")
+    (message,) = messages_of([json.dumps(ORDER).encode(), b"", b"  \r", b"{"])
+    assert message.startswith("HF220 o.jsonl:4: ")
 
 
 def test_a_separator_inside_a_description_does_not_end_the_line(tmp_path: Path) -> None:
     path = tmp_path / "orders.jsonl"
     text = json.dumps({**ORDER, "country": "Nor\u2028way"}, ensure_ascii=False)
     path.write_text(text + "\r\n", encoding="utf-8")
-    assert [request.order.country for request in read_orders(path)] == ["Nor\u2028way"]
+    (request,) = read_orders(path).requests
+    assert request.order.country == "Nor\u2028way"
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
-    with pytest.raises(RequestError, match=r"o\.jsonl:1: byte 2 is not UTF-8"):
-        parse_orders([b'{"\xff": 1}'], "o.jsonl")
+    assert messages_of([b'{"\xff": 1}']) == ["HF220 o.jsonl:1: byte 2 is not UTF-8"]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -216,7 +224,9 @@ def test_a_real_trading_day_is_read_completely(
     path = DATA / f"orders-{day}.jsonl"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    read = [request.order for request in read_orders(path)]
+    file = read_orders(path)
+    read = [request.order for request in file.requests]
+    assert file.errors == ()
     assert len(read) == orders
     assert sum(len(order.lines) for order in read) == lines
     assert sum(order.id.startswith("C") for order in read) == cancellations
@@ -224,4 +234,4 @@ def test_a_real_trading_day_is_read_completely(
 
 
 def test_the_shipped_sample_is_read() -> None:
-    assert len(read_orders(SAMPLE)) == 24
+    assert len(read_orders(SAMPLE).requests) == 24

@@ -1,3 +1,3 @@
-"""."""
+"""Amazon States Language: parsing and checking definitions, evaluating their expressions."""
 
 from __future__ import annotations

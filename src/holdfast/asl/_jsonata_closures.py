@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from holdfast.asl import _jsonata_nodes as nodes
 from holdfast.asl import _jsonata_paths as paths
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_natives import NATIVES
@@ -24,9 +25,8 @@ from holdfast.asl._jsonata_runtime import (
     truth,
 )
 from holdfast.asl._jsonata_tree import Refused, checked, walk
-from holdfast.asl._jsonata_values import UNDEFINED, Json, JsonataError, Undefined, tidy_number
+from holdfast.asl._jsonata_values import UNDEFINED, Json, Undefined, tidy_number
 
-_ABSENT: Final = object()
 _GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
 
 
@@ -40,7 +40,7 @@ class Compiled:
         self._grows = compiler.grows
 
     def evaluate(self, bindings: Mapping[str, Json]) -> Json | Undefined:
-        if not self._called.isdisjoint(bindings):
+        if self._called and not self._called.isdisjoint(bindings):
             raise Declined  # a variable hides a function
         document = bindings.get("$", UNDEFINED)
         if type(document) is list:
@@ -51,3 +51,330 @@ class Compiled:
         if self._grows:
             values.node_count(result)
         return result  # type: ignore[no-any-return]
+
+
+class _Compiler:
+    """Compiles one expression. Raises Refused."""
+
+    def __init__(self, tree: Any, functions: frozenset[str]) -> None:
+        self.called: set[str] = set()
+        self.grows = False
+        self._functions = functions
+        self._bound, self._lambdas = _names_bound_in(tree)
+        if self._bound & functions:
+            raise Refused("a variable named as a function")
+        self._binds: list[bool] = []  # whether the enclosing block, and those around it, bind
+
+    def node(self, expr: Any, *known: str) -> Node:
+        """A node with its predicates. `known` are attributes that the caller takes care of."""
+        compiled = self._without_predicates(expr, *known)
+        if expr.predicate:
+            filters = tuple(self._filter(predicate) for predicate in expr.predicate)
+            return paths.shown(paths.filtered(compiled, filters))
+        return paths.shown(compiled) if expr.type == "function" else compiled
+
+    def _without_predicates(self, expr: Any, *known: str) -> Node:
+        method = _METHODS.get(expr.type)
+        if method is None:
+            raise Refused(expr.type)
+        attributes, compile_node = method
+        checked(expr, *attributes, "predicate", *known)
+        return compile_node(self, expr)
+
+    def _filter(self, predicate: Any) -> paths.Filter:
+        checked(predicate, "expr")
+        if predicate.type != "filter":
+            raise Refused(predicate.type)
+        expr = predicate.expr
+        if expr.type == "number" and not expr.predicate and type(expr.value) is int:
+            checked(expr)
+            return paths.index_filter(expr.value)
+        condition = self.node(expr)
+        if _ignores_context(expr):
+            return paths.position_filter(condition)
+        return paths.condition_filter(condition)
+
+    def literal(self, expr: Any) -> Node:
+        value = values.without_long_integers(expr.value)
+        return lambda _frame, _context: value
+
+    def variable(self, expr: Any) -> Node:
+        name = str(expr.value)
+        if name == "":
+            return nodes.the_context
+        if name in self._lambdas:
+            raise Refused(name)  # a function as a value
+        if name in self._bound:
+            return nodes.local_variable(name)
+        if name in self._functions:
+            return nodes.binding_or_function(name)
+        return lambda frame, _context: frame.run.bindings.get(name, UNDEFINED)
+
+    def path(self, expr: Any) -> Node:
+        first, *rest = expr.steps
+        starts_at_name = first.type == "name"
+        if all(map(_is_plain_name, rest)) and not (starts_at_name and first.stages):
+            names = tuple(str(step.value) for step in rest)
+            if starts_at_name:
+                checked(first)
+                return paths.name_path(nodes.the_context, (str(first.value), *names))
+            if self._is_binding(first):
+                return paths.binding_path(str(first.value), names)
+            return paths.name_path(self._first_step(first), names)
+        if starts_at_name:
+            return paths.general_path(None, tuple(map(self._step, expr.steps)))
+        return paths.general_path(self._first_step(first), tuple(map(self._step, rest)))
+
+    def _is_binding(self, expr: Any) -> bool:
+        if expr.type != "variable" or expr.predicate or expr.value == "":
+            return False
+        checked(expr)
+        return expr.value not in self._bound | self._lambdas | self._functions
+
+    def _first_step(self, expr: Any) -> Node:
+        node = self.node(expr)
+        if expr.type == "variable":
+            return node
+
+        def first(frame: Frame, context: Any) -> Any:
+            if type(context) is list:
+                raise Declined  # the step is then evaluated with each item
+            return node(frame, context)
+
+        return first
+
+    def _step(self, expr: Any) -> paths.Step | paths.Sort:
+        if expr.type == "sort":
+            checked(expr, "terms")
+            return paths.Sort(tuple(map(self._sort_term, expr.terms)))
+        filters = tuple(self._filter(stage) for stage in expr.stages or ())
+        if expr.type == "name":
+            checked(expr, "stages")
+            return paths.Step(paths.name_path(nodes.the_context, (str(expr.value),)), filters)
+        return paths.Step(self.node(expr, "stages"), filters)
+
+    def _sort_term(self, term: Any) -> tuple[Node, bool]:
+        checked(term, "expression", "descending")
+        return self.node(term.expression), term.descending
+
+    def binary(self, expr: Any) -> Node:
+        make = BINARY.get(str(expr.value))
+        if make is None:
+            raise Refused(expr.value)
+        return make(self.node(expr.lhs), self.node(expr.rhs))
+
+    def unary(self, expr: Any) -> Node:
+        match expr.value:
+            case "-":
+                checked(expr, "expression", "predicate", "stages")
+                operand = self.node(expr.expression)
+                return lambda frame, context: negate(operand(frame, context))
+            case "[":
+                checked(expr, "expressions", "predicate", "stages")
+                return self._array(expr.expressions)
+            case "{":
+                checked(expr, "lhs_object", "predicate", "stages")
+                return self._object(expr.lhs_object)
+            case _:
+                raise Refused(expr.value)
+
+    def _array(self, expressions: list[Any]) -> Node:
+        # An array inside `[…]` is joined in, unless it is written as an array right there.
+        items = tuple((self.node(item), _is_array(item)) for item in expressions)
+
+        def node(frame: Frame, context: Any) -> Any:
+            result: list[Any] = []
+            for item, is_array in items:
+                value = item(frame, context)
+                if type(value) is list and not is_array:
+                    if len(value) > BULK_MIN:
+                        frame.run.charge(len(value))
+                    result.extend(value)
+                elif value is not UNDEFINED:
+                    result.append(value)
+            return result
+
+        return node
+
+    def _object(self, pairs: list[Any]) -> Node:
+        if any(key.type != "string" or key.predicate for key, _ in pairs):
+            return nodes.computed_object(
+                [(self.node(key), self.node(value)) for key, value in pairs]
+            )
+        fields = tuple((str(checked(key).value), self.node(value)) for key, value in pairs)
+        if len(dict(fields)) < len(fields):
+            raise Refused("duplicate key")
+
+        def node(frame: Frame, context: Any) -> Any:
+            if type(context) is list:
+                raise Declined  # an object is then made of groups of items
+            result = {}
+            for key, field in fields:
+                value = field(frame, context)
+                if value is not UNDEFINED:
+                    result[key] = value
+            return result
+
+        return node
+
+    def condition(self, expr: Any) -> Node:
+        test, then = self.node(expr.condition), self.node(expr.then)
+        otherwise = nodes.nothing if expr._else is None else self.node(expr._else)  # noqa: SLF001
+
+        def node(frame: Frame, context: Any) -> Any:
+            chosen = then if truth(test(frame, context)) else otherwise
+            return chosen(frame, context)
+
+        return node
+
+    def block(self, expr: Any) -> Node:
+        self._binds.append(False)
+        parts = tuple(map(self.node, expr.expressions))
+        if not parts:
+            raise Refused("empty block")
+        *effects, last = parts
+        if not self._binds.pop():
+            # Without a variable of its own, a block needs no frame and only its last value counts,
+            # but the others may fail.
+            if not effects:
+                return last
+
+            def plain(frame: Frame, context: Any) -> Any:
+                for effect in effects:
+                    effect(frame, context)
+                return last(frame, context)
+
+            return plain
+
+        def framed(frame: Frame, context: Any) -> Any:
+            inner = Frame({}, frame, frame.run)
+            for effect in effects:
+                effect(inner, context)
+            return last(inner, context)
+
+        return framed
+
+    def bind(self, expr: Any) -> Node:
+        if not self._binds:
+            raise Refused("a variable outside of a block")
+        name = str(checked(expr.lhs).value)
+        value = self._lambda(expr.rhs) if name in self._lambdas else self.node(expr.rhs)
+        self._binds[-1] = True
+
+        def node(frame: Frame, context: Any) -> Any:
+            result = frame.names[name] = value(frame, context)
+            return result
+
+        return node
+
+    def function(self, expr: Any) -> Node:
+        procedure = checked(expr.procedure)
+        name = procedure.value
+        if procedure.type != "variable":
+            raise Refused(procedure.type)
+        if name in self._lambdas:
+            self.grows = True
+            return nodes.lambda_call(
+                nodes.local_variable(name), tuple(map(self.node, expr.arguments))
+            )
+        native = NATIVES.get(name)
+        if name in self._bound or native is None or len(expr.arguments) not in native.arities:
+            raise Refused(name)
+        self.called.add(name)
+        self.grows = self.grows or name in _GROWING
+        arguments = tuple(
+            self._function_value(argument) if at == native.function_at else self.node(argument)
+            for at, argument in enumerate(expr.arguments)
+        )
+        return nodes.native_call(native.call, arguments)
+
+    def _function_value(self, expr: Any) -> Node:
+        if expr.type == "lambda":
+            return self._lambda(expr)
+        if expr.type == "variable" and checked(expr).value in self._lambdas:
+            return nodes.local_variable(expr.value)
+        raise Refused("a function that is not written here")
+
+    def _lambda(self, expr: Any) -> Node:
+        checked(expr, "arguments", "body")
+        parameters = tuple(str(checked(parameter).value) for parameter in expr.arguments)
+        if len(set(parameters)) < len(parameters):
+            raise Refused("duplicate parameter")
+        self._binds.append(True)
+        body = self.node(expr.body)
+        self._binds.pop()
+        return lambda frame, context: Lambda(parameters, body, frame, context)
+
+    def thunk(self, expr: Any) -> Node:
+        """A call that is the last thing a function does. Its sequence reaches the caller unseen."""
+        if not expr.thunk or expr.predicate:
+            raise Refused("a function as a value")
+        return self._without_predicates(expr.body)
+
+
+_Method = Callable[[_Compiler, Any], Node]
+# What a node may carry, besides type, value and predicate; and how it is compiled.
+_METHODS: Final[dict[str, tuple[tuple[str, ...], _Method]]] = {
+    "string": ((), _Compiler.literal),
+    "number": ((), _Compiler.literal),
+    "value": ((), _Compiler.literal),
+    "variable": ((), _Compiler.variable),
+    "path": (("steps",), _Compiler.path),
+    "binary": (("lhs", "rhs"), _Compiler.binary),
+    "unary": (("expression", "expressions", "lhs_object"), _Compiler.unary),
+    "condition": (("condition", "then", "_else"), _Compiler.condition),
+    "block": (("expressions",), _Compiler.block),
+    "bind": (("lhs", "rhs"), _Compiler.bind),
+    "function": (("procedure", "arguments"), _Compiler.function),
+    "lambda": (("thunk", "arguments", "body"), _Compiler.thunk),
+}
+
+
+def _names_bound_in(tree: Any) -> tuple[set[str], set[str]]:
+    """Every variable that the expression binds, and those of them that are always functions."""
+    bound: set[str] = set()
+    lambdas: set[str] = set()
+    others: set[str] = set()
+    for node in walk(tree):
+        if node.type == "lambda":
+            names = {str(parameter.value) for parameter in node.arguments}
+            bound |= names
+            others |= names
+        elif node.type == "bind":
+            name = str(node.lhs.value)
+            bound.add(name)
+            is_function = node.rhs.type == "lambda" and not node.rhs.thunk
+            (lambdas if is_function else others).add(name)
+    if lambdas & others:
+        raise Refused("a variable that is a function and a value")
+    return bound, lambdas
+
+
+def _is_plain_name(step: Any) -> bool:
+    if step.type != "name" or step.stages:
+        return False
+    checked(step)
+    return True
+
+
+def _is_array(expr: Any) -> bool:
+    return bool(expr.type == "unary" and expr.value == "[")
+
+
+def _ignores_context(expr: Any) -> bool:
+    """Whether a predicate gives the same for every item. False when in doubt."""
+    kind: str = expr.type
+    match kind:
+        case "number" | "string" | "value":
+            return True
+        case "variable":
+            return str(expr.value) != ""
+        case "path":
+            first, *rest = expr.steps
+            return _ignores_context(first) and all(map(_is_plain_name, rest))
+        case "binary":
+            return _ignores_context(expr.lhs) and _ignores_context(expr.rhs)
+        case "function":
+            return all(map(_ignores_context, expr.arguments))
+        case _:
+            return False

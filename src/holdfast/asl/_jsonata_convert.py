@@ -59,24 +59,26 @@ class _Copy:
         self._leaf = leaf
         self._left = values.VALUE_NODES_MAX
 
-    def of(self, value: Any) -> Any:
+    def of(self, value: Any, depth: int = 0) -> Any:
         self._left -= 1
         if self._left < 0:
             raise budget_error(f"made a value of more than {values.VALUE_NODES_MAX:,} parts")
+        if depth > values.VALUE_DEPTH_MAX:
+            raise budget_error(f"made a value deeper than {values.VALUE_DEPTH_MAX}")
         if isinstance(value, dict):
-            return self._of_object(value)
+            return self._of_object(value, depth + 1)
         if isinstance(value, list):
-            return self._of_array(value)
+            return self._of_array(value, depth + 1)
         return self._leaf(value)
 
-    def _of_object(self, value: dict[str, Any]) -> dict[str, Any]:
-        copy = {key: self.of(item) for key, item in value.items()}
+    def _of_object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
+        copy = {key: self.of(item, depth) for key, item in value.items()}
         if all(copy[key] is item for key, item in value.items()):
             return value
         return {key: item for key, item in copy.items() if item is not _LEFT_OUT}
 
-    def _of_array(self, value: list[Any]) -> list[Any]:
-        copy = [self.of(item) for item in value]
+    def _of_array(self, value: list[Any], depth: int) -> list[Any]:
+        copy = [self.of(item, depth) for item in value]
         if type(value) is list and all(map(_is, copy, value)):
             return value
         return [None if item is _LEFT_OUT else item for item in copy]

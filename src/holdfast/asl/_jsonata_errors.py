@@ -10,6 +10,14 @@ from jsonata import JException
 
 from holdfast.asl._jsonata_values import JsonataError, budget_error
 
+_ITEM_TYPES: Final = {
+    "a": "arrays",
+    "b": "booleans",
+    "f": "functions",
+    "n": "numbers",
+    "o": "objects",
+    "s": "strings",
+}
 _CODE: Final = re.compile(r"[DSTU]\d{4}")
 _PLACE: Final = re.compile(r"(\{{2,3})\w+\}{2,3}")
 # Where the library raises a sentence of its own, or the code of another mistake.
@@ -64,7 +72,7 @@ def _translate_library_error(error: JException) -> JsonataError:
     if code == "S0301" and error.current is not None:
         code = "S0103"  # an unknown escape, which the library reports as an empty regex
     if _CODE.fullmatch(code):
-        arguments = (error.current, error.expected, error.extra)
+        arguments = (error.current, error.expected, _ITEM_TYPES.get(error.extra, error.extra))
         return JsonataError(code, _message(code, arguments), position)
     return JsonataError(_code_of_sentence(code) or "D1000", code, position)
 

@@ -12,6 +12,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any, Final
@@ -30,8 +31,13 @@ _BULK_MIN: Final = 64  # shorter lists and texts are part of their step
 _CHARACTERS_PER_ITEM: Final = 64
 _ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
 
+_SURROGATES: Final = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
+)
 _PARSER: Final = Parser()
 _PARSER_LOCK: Final = threading.Lock()
+
+FUNCTION_NAMES: Final = frozenset(functions.FRAME.bindings)
 
 
 def parse(text: str) -> Any:
@@ -43,9 +49,18 @@ def parse(text: str) -> Any:
         _PARSER.ancestor_label = 0
         _PARSER.ancestor_index = 0
         try:
-            return _PARSER.parse(text, compile_regex)
+            return _PARSER.parse(_with_surrogates_joined(text), compile_regex)
         except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
             raise translate_syntax(error, text) from None
+
+
+def _with_surrogates_joined(text: str) -> str:
+    r"""`"\uD834\uDD1E"` -> `"𝄞"`: the tokenizer makes two characters of the pair."""
+    if "\\uD" not in text and "\\ud" not in text:
+        return text
+    return _SURROGATES.sub(
+        lambda pair: pair[1] + bytes.fromhex(pair[2] + pair[3]).decode("utf-16-be"), text
+    )
 
 
 def evaluate(tree: Any, bindings: Mapping[str, Json], moment: Moment) -> Json | Undefined:
@@ -105,7 +120,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         if self._items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
 
-    def _charge_for(self, value: Any) -> None:
+    def charge_for(self, value: Any) -> None:
         if isinstance(value, list | dict):
             if len(value) > _BULK_MIN:
                 self.charge(len(value))
@@ -126,14 +141,12 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             result = self._eval(expr, input, environment)
         finally:
             self._depth -= 1
-        self._charge_for(result)
+        self.charge_for(result)
         return result
 
     def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         if not self.is_function_like(proc):
             raise JException("T1006", -1)  # the library also prints
-        for argument in args:
-            self._charge_for(argument)
         if isinstance(proc, CompiledRegex):
             return match_object(proc.finditer(args[0])) if isinstance(args[0], str) else None
         return super().apply_inner(proc, args, input, environment)
@@ -147,10 +160,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             self._items_per_result = before
 
     def evaluate_literal(self, expr: Any) -> Any:
-        value = super().evaluate_literal(expr)
-        if type(value) is int and abs(value) >= values.POSITIONAL_MAX:
-            return float(value)  # 1e300 is not three hundred digits
-        return value
+        return values.without_long_integers(super().evaluate_literal(expr))
 
     def evaluate_lambda(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         closure = super().evaluate_lambda(expr, input, environment)
@@ -194,6 +204,9 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             raise JException("D2014", -1, size)
         self.charge(size)
         return Utils.create_sequence_from_iter(range(int(lhs), int(rhs) + 1))
+
+    def evaluate_unary(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        return values.without_long_integers(super().evaluate_unary(expr, input, environment))
 
     def evaluate_group_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         if isinstance(input, list) and not input:

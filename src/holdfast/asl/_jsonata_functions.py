@@ -7,7 +7,6 @@ on AWS.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
@@ -21,7 +20,8 @@ from holdfast.asl import _jsonata_strings as strings
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_calls import call, evaluator, text_of, truth
 from holdfast.asl._jsonata_convert import NULL, imported
-from holdfast.asl._jsonata_instants import millis_of
+from holdfast.asl._jsonata_instants import millis_of, with_date
+from holdfast.asl._jsonata_numbers import format_number
 from holdfast.asl._jsonata_values import tidy_number
 
 _HASHES: Final = {
@@ -32,6 +32,7 @@ _HASHES: Final = {
     "SHA-512": "sha512",
 }
 _DRAW_BITS: Final = 32
+_JAVA_FACTOR: Final = 0x5DEECE66D
 
 
 class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
@@ -49,16 +50,25 @@ def null_aware(signature: Any) -> Any:
 
 
 class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not typed
-    """A function of ours as the library wants it."""
+    """A built-in function. However it is called, its arguments are validated and paid for.
 
-    def __init__(self, name: str, signature: str, implementation: Callable[..., Any]) -> None:
+    The library validates only direct calls: `$map([1], $uppercase)` would be an AttributeError.
+    """
+
+    def __init__(self, name: str, signature: Any, implementation: Callable[..., Any]) -> None:
         super().__init__(None, None)
         self.function_name = name
-        self.signature = _NullAware(signature, name)
+        self.signature = signature
         self._implementation = implementation
 
-    def call(self, input: Any, args: Any) -> Any:  # noqa: A002, ARG002
-        return self._implementation(*args)
+    def validate(self, args: Any, context: Any) -> Any:  # noqa: ARG002
+        return args  # `call` does it, for every caller
+
+    def call(self, input: Any, args: Any) -> Any:  # noqa: A002
+        validated = self.signature.validate(args, input)
+        for argument in validated:
+            evaluator().charge_for(argument)
+        return self._implementation(*validated)
 
     def get_number_of_args(self) -> int:
         return int(self.signature.get_number_of_args())
@@ -120,29 +130,10 @@ def _sort(items: list[Any] | None, goes_after: Any) -> Any:
     if items is None or len(items) <= 1:
         return items
     if goes_after is not None:
-        return _merge_sort(items, lambda left, right: truth(call(goes_after, left, right)))
+        return values.merge_sort(items, lambda left, right: truth(call(goes_after, left, right)))
     if not Utils.is_array_of_numbers(items) and not Utils.is_array_of_strings(items):
         raise JException("D3070", -1)
     return sorted(items)
-
-
-def _merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
-    """JSONata's own algorithm: a comparator that is no order gives JSONata's own result."""
-    if len(items) <= 1:
-        return list(items)
-    middle = len(items) // 2
-    left = _merge_sort(items[:middle], goes_after)
-    right = _merge_sort(items[middle:], goes_after)
-    merged: list[Any] = []
-    at = other = 0
-    while at < len(left) and other < len(right):
-        if goes_after(left[at], right[other]):
-            merged.append(right[other])
-            other += 1
-        else:
-            merged.append(left[at])
-            at += 1
-    return merged + left[at:] + right[other:]
 
 
 def _distinct(items: Any) -> Any:
@@ -188,7 +179,12 @@ def _to_millis(timestamp: str | None, picture: str | None) -> Any:
     if timestamp is None:
         return None
     if picture is not None:
-        return DateTimeUtils.parse_datetime(timestamp, picture)
+        try:
+            return DateTimeUtils.parse_datetime(
+                *with_date(timestamp, picture, evaluator().moment.now_ms)
+            )
+        except KeyError as unknown:
+            raise JException("D3132", -1, *unknown.args) from None
     millis = millis_of(timestamp)
     if millis is None:
         raise JException("D3110", -1, timestamp)
@@ -196,11 +192,15 @@ def _to_millis(timestamp: str | None, picture: str | None) -> Any:
 
 
 def _random(seed: float | None) -> float:
-    """AWS adds the seed: the same seed, the same number."""
+    """AWS adds the seed: the same seed, the same number, as java.util.Random draws it."""
     if seed is None:
         return float(evaluator().moment.draw())
-    digest = hashlib.sha256(values.number_text(seed).encode()).digest()
-    return (int.from_bytes(digest[:7], "big") >> 3) / 2**53
+    state = (int(seed) ^ _JAVA_FACTOR) % 2**48
+    bits = 0
+    for count in (26, 27):
+        state = (state * _JAVA_FACTOR + 0xB) % 2**48
+        bits = (bits << count) + (state >> (48 - count))
+    return bits / 2**53
 
 
 def _uuid() -> str:
@@ -269,6 +269,7 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "clone": ("<(oa)-:o>", _clone),
     "distinct": ("<x:x>", _distinct),
     "floor": ("<n-:n>", _floor),
+    "formatNumber": ("<n-so?:s>", format_number),
     "hash": ("<ss:s>", _hash),
     "millis": ("<:n>", lambda: evaluator().moment.now_ms),
     "now": ("<s?s?:s>", _now),
@@ -292,13 +293,15 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
 def _frame() -> Any:
     frame = Jsonata.Frame(None)
     for name, function in Jsonata.static_frame.bindings.items():
-        ours = copy.copy(function)
-        ours.signature = null_aware(function.signature)
-        frame.bind(name, ours)
+        if name not in _OURS and name != "eval":
+            frame.bind(name, _Function(name, null_aware(function.signature), _library(function)))
     for name, (signature, implementation) in _OURS.items():
-        frame.bind(name, _Function(name, signature, implementation))
-    del frame.bindings["eval"]
+        frame.bind(name, _Function(name, _NullAware(signature, name), implementation))
     return frame
+
+
+def _library(function: Any) -> Callable[..., Any]:
+    return lambda *args: values.without_long_integers(function.call(None, list(args)))
 
 
 FRAME: Final = _frame()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Final
 
 _ISO: Final = re.compile(
@@ -11,6 +12,16 @@ _ISO: Final = re.compile(
     r"(Z|[+-]\d\d:?\d\d)?",
     re.ASCII,
 )
+_COMPONENT: Final = re.compile(r"\[\s*([A-Za-z])")
+# What a picture may leave out at its beginning, the largest first: in Python, and in a picture.
+_COMPONENTS: Final = {
+    "Y": ("%Y", "[Y0001]"),
+    "M": ("%m", "[M01]"),
+    "D": ("%d", "[D01]"),
+    "H": ("%H", "[H01]"),
+    "m": ("%M", "[m01]"),
+    "s": ("%S", "[s01]"),
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -36,3 +47,23 @@ def _offset(zone: str | None) -> timedelta:
         return timedelta()
     size = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
     return -size if zone[0] == "-" else size
+
+
+def with_date(timestamp: str, picture: str, now_ms: int) -> tuple[str, str]:
+    """A timestamp and its picture, with what a time without a date takes from now.
+
+    ("13:45", "[H]:[m]") -> ("2026 11 20 13:45", "[Y0001] [M01] [D01] [H]:[m]"). jsonata-python
+    would take it from the clock of the machine.
+    """
+    given = set(_COMPONENT.findall(picture))
+    if "h" in given:
+        given.add("H")
+    if not given or given & set("dFWwXx"):
+        return timestamp, picture
+    missing = list(takewhile(lambda component: component not in given, _COMPONENTS))
+    now = _EPOCH + timedelta(milliseconds=now_ms)
+    for component in reversed(missing):
+        form, marker = _COMPONENTS[component]
+        timestamp = f"{now:{form}} {timestamp}"
+        picture = f"{marker} {picture}"
+    return timestamp, picture

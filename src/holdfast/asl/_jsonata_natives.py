@@ -6,6 +6,7 @@ A function that makes a sequence gives `Many`; the closures turn it into what JS
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,12 +17,20 @@ from holdfast.asl._jsonata_runtime import (
     Lambda,
     Many,
     Run,
+    as_item,
+    as_verdict,
     is_number,
     items_of,
     text,
     truth,
 )
-from holdfast.asl._jsonata_values import UNDEFINED, JsonataError, checked_text, tidy_number
+from holdfast.asl._jsonata_values import (
+    STRING_CHARACTERS_MAX,
+    UNDEFINED,
+    JsonataError,
+    checked_text,
+    tidy_number,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,8 @@ def _number(_: Run, value: Any) -> Any:
     if type(value) is bool:
         return int(value)
     number = values.parse_number(value) if type(value) is str else value
-    _require(is_number(number))
+    if number is None or not is_number(number):
+        raise Declined
     return tidy_number(number)
 
 
@@ -132,14 +142,12 @@ def _string(run: Run, value: Any) -> Any:
     return UNDEFINED if value is UNDEFINED else text(value, run)
 
 
-def _substring(_: Run, string: Any, start: Any, length: Any = None) -> Any:
-    _require(type(start) is int, length is None or type(length) is int)
+def _substring(_: Run, string: Any, start: Any, length: Any = sys.maxsize) -> Any:
+    _require(type(start) is int, type(length) is int)
     if string is UNDEFINED:
         return UNDEFINED
     _require(type(string) is str)
     first = max(start + len(string), 0) if start < 0 else start
-    if length is None:
-        return string[first:]
     return string[first : first + length] if length > 0 else ""
 
 
@@ -184,7 +192,7 @@ def _replace(_: Run, string: Any, part: Any, replacement: Any) -> Any:
     if string is UNDEFINED:
         return UNDEFINED
     _require(type(string) is str)
-    _require(len(string) * max(len(replacement), 1) <= values.STRING_CHARACTERS_MAX)
+    _require(len(string) * max(len(replacement), 1) <= STRING_CHARACTERS_MAX)
     return string.replace(part, replacement)
 
 
@@ -194,7 +202,7 @@ def _join(_: Run, strings: Any, separator: Any = "") -> Any:
     if parts is None:
         return UNDEFINED
     _require(all(type(part) is str for part in parts))
-    _require(sum(map(len, parts)) + len(separator) * len(parts) <= values.STRING_CHARACTERS_MAX)
+    _require(sum(map(len, parts)) + len(separator) * len(parts) <= STRING_CHARACTERS_MAX)
     return separator.join(parts)
 
 
@@ -270,7 +278,7 @@ def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
         return items
     run.charge(len(items))
     if goes_after is not None:
-        return values.merge_sort(items, lambda left, right: truth(goes_after(left, right)))
+        return values.merge_sort(items, lambda left, right: as_verdict(goes_after(left, right)))
     _require(all(map(is_number, items)) or all(type(item) is str for item in items))
     return sorted(items)
 
@@ -291,31 +299,20 @@ def _zip(run: Run, *arrays: Any) -> Any:
     return rows
 
 
-def _arguments(function: Lambda, *available: Any) -> tuple[Any, ...]:
-    """A function gets as many of the available arguments as it has parameters, at least one."""
-    return available[: max(len(function.parameters), 1)]
-
-
 def _map(_: Run, value: Any, function: Lambda) -> Any:
     items = _array(value)
     if items is None:
         return UNDEFINED
-    if len(function.parameters) <= 1:
-        results = [function(item) for item in items]
-    else:
-        _require(len(function.parameters) <= 3)
-        results = [function(item, index, items) for index, item in enumerate(items)]
-    return Many([result for result in results if result is not UNDEFINED])
+    results = function.each(items)
+    return Many([as_item(result) for result in results if result is not UNDEFINED])
 
 
 def _filter(_: Run, value: Any, function: Lambda) -> Any:
     items = _array(value)
     if items is None:
         return UNDEFINED
-    _require(len(function.parameters) <= 3)
-    return Many(
-        [item for index, item in enumerate(items) if truth(function(item, index, items))]
-    )
+    verdicts = zip(items, function.each(items), strict=True)
+    return Many([item for item, verdict in verdicts if as_verdict(verdict)])
 
 
 def _reduce(_: Run, value: Any, function: Lambda, start: Any = UNDEFINED) -> Any:
@@ -328,7 +325,7 @@ def _reduce(_: Run, value: Any, function: Lambda, start: Any = UNDEFINED) -> Any
     if start is UNDEFINED and items:
         result, first = items[0], 1
     for index in range(first, len(items)):
-        result = function(*(result, items[index], index, items)[:arity])
+        result = as_item(function(*(result, items[index], index, items)[:arity]))
     return result
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_runtime import (
+    BULK_MIN,
     Declined,
     Frame,
     Node,
@@ -26,8 +27,8 @@ _EXACT_MAX: Final = 2**53
 def _arithmetic(sign: str) -> Callable[[Node, Node], Node]:
     exact = {"+": operator.add, "-": operator.sub, "*": operator.mul}.get(sign)
     if exact is None:
-        return lambda left, right: lambda frame, context: calculate(
-            sign, left(frame, context), right(frame, context)
+        return lambda left, right: (
+            lambda frame, context: calculate(sign, left(frame, context), right(frame, context))
         )
     compute: Callable[[int, int], int] = exact
 
@@ -101,7 +102,10 @@ def _concatenation(left: Node, right: Node) -> Node:
             one = text(one, frame.run)
         if type(other) is not str:
             other = text(other, frame.run)
-        return checked_text(one + other)
+        joined = one + other
+        if len(joined) > BULK_MIN:
+            frame.run.charge(len(checked_text(joined)) // BULK_MIN)
+        return joined
 
     return node
 

@@ -1,8 +1,8 @@
 """Closures of paths and predicates: `$order.lines[qty > 1].sku`, `$items[$i]`, `$lines^(sku)`.
 
-A step goes through the items that the step before found and joins what it finds, one level flat. Two
-rules make JSONata's results: a last step that finds one array gives that very array, and a sequence
-of one is its item.
+A step goes through the items that the step before found and joins what it finds, one level flat.
+Two rules make JSONata's results: a last step that finds one array gives that very array, and a
+sequence of one is its item.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def condition_filter(condition: Node) -> Filter:
                 if verdict:
                     chosen.append(item)
             elif is_number(verdict) or (type(verdict) is list and all(map(is_number, verdict))):
-                chosen.extend([item] * _times(items_of(verdict), index, len(items)))
+                positions = items_of(verdict)
+                frame.run.charge(len(positions))
+                chosen.extend([item] * _times(positions, index, len(items)))
             elif truth(verdict):
                 chosen.append(item)
         return Many(chosen)

@@ -1,6 +1,6 @@
-"""What compiled closures run on: frames, budgets, and the operators where types are as they should be.
+"""What compiled closures run on: frames, budgets, functions, and casts.
 
-Closures serve the successful, everyday case. Whenever a value is not of the expected type they raise
+Closures serve the everyday case. Whenever a value is not of the expected type they raise
 `Declined`; the whole expression is then evaluated by jsonata-python, which finds the right error or
 the rare meaning. An evaluation has no effects, so evaluating it again is safe.
 """
@@ -64,28 +64,43 @@ class Lambda:
 
     __slots__ = ("_body", "_context", "_frame", "parameters")
 
-    def __init__(
-        self, parameters: tuple[str, ...], body: Node, frame: Frame, context: Any
-    ) -> None:
+    def __init__(self, parameters: tuple[str, ...], body: Node, frame: Frame, context: Any) -> None:
         self.parameters = parameters
         self._body = body
         self._frame = frame
         self._context = context
 
     def __call__(self, *arguments: Any) -> Any:
-        """Apply to at least as many arguments as it has parameters; more are ignored."""
+        """Apply to at least as many arguments as it has parameters; more are ignored.
+
+        A function that ends in a call gives what that call gives, which may be `Many`.
+        """
         outer = self._frame
         run = outer.run
-        run.steps += 1
-        run.depth += 1
-        if run.steps > values.STEPS_MAX:
-            run.step(0)
-        if run.depth > CALL_DEPTH_MAX or len(arguments) < len(self.parameters):
+        run.step(1)
+        if run.depth >= CALL_DEPTH_MAX or len(arguments) < len(self.parameters):
             raise Declined  # jsonata-python unrolls tail calls
+        run.depth += 1
         names = dict(zip(self.parameters, arguments, strict=False))
         result = self._body(Frame(names, outer, run), self._context)
         run.depth -= 1
         return result
+
+    def each(self, items: list[Any]) -> list[Any]:
+        """Its result for each item, as $map and $filter call it."""
+        if len(self.parameters) != 1:
+            if len(self.parameters) > 3:
+                raise Declined
+            return [self(item, index, items) for index, item in enumerate(items)]
+        outer, body, context, name = self._frame, self._body, self._context, self.parameters[0]
+        run = outer.run
+        run.step(len(items))
+        if run.depth >= CALL_DEPTH_MAX:
+            raise Declined
+        run.depth += 1
+        results = [body(Frame({name: item}, outer, run), context) for item in items]
+        run.depth -= 1
+        return results
 
 
 class Many:
@@ -101,6 +116,19 @@ def seen(items: list[Any]) -> Any:
     if len(items) > 1:
         return items
     return items[0] if items else UNDEFINED
+
+
+def as_item(result: Any) -> Any:
+    """What a function gives to the built-in one that called it: a sequence is an array to it."""
+    if type(result) is not Many:
+        return result
+    if len(result.items) < 2:
+        raise Declined  # an array that turns into its item once it is looked at
+    return result.items
+
+
+def as_verdict(result: Any) -> bool:
+    return truth(result.items if type(result) is Many else result)
 
 
 def items_of(value: Any) -> list[Any]:
@@ -120,7 +148,10 @@ def truth(value: Any) -> bool:
     if type(value) is bool:
         return value
     if type(value) is list:
-        return any(map(truth, value))
+        for item in value:  # noqa: SIM110  # any(map(…)) would recurse on the C stack
+            if truth(item):
+                return True
+        return False
     return bool(value)  # "", 0, null, {} and undefined are false
 
 

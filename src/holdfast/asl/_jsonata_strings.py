@@ -97,7 +97,7 @@ def _split(text: str | None, separator: Any, limit: float | None) -> list[str] |
             start = match.end
         parts.append(text[start:])
     evaluator().charge(len(parts))
-    return parts if limit is None else parts[: math.ceil(limit)]
+    return parts if limit is None else parts[: int(limit)]
 
 
 def _replace(text: str | None, pattern: Any, replacement: Any, limit: float | None) -> str | None:

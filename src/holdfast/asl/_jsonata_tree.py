@@ -15,8 +15,17 @@ _BOOKKEEPING: Final = frozenset(
     {"_outer_instance", "bp", "id", "lbp", "position", "prefix", "token", "environment"}
 )
 _COMMON: Final = frozenset({"type", "value"})
-_CHILDREN: Final = ("lhs", "rhs", "expr", "expression", "procedure", "body", "condition", "then",
-                    "_else")
+_CHILDREN: Final = (
+    "lhs",
+    "rhs",
+    "expr",
+    "expression",
+    "procedure",
+    "body",
+    "condition",
+    "then",
+    "_else",
+)
 _LISTS: Final = ("steps", "stages", "predicate", "expressions", "arguments", "terms")
 
 

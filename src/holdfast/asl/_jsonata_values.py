@@ -25,6 +25,8 @@ STEPS_MAX: Final = 100_000
 ITEMS_MAX: Final = 5_000_000
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 1_000_000
+VALUE_DEPTH_MAX: Final = 200
+EXPRESSION_CHARACTERS_MAX: Final = 65_536
 RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
 REGEX_SECONDS_MAX: Final = 0.25
@@ -33,10 +35,13 @@ REGEX_SECONDS_MAX: Final = 0.25
 POSITIONAL_MAX: Final = 1e21
 _POSITIONAL_MIN: Final = 1e-6
 _FIFTEEN_DIGITS: Final = Context(prec=15, rounding=ROUND_HALF_UP)
-_SHORT_INTEGER_MAX: Final = 10**15
 _EXACT_INTEGER_MAX: Final = 2**53
+_PLACES_MAX: Final = 320  # of a double, before or after the point
 _DECIMAL_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][-+]?[0-9]+)?")
 _RADIX_NUMBER: Final = re.compile(r"0([xX][0-9A-Fa-f]+|[oO][0-7]+|[bB][01]+)")
+
+
+BUDGET_CODE: Final = "U1001"
 
 
 class Undefined(enum.Enum):
@@ -95,7 +100,7 @@ class Expression(Protocol):
 
 
 def budget_error(what: str) -> JsonataError:
-    return JsonataError("U1001", f"The expression was stopped: it {what}")
+    return JsonataError(BUDGET_CODE, f"The expression was stopped: it {what}")
 
 
 def checked_text(text: str) -> str:
@@ -111,13 +116,31 @@ def tidy_number(number: float) -> float:
     return number
 
 
+def without_long_integers(value: Any) -> Any:
+    """1e300 computed or written as an int of three hundred digits, as the float that it is."""
+    if type(value) is int and abs(value) >= POSITIONAL_MAX:
+        return float(value)
+    return value
+
+
 def number_text(number: float) -> str:
-    """A number as JSONata casts it: at most fifteen significant digits, JavaScript's notation."""
-    if type(number) is int and -_SHORT_INTEGER_MAX < number < _SHORT_INTEGER_MAX:
+    """A number as JSONata casts it, in JavaScript's notation.
+
+    Fractions have at most fifteen significant digits. Whole numbers are written in full, as on AWS
+    and in JSONata since 2.1.1; 2.0.6 rounds them as well.
+    """
+    if type(number) is int and -_EXACT_INTEGER_MAX <= number <= _EXACT_INTEGER_MAX:
         return str(number)
-    if isinstance(number, float) and not math.isfinite(number):
-        raise JsonataError("D1001", f"Number out of range: {number}")
-    rounded = _FIFTEEN_DIGITS.create_decimal(number).normalize()
+    try:
+        double = float(number)
+    except OverflowError:
+        double = math.inf
+    if not math.isfinite(double):
+        raise JsonataError("D1001", f"Number out of range: {double}")
+    if double.is_integer():
+        rounded = Decimal(repr(double)).normalize()
+    else:
+        rounded = _FIFTEEN_DIGITS.create_decimal(double).normalize()
     if rounded == 0:
         return "0"
     if _POSITIONAL_MIN <= abs(rounded) < POSITIONAL_MAX:
@@ -143,10 +166,12 @@ def parse_number(text: str) -> float | None:
 def round_half_even(number: float, places: int) -> float:
     """$round: ties go to the even digit, judged on the decimal digits that are shown."""
     exact = Decimal(repr(number))
-    if not exact.is_finite() or exact.adjusted() + places > 300:
+    if not exact.is_finite() or exact.adjusted() + places > _PLACES_MAX:
         return number
+    if places < -_PLACES_MAX:
+        return 0
     unit = Decimal(1).scaleb(-places)
-    wide = Context(prec=700, rounding=ROUND_HALF_EVEN)
+    wide = Context(prec=3 * _PLACES_MAX, rounding=ROUND_HALF_EVEN)
     return tidy_number(float(exact.quantize(unit, context=wide)))
 
 
@@ -215,19 +240,23 @@ def _remainder(left: float, right: float) -> float:
 
 
 def node_count(value: Any) -> int:
-    """How many values a value is made of. Raises when there are too many to go through."""
+    """How many values a value is made of. Raises when it is too large or too deep to go through."""
     count = 0
-    waiting = [value]
-    while waiting:
-        count += 1
-        node = waiting.pop()
-        if isinstance(node, dict):
-            waiting.extend(node.values())
-        elif isinstance(node, list):
-            waiting.extend(node)
-        if count + len(waiting) > VALUE_NODES_MAX:
+    level = [value]
+    for _ in range(VALUE_DEPTH_MAX):
+        count += len(level)
+        containers = [node for node in level if isinstance(node, dict | list)]
+        if not containers:
+            return count
+        # Counted before they are gathered: a list of itself, many times over, is short and endless.
+        if count + sum(map(len, containers)) > VALUE_NODES_MAX:
             raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
-    return count
+        level = [item for node in containers for item in _items(node)]
+    raise budget_error(f"made a value deeper than {VALUE_DEPTH_MAX}")
+
+
+def _items(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
 
 
 def deep_equal(left: Any, right: Any) -> bool:
@@ -249,6 +278,25 @@ def deep_equal(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return False
     return bool(left == right)
+
+
+def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
+    """JSONata's own algorithm: a comparator that is no order gives JSONata's own result."""
+    if len(items) <= 1:
+        return list(items)
+    middle = len(items) // 2
+    left = merge_sort(items[:middle], goes_after)
+    right = merge_sort(items[middle:], goes_after)
+    merged: list[Any] = []
+    at = other = 0
+    while at < len(left) and other < len(right):
+        if goes_after(left[at], right[other]):
+            merged.append(right[other])
+            other += 1
+        else:
+            merged.append(left[at])
+            at += 1
+    return merged + left[at:] + right[other:]
 
 
 def same_item(left: Any, right: Any) -> bool:

@@ -11,11 +11,15 @@ The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`, `$range`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Final, TypeAlias
 
+from holdfast.asl import _jsonata_closures as closures
+from holdfast.asl._jsonata_tree import Refused
 from holdfast.asl._jsonata_values import (
+    BUDGET_CODE,
+    EXPRESSION_CHARACTERS_MAX,
     UNDEFINED,
     Expression,
     Json,
@@ -25,6 +29,7 @@ from holdfast.asl._jsonata_values import (
 )
 
 __all__ = [
+    "BUDGET_CODE",
     "UNDEFINED",
     "Expression",
     "Json",
@@ -36,23 +41,50 @@ __all__ = [
 
 _CACHED_EXPRESSIONS_MAX: Final = 4_096
 
+_Interpret: TypeAlias = "Callable[[Mapping[str, Json], Moment], Json | Undefined]"
+
 
 @lru_cache(maxsize=_CACHED_EXPRESSIONS_MAX)
 def compile_expression(text: str) -> Expression:
     """The expression of a text without its `{%` and `%}`. Raises JsonataError where it ends."""
     from holdfast.asl import _jsonata_fallback as fallback  # noqa: PLC0415  # 90 ms to import
 
-    return _Interpreted(text, fallback.parse(text))
+    if len(text) > EXPRESSION_CHARACTERS_MAX:
+        raise JsonataError(
+            "S0500", f"An expression may have at most {EXPRESSION_CHARACTERS_MAX:,} characters"
+        )
+    tree = fallback.parse(text)
+    try:
+        compiled = closures.Compiled(tree, fallback.FUNCTION_NAMES)
+    except (Refused, RecursionError):
+        compiled = None
+    return _Expression(text, compiled, partial(fallback.evaluate, tree))
 
 
-class _Interpreted:
-    is_native = False
+class _Expression:
+    """Closures first, where there are any; jsonata-python for the rest."""
 
-    def __init__(self, text: str, tree: Any) -> None:
+    __slots__ = ("_compiled", "_interpret", "text")
+
+    def __init__(
+        self, text: str, compiled: closures.Compiled | None, interpret: _Interpret
+    ) -> None:
         self.text = text
-        self._tree = tree
+        self._compiled = compiled
+        self._interpret = interpret
+
+    @property
+    def is_native(self) -> bool:
+        return self._compiled is not None
 
     def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json | Undefined:
-        from holdfast.asl import _jsonata_fallback as fallback  # noqa: PLC0415
-
-        return fallback.evaluate(self._tree, bindings, moment)
+        if self._compiled is not None:
+            try:
+                return self._compiled.evaluate(bindings)
+            except JsonataError:
+                raise
+            except Exception:  # noqa: BLE001, S110
+                # Nearly always Declined: jsonata-python knows what is meant, or which error it is.
+                # Whatever else went wrong in a closure is no reason to fail an execution either.
+                pass
+        return self._interpret(bindings, moment)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from holdfast.asl.jsonata import (
+    BUDGET_CODE,
     UNDEFINED,
     Expression,
     Json,
@@ -102,8 +103,7 @@ class _Field:
         try:
             result = self.expression.evaluate(bindings, moment)
         except JsonataError as error:
-            what = f"threw an error during evaluation. {error.code}: {error.message}"
-            raise EvaluationError(self.location, self._sentence(what)) from None
+            raise EvaluationError(self.location, self._sentence(_thrown(error))) from None
         if result is UNDEFINED:
             raise EvaluationError(self.location, self._sentence("returned nothing (undefined)."))
         return result
@@ -113,6 +113,14 @@ class _Field:
             f"The JSONata expression '{self.expression.text}' "
             f"specified for the field '{self.location}' {what}"
         )
+
+
+def _thrown(error: JsonataError) -> str:
+    """AWS shows JSONata's codes, but none for an expression that it stopped."""
+    what = "threw an error during evaluation"
+    if error.code == BUDGET_CODE:
+        return f"{what}: {error.message}"
+    return f"{what}. {error.code}: {error.message}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Host:
     front: Front
     metrics: Metrics
     has_threads: bool = True
+    log_fault: Callable[..., None] = log_fault
     pool: ThreadPoolExecutor | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -93,7 +94,7 @@ class Host:
             )
             return bool(run(deliver(self.setting, delivery), perform, self.pool))
         except (HoldfastError, ValueError, KeyError, AssertionError) as error:
-            log_fault("a work message was not processed", error, message=message_id)
+            self.log_fault("a work message was not processed", error, message=message_id)
             return False
 
     def _performer(
@@ -145,7 +146,7 @@ class Host:
                 holds.until_ms = min(deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)
             except ServiceFault as error:
                 # The limit stays where it was: past it nothing is written (R9).
-                log_fault("the visibility of a batch was not extended", error)
+                self.log_fault("the visibility of a batch was not extended", error)
 
     def _hide(self, queue: QueueName, holds: Holds) -> None:
         receipts = list(holds.receipts.values())
@@ -175,14 +176,14 @@ class Host:
             self.perform(sweeper.sweep(shard, owner))
         except HoldfastError as error:
             # One damaged row must not keep the other shards from being swept.
-            log_fault("a shard was not swept", error, shard=str(shard))
+            self.log_fault("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:
         for letter in self.ports.receive_dead_letters(queue):
             try:
                 self.perform(sweeper.revive(sweeper.DeadLetter(letter.body, letter.message_id)))
             except HoldfastError as error:
-                log_fault("a dead letter was not revived", error, message=letter.message_id)
+                self.log_fault("a dead letter was not revived", error, message=letter.message_id)
                 continue
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
 

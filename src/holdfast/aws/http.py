@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast.aws.host import Host
-from holdfast.aws.telemetry import log_fault
 from holdfast.errors import HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from holdfast.runtime.keys import TENANT_DEFAULT
@@ -38,7 +37,7 @@ def api_handler(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]
         except RequestError as error:
             return _json(error.status, _problem(error))
         except HoldfastError as error:
-            log_fault("a request was not served", error)
+            host.log_fault("a request was not served", error)
             return _json(503, _problem(error))
 
     def _json(status: int, value: Any) -> Response[str]:

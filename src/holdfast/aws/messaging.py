@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast import limits
 from holdfast.aws.clients import Clients
@@ -13,6 +13,8 @@ from holdfast.aws.faults import fault
 from holdfast.aws.names import Names
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import Message, QueueName, Send
+
+Entry: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,12 @@ class Queues:
 
     def send(self, effect: Send) -> None:
         url = self._names.queue_url(effect.queue)
-        for batch in _tens(effect.messages):
-            entries = [_entry(number, message) for number, message in enumerate(batch)]
+        for batch in _batches(map(_entry, effect.messages)):
             # SQS may take some entries of a batch and not others; those are asked for once more.
-            failed = self._send_batch(url, entries)
-            if failed and self._send_batch(url, [entries[number] for number in failed]):
+            failed = self._send_batch(url, batch)
+            if failed and self._send_batch(url, failed):
                 raise ServiceFault(
-                    "HF322", f"{len(failed)} of {len(entries)} messages were not sent", retry="now"
+                    "HF322", f"{len(failed)} of {len(batch)} messages were not sent", retry="now"
                 )
 
     def extend_visibility(
@@ -44,10 +45,12 @@ class Queues:
     ) -> None:
         """Every message comes back after `seconds` from now; one that is gone is a fault."""
         failed: list[str] = []
-        for batch in _tens(list(receipt_handles)):
+        handles = list(receipt_handles)
+        size = limits.SQS_BATCH_ENTRIES_MAX
+        for start in range(0, len(handles), size):
             entries = [
                 {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
-                for number, handle in enumerate(batch)
+                for number, handle in enumerate(handles[start : start + size])
             ]
             answer = self._call(
                 "change_message_visibility_batch",
@@ -87,10 +90,11 @@ class Queues:
             ReceiptHandle=receipt_handle,
         )
 
-    def _send_batch(self, url: str, entries: list[dict[str, Any]]) -> list[int]:
-        """-> the numbers of the entries that SQS did not take."""
+    def _send_batch(self, url: str, entries: list[Entry]) -> list[Entry]:
+        """-> the entries that SQS did not take."""
         answer = self._call("send_message_batch", QueueUrl=url, Entries=entries)
-        return [position_of(entries, entry["Id"]) for entry in answer.get("Failed", [])]
+        failed = {entry["Id"] for entry in answer.get("Failed", [])}
+        return [entry for entry in entries if entry["Id"] in failed]
 
     def _call(self, operation: str, **request: Any) -> Any:
         try:
@@ -99,18 +103,9 @@ class Queues:
             raise fault(operation, error) from error
 
 
-def position_of(entries: list[dict[str, Any]], identifier: str) -> int:
-    return next(n for n, entry in enumerate(entries) if entry["Id"] == identifier)
-
-
-def message_text(message: Message) -> str:
-    return json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
-
-
-def _entry(number: int, message: Message) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "Id": str(number),
-        "MessageBody": message_text(message),
+def _entry(message: Message) -> Entry:
+    entry: Entry = {
+        "MessageBody": json.dumps(message.body, separators=(",", ":"), ensure_ascii=False),
         # On a standard queue the group is a fairness key: a busy tenant cannot starve the others.
         "MessageGroupId": message.body["t"],
     }
@@ -119,6 +114,16 @@ def _entry(number: int, message: Message) -> dict[str, Any]:
     return entry
 
 
-def _tens(things: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    size = limits.SQS_BATCH_ENTRIES_MAX
-    return (things[start : start + size] for start in range(0, len(things), size))
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Ten at most, and no more bytes in all than SQS takes in one message."""
+    batch: list[Entry] = []
+    room_bytes = limits.SQS_MESSAGE_BYTES_MAX
+    for entry in entries:
+        size_bytes = len(entry["MessageBody"].encode())
+        if batch and (len(batch) == limits.SQS_BATCH_ENTRIES_MAX or size_bytes > room_bytes):
+            yield batch
+            batch, room_bytes = [], limits.SQS_MESSAGE_BYTES_MAX
+        batch.append({"Id": str(len(batch)), **entry})
+        room_bytes -= size_bytes
+    if batch:
+        yield batch

@@ -7,13 +7,15 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.dsl.diagnostics import Diagnostic
+from holdfast.dsl.failures import World
 from holdfast.dsl.query import NULL, Query
 from holdfast.dsl.scope import Scope
-from holdfast.dsl.source import Source
+from holdfast.dsl.source import Source, Span
 from holdfast.dsl.types import REFUSED, Type, bounded, join
 
 Entry: TypeAlias = "Held | LocalFunction | UndoHandle"
@@ -117,6 +119,11 @@ class Unit:
         self.made: dict[ast.expr, ast.Lambda] = {}
         self._scopes: dict[ast.AST, Scope] = {}
 
+    @cached_property
+    def world(self) -> World:
+        """The error classes that the workflow can meet."""
+        return World(self.function)
+
     def scope(self, parent: Scope | None, key: ast.AST, local_names: Iterable[str]) -> Scope:
         """The scope of the function or comprehension `key`, the same however often it is lowered.
 
@@ -127,7 +134,9 @@ class Unit:
         return self._scopes[key]
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
-        span = self.source.span(node)
+        self.refuse_at(self.source.span(node), code, message, help_)
+
+    def refuse_at(self, span: Span, code: str, message: str, help_: str = "") -> None:
         line = self.source.lines[span.line - 1]
         self.diagnostics.append(
             Diagnostic(

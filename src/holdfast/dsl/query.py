@@ -240,8 +240,6 @@ def template(query: Query) -> Json:
         case Constant(str() as text) if text.startswith("{%") or not text:
             # Text of the author must never be evaluated; `""` is refused by some validators.
             return expression(query)
-        case Constant(None):
-            return expression(query)
         case Constant(value):
             return value
         case ObjectOf(items):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 #: A variable of one of these names would hide the function in every expression.
-_JSONATA_NAMES: Final = """
+_JSONATA_NAMES: Final = frozenset(
+    """
     abs append assert average base64decode base64encode boolean ceil clone contains count
     decodeUrl decodeUrlComponent distinct each encodeUrl encodeUrlComponent error eval exists
     filter floor formatBase formatInteger formatNumber fromMillis hash join keys length lookup
@@ -13,7 +14,8 @@ _JSONATA_NAMES: Final = """
     power random range reduce replace reverse round shuffle sift single sort split spread sqrt
     string substring substringAfter substringBefore sum toMillis trim type uppercase uuid zip
     states
-"""
+    """.split()  # noqa: SIM905 - forty words read better than forty quotes
+)
 
 
 class Scope:
@@ -44,13 +46,15 @@ class Scope:
         if key not in self.given:
             # Variables of AWS start with a letter.
             stem = wanted.strip("_") or "unused"
+            if stem in _JSONATA_NAMES:
+                stem = f"{stem}_value"
             taken = self._taken()
             candidates = (stem if n == 1 else f"{stem}_{n}" for n in range(1, len(taken) + 2))
             self.given[key] = next(name for name in candidates if name not in taken)
         return self.given[key]
 
-    def _taken(self) -> frozenset[str]:
-        taken = set(_JSONATA_NAMES.split())
+    def _taken(self) -> set[str]:
+        taken: set[str] = set()
         ancestor: Scope | None = self
         while ancestor is not None:
             taken.update(ancestor.given.values())
@@ -60,4 +64,4 @@ class Scope:
             scope = pending.pop()
             taken.update(scope.given.values())
             pending.extend(scope.children)
-        return frozenset(taken)
+        return taken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class Source:
     functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef]
 
     @classmethod
+    @functools.cache
     def of(cls, module: ModuleType) -> Source:
         """Raises OSError when Python cannot find the source of `module`."""
         text = inspect.getsource(module)

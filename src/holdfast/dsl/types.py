@@ -172,6 +172,12 @@ def join_all(members: Iterable[Type]) -> Type:
 
 def join(left: Type, right: Type) -> Type:
     """The type of a value that is one or the other."""
+    merged = _merge(left, right)
+    return _union(members_of(left), members_of(right)) if merged is None else merged
+
+
+def _merge(left: Type, right: Type) -> Type | None:
+    """One type without alternatives for both; None when there is none."""
     match (left, right):
         case _ if right in (left, NEVER):
             return left
@@ -181,8 +187,8 @@ def join(left: Type, right: Type) -> Type:
             return REFUSED
         case _ if UNKNOWN in (left, right):
             return UNKNOWN
-        case TextOf(some), TextOf(others):
-            return TextOf(tuple(sorted({*some, *others})))
+        case TextOf(some_values), TextOf(values):
+            return TextOf(tuple(sorted({*some_values, *values})))
         case (TextOf(), Simple("str")) | (Simple("str"), TextOf()):
             return STR
         case ListOf(some), ListOf(other):
@@ -192,22 +198,22 @@ def join(left: Type, right: Type) -> Type:
         case ErrorOf(some_text), ErrorOf(other_text):
             return ErrorOf(some_text and other_text)
         case _:
-            return _union(members_of(left), members_of(right))
+            return None
 
 
 def _union(left: tuple[Type, ...], right: tuple[Type, ...]) -> Type:
     members = list(left)
     for candidate in right:
         for place, member in enumerate(members):
-            joined = join(member, candidate) if type(member) is type(candidate) else None
-            if joined is not None and not isinstance(joined, Union):
-                members[place] = joined
+            merged = _merge(member, candidate)
+            if merged is not None:
+                members[place] = merged
                 break
         else:
             members.append(candidate)
     if len(members) > _UNION_MEMBERS_MAX:
         return UNKNOWN
-    return Union(tuple(sorted(members, key=describe)))
+    return members[0] if len(members) == 1 else Union(tuple(sorted(members, key=describe)))
 
 
 def members_of(type_: Type) -> tuple[Type, ...]:

@@ -85,6 +85,7 @@ class Log:
         if not newest_first:
             self._forget()
             return
+        require_format(newest_first[0], f"the newest record of execution {self.run}")
         base = max(int(newest_first[0]["sn"]), 0)
         items = [item for item in reversed(newest_first) if int(item["sk"]) >= base]
         if int(items[0]["sk"]) > base:

@@ -21,11 +21,13 @@ from holdfast.limits import (
     SWEEP_AHEAD_SECONDS,
     SWEEP_ROWS_MAX,
     WATCH_GRID_SECONDS,
+    WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
+from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.runtime import duties, keys, mail, messages
 from holdfast.runtime.codec import FORMAT, require_format
-from holdfast.runtime.effects import Clock, Effect, Item, Measure, Message, Put, Query, Send
+from holdfast.runtime.effects import Clock, Effect, Get, Item, Measure, Message, Put, Query, Send
 from holdfast.runtime.log import Log
 
 Does = Generator[Effect, Any, None]
@@ -39,12 +41,23 @@ def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
     oldest_ms = min((_look_ms(row) for row in rows), default=now_ms)
     yield Measure("SweepLagSeconds", max(0, now_ms - oldest_ms) / 1_000, "Seconds")
     for row in rows:
-        require_format(row, "a due row")
-        if "entry" in row:
-            yield from _timer(row, now_ms)
-        else:
-            yield from _visit(row, owner, now_ms)
+        try:
+            yield from _work_off(row, owner, now_ms)
+        except ServiceFault:
+            raise
+        except HoldfastError:
+            # A damaged log, or one that newer code wrote, must not hide the rows behind it.
+            yield Measure("SweepRefused", 1)
+            yield from _move(row, _on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
     return len(rows)
+
+
+def _work_off(row: Item, owner: str, now_ms: int) -> Does:
+    require_format(row, "a due row")
+    if "entry" in row:
+        yield from _timer(row, now_ms)
+    else:
+        yield from _visit(row, owner, now_ms)
 
 
 def _look_ms(row: Item) -> int:
@@ -71,7 +84,7 @@ def _visit(row: Item, owner: str, now_ms: int) -> Does:
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
-        yield from duties.at_end(log)
+        yield from _finish(log)
         yield from duties.drop_row(row)
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
@@ -81,7 +94,16 @@ def _visit(row: Item, owner: str, now_ms: int) -> Does:
     look_ms = duties.next_look_ms(
         log.state, duties.is_held(log.state, now_ms), parked_ms, now_ms + SWEEP_AHEAD_SECONDS * 1_000
     )
-    yield from _move(row, look_ms, log.sequence)
+    yield from _move({**row, "seq": log.sequence}, look_ms)
+
+
+def _finish(log: Log) -> Does:
+    """The duties of the end, should their worker have died. A read is cheaper than a write."""
+    assert log.state is not None
+    if log.state.opened_at is not None:
+        opened = yield Get("executions", log.partition, log.state.opened_at)
+        if opened is not None and "lp" in opened:
+            yield from duties.at_end(log)
 
 
 def _wait_for_record(row: Item, now_ms: int) -> Does:
@@ -89,14 +111,18 @@ def _wait_for_record(row: Item, now_ms: int) -> Does:
     if now_ms - int(row["made"]) > WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000:
         yield from duties.drop_row(row)
         return
+    yield from _move(row, _on_grid(now_ms + SWEEP_AHEAD_SECONDS * 1_000 + 1))
+
+
+def _on_grid(at_ms: int) -> int:
     grid_ms = WATCH_GRID_SECONDS * 1_000
-    ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
-    yield from _move(row, (ahead_ms // grid_ms + 1) * grid_ms, int(row["seq"]))
+    return -(-at_ms // grid_ms) * grid_ms
 
 
-def _move(row: Item, look_ms: int, sequence: int) -> Does:
-    tenant, run, made_ms = str(row["t"]), str(row["run"]), int(row["made"])
-    moved = duties.watch_item(tenant, run, look_ms, sequence, made_ms)
+def _move(row: Item, look_ms: int) -> Does:
+    """Written at its next place before it is deleted at the old one."""
+    _, _, what = str(row["sk"]).partition("#")
+    moved = {**row, "sk": f"{look_ms:015d}#{what}"}
     yield Put("mail", moved)
     if moved["sk"] != row["sk"]:
         yield from duties.drop_row(row)

@@ -68,9 +68,8 @@ class MemoryQueue:
         if size > limits.SQS_MESSAGE_BYTES_MAX:
             raise refused(f"a message of {size} bytes")
         now = self._clock()
-        name = "dlq" if self._dead_letters is None else self._queue.name
         stored = _Stored(
-            message_id=f"{name}-{next(self._numbers)}",
+            message_id=f"{self._queue.name}-{next(self._numbers)}",
             text=text,
             sent_at=now,
             visible_at=now + message.delay_seconds * 1_000,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Literal, TypeAlias
 
-from holdfast.errors import ServiceFault
+from holdfast.errors import HoldfastError
 from holdfast.limits import (
     DUE_SHARDS,
     LIMIT_MARGIN_MS,
@@ -27,6 +27,7 @@ from holdfast.limits import (
 from holdfast.runtime import sweeper
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
+    Clock,
     Effect,
     Limit,
     QueueName,
@@ -41,9 +42,12 @@ from holdfast.sim.services import Services
 
 When: TypeAlias = Literal["before", "after"]
 Hook: TypeAlias = Callable[["World", Effect, When], None]
+#: -> how far the clock of the host of the nth delivery is from the truth, in milliseconds.
+Skew: TypeAlias = Callable[[int], int]
 RunsTask: TypeAlias = Callable[[RunTask], TaskSucceeded | TaskFailed]
 
 START_MS = 1_800_000_000_000
+HORIZON_MS = 2 * 365 * 86_400_000  # something goes round for ever: that too has to end
 QUEUES: tuple[QueueName, ...] = ("work", "single")
 DEAD_LETTERS: tuple[AnyQueueName, ...] = ("work-dlq", "single-dlq")
 
@@ -61,6 +65,7 @@ class World:
     setting: Setting
     tasks: RunsTask
     hook: Hook = no_faults
+    skew: Skew = lambda number: 0
     now_ms: int = START_MS
     services: Services = field(init=False)
     task_runs: Counter[tuple[str, int, int]] = field(default_factory=Counter)
@@ -102,18 +107,21 @@ class World:
     def deliver(self, received: Received, queue: QueueName) -> bool:
         """One message to one worker. -> False when it died or gave the message back."""
         bound = self.services.for_message(queue, received.receipt)
-        limit_ms = self.now_ms + VISIBILITY_SECONDS * 1_000 - LIMIT_MARGIN_MS
+        number = next(self._numbers)
+        skew_ms = self.skew(number)
+        limit_ms = self.now_ms + skew_ms + VISIBILITY_SECONDS * 1_000 - LIMIT_MARGIN_MS
 
         def perform(effect: Effect) -> Any:
             if isinstance(effect, Limit):
                 return limit_ms
-            return self._performed(effect, bound)
+            result = self._performed(effect, bound)
+            return result + skew_ms if isinstance(effect, Clock) else result
 
         delivery = Delivery(
             body=received.body,
             message_id=received.message_id,
             receive_count=received.receive_count,
-            owner=f"worker{next(self._numbers)}",
+            owner=f"worker{number}",
         )
         try:
             bound(SetVisibility(VISIBILITY_SECONDS))
@@ -121,7 +129,7 @@ class World:
         except Killed:
             self.kills += 1
             return False
-        except ServiceFault as fault:
+        except HoldfastError as fault:
             self.faults.append(fault)
             return False
         if is_done:
@@ -133,7 +141,7 @@ class World:
         self._last_sweep_ms = self.now_ms
         try:
             for shard in range(DUE_SHARDS):
-                self.call(sweeper.sweep(shard, f"sweeper{next(self._numbers)}"))
+                self._sweep_shard(shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
                     self.call(sweeper.revive(sweeper.DeadLetter(letter.body, letter.message_id)))
@@ -141,18 +149,24 @@ class World:
         except Killed:
             self.kills += 1
 
+    def _sweep_shard(self, shard: int) -> None:
+        try:
+            self.call(sweeper.sweep(shard, f"sweeper{next(self._numbers)}"))
+        except HoldfastError as fault:
+            self.faults.append(fault)
+
     # -- time --------------------------------------------------------------------------------------
 
     def at(self, at_ms: int, action: Callable[[], Any]) -> None:
         heappush(self._scheduled, (at_ms, next(self._numbers), action))
 
     def run(self, *, until_ms: int | None = None) -> None:
-        """Until nothing is left to happen, or the given moment; virtual time passes."""
+        """Until nothing is left to happen, or the given moment, or two years; time is virtual."""
         while True:
             if self._deliver_visible():
                 continue
             next_ms = self._next_ms()
-            if next_ms is None or (until_ms is not None and next_ms > until_ms):
+            if next_ms is None or next_ms > (until_ms or START_MS + HORIZON_MS):
                 return
             self.now_ms = max(self.now_ms, next_ms)
             while self._scheduled and self._scheduled[0][0] <= self.now_ms:

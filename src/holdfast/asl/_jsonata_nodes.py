@@ -1,0 +1,90 @@
+"""Closures of variables, calls and computed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from holdfast.asl._jsonata_runtime import Declined, Frame, Lambda, Node
+from holdfast.asl._jsonata_values import UNDEFINED
+
+_ABSENT: Final = object()
+
+
+def the_context(_: Frame, context: Any) -> Any:
+    return context
+
+
+def nothing(_frame: Frame, _context: Any) -> Any:
+    return UNDEFINED
+
+
+def local_variable(name: str) -> Node:
+    """A variable that the expression may bind: in this frame, one around it, or a binding."""
+
+    def node(frame: Frame, _: Any) -> Any:
+        value = frame.names.get(name, _ABSENT)
+        if value is not _ABSENT:
+            return value
+        scope = frame.parent
+        while scope is not None:
+            value = scope.names.get(name, _ABSENT)
+            if value is not _ABSENT:
+                return value
+            scope = scope.parent
+        return frame.run.bindings.get(name, UNDEFINED)
+
+    return node
+
+
+def binding_or_function(name: str) -> Node:
+    def node(frame: Frame, _: Any) -> Any:
+        value = frame.run.bindings.get(name, _ABSENT)
+        if value is _ABSENT:
+            raise Declined  # the built-in function as a value
+        return value
+
+    return node
+
+
+def computed_object(pairs: list[tuple[Node, Node]]) -> Node:
+    def node(frame: Frame, context: Any) -> Any:
+        if type(context) is list:
+            raise Declined
+        keys = [key(frame, context) for key, _ in pairs]
+        defined = [key for key in keys if key is not UNDEFINED]
+        if any(type(key) is not str for key in defined) or len(set(defined)) < len(defined):
+            raise Declined
+        result = {}
+        for key, (_, field) in zip(keys, pairs, strict=True):
+            if key is not UNDEFINED:
+                value = field(frame, context)
+                if value is not UNDEFINED:
+                    result[key] = value
+        return result
+
+    return node
+
+
+def lambda_call(function: Node, arguments: tuple[Node, ...]) -> Node:
+    def node(frame: Frame, context: Any) -> Any:
+        callee = function(frame, context)
+        if type(callee) is not Lambda:
+            raise Declined
+        return callee(*[argument(frame, context) for argument in arguments])
+
+    return node
+
+
+def native_call(function: Callable[..., Any], arguments: tuple[Node, ...]) -> Node:
+    if len(arguments) == 1:
+        only = arguments[0]
+        return lambda frame, context: function(frame.run, only(frame, context))
+    if len(arguments) == 2:
+        one, other = arguments
+        return lambda frame, context: function(
+            frame.run, one(frame, context), other(frame, context)
+        )
+    return lambda frame, context: function(
+        frame.run, *[argument(frame, context) for argument in arguments]
+    )

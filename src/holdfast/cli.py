@@ -1,0 +1,375 @@
+"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or nobody reached.
+
+Results go to stdout, as tables or with `--json` as one line; everything else goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
+from holdfast.local import project
+
+if TYPE_CHECKING:
+    from holdfast.local.client import Client
+
+FINE: Final = 0
+NEGATIVE: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+#: HTTP statuses by which the API says no to a request that was well formed.
+NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
+STATUSES: Final = ("RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
+POLL_SECONDS: Final = 0.2
+PORT_DEFAULT: Final = 8080
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        project.make_importable()
+        status = run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, as `| head` does; the interpreter must not flush into it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except HoldfastError as error:
+        return _fail(error)
+    except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
+        return _fail(_of_other(error))
+    return status
+
+
+def _fail(error: HoldfastError) -> int:
+    print(error, file=sys.stderr)
+    match error:
+        case WorkflowError():
+            return NEGATIVE
+        case RequestError(status=status) if status in NEGATIVE_STATUSES:
+            return NEGATIVE
+        case _:
+            return WRONG_USAGE
+
+
+def _of_other(error: Exception) -> HoldfastError:
+    if isinstance(error, ModuleNotFoundError) and error.name in {"moto", "rich"}:
+        return RequestError(
+            "HF281",
+            f"this command needs the package {error.name}",
+            help="install `holdfast[local]`",
+        )
+    return HoldfastBug(f"{type(error).__name__}: {error}")
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast", description="Durable workflows for AWS, written as plain typed Python."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_authoring(commands)
+    _add_local(commands)
+    _add_starting(commands)
+    _add_seeing(commands)
+    _add_telling(commands)
+    return parser
+
+
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _remote(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str
+) -> argparse.ArgumentParser:
+    parser = _command(commands, name, run, about)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--endpoint", metavar="URL", help="default: this project's running `serve`")
+    where.add_argument(
+        "--stack", metavar="NAME", help="a deployed stack, with your AWS credentials"
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    return parser
+
+
+def _add_authoring(commands: Any) -> None:
+    compiling = _command(commands, "compile", _compile, "Write the state machines of modules.")
+    compiling.add_argument("modules", nargs="*", metavar="MODULE", help=_MODULES_HELP)
+    compiling.add_argument(
+        "--check", action="store_true", help="only say whether the files are up to date"
+    )
+    checking = _command(commands, "check", _check, "Say all that is wrong with workflows.")
+    checking.add_argument("modules", nargs="*", metavar="MODULE", help=_MODULES_HELP)
+
+
+def _add_local(commands: Any) -> None:
+    demo = _command(commands, "demo", _demo, "Run real orders through the local cloud.")
+    demo.add_argument("--orders", type=Path, metavar="FILE", help="one JSON order per line")
+    demo.add_argument("--json", action="store_true", help="print one line of JSON")
+    serve = _command(commands, "serve", _serve, "Serve the API beside a local cloud.")
+    serve.add_argument("--port", type=int, default=PORT_DEFAULT, help="default: %(default)s")
+    serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=_MODULES_HELP)
+
+
+def _add_starting(commands: Any) -> None:
+    start = _remote(commands, "start", _start, "Start an execution.")
+    start.add_argument("workflow")
+    start.add_argument("--name", help="its business key; the same name and input start once")
+    start.add_argument("--input", default="{}", metavar="JSON", help="or @FILE, or - for stdin")
+    start.add_argument("--wait", type=float, metavar="SECONDS", help="for its end")
+    stop = _remote(commands, "stop", _stop, "End an execution as ABORTED.")
+    stop.add_argument("execution", metavar="ID", help="or the name that it was started with")
+    stop.add_argument("--error")
+    stop.add_argument("--cause")
+
+
+def _add_seeing(commands: Any) -> None:
+    listing = _remote(commands, "list", _list, "List the newest executions.")
+    listing.add_argument("--workflow", metavar="NAME")
+    listing.add_argument("--status", choices=STATUSES)
+    listing.add_argument("--events", action="store_true", help="events that nobody awaits yet")
+    show = _remote(commands, "show", _show, "Show an execution and what it waits for.")
+    show.add_argument("execution", metavar="ID", help="or the name that it was started with")
+    history = _remote(commands, "history", _history, "Show all that happened in an execution.")
+    history.add_argument("execution", metavar="ID", help="or the name that it was started with")
+
+
+def _add_telling(commands: Any) -> None:
+    event = _remote(commands, "event", _event, "Tell those who wait that something happened.")
+    event.add_argument("name")
+    event.add_argument("--key", required=True, help="the business key that they wait with")
+    event.add_argument("--data", required=True, metavar="JSON", help="or @FILE, or - for stdin")
+    event.add_argument("--id", help="an event that is sent twice with one id counts once")
+    answer = _remote(commands, "answer", _answer, "Answer a question of an execution.")
+    answer.add_argument("token", help="`holdfast show` prints it")
+    how = answer.add_mutually_exclusive_group(required=True)
+    how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
+    how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
+    answer.add_argument("--cause", metavar="TEXT", help="of the error")
+
+
+_MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
+
+
+# -- authoring -------------------------------------------------------------------------------------
+
+
+def _compile(arguments: argparse.Namespace) -> int:
+    from holdfast.local import build  # noqa: PLC0415
+
+    outputs = build.compile_modules(project.modules_or_default(arguments.modules))
+    stale = [output for output in outputs if not output.is_current()]
+    if arguments.check:
+        for output in stale:
+            print(f"{output.path} is not what its source compiles to", file=sys.stderr)
+        return NEGATIVE if stale else FINE
+    for output in outputs:
+        print(f"{'written' if output in stale else 'current'}  {output.path}")
+        if output in stale:
+            output.write()
+    return FINE
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from holdfast.local import build  # noqa: PLC0415
+
+    modules = project.modules_or_default(arguments.modules)
+    errors = build.find_errors(modules)
+    for error in errors:
+        print(error, end="\n\n")
+    print("no problems" if not errors else f"{len(errors)} problems")
+    return NEGATIVE if errors else FINE
+
+
+# -- local -----------------------------------------------------------------------------------------
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from holdfast.local import demo, report, screen, stack  # noqa: PLC0415
+
+    orders = demo.read_orders(arguments.orders)
+    deployment = stack.deployment_of([demo.MODULE])
+    with report.progress(len(orders), is_shown=not arguments.json) as measured:
+        result = demo.run_demo(deployment, orders, measured)
+    if arguments.json:
+        _print_json(result.to_json())
+    else:
+        report.print_report(screen.console(), result)
+    return FINE if result.is_good else NEGATIVE
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from holdfast.local import serve, stack  # noqa: PLC0415
+
+    deployment = stack.deployment_of(project.modules_or_default(arguments.modules))
+    root = project.project_root()
+    with serve.serving(deployment, arguments.port) as served:
+        announced = project.Serving(served.url, os.getpid())
+        project.announce(announced, root)
+        signal.signal(signal.SIGTERM, _interrupt)
+        print(f"serving {', '.join(deployment.definitions)} at {served.url}; Ctrl-C ends it")
+        sys.stdout.flush()
+        try:
+            served.ended.wait()
+        except KeyboardInterrupt:
+            return FINE
+        finally:
+            project.withdraw(announced, root)
+    raise HoldfastBug("the local cloud stopped by itself; stderr says why")
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+# -- remote ----------------------------------------------------------------------------------------
+
+
+def _client(arguments: argparse.Namespace) -> Client:
+    from holdfast.local.client import connect  # noqa: PLC0415
+
+    return connect(arguments.endpoint, arguments.stack)
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    data = _json_argument(arguments.input, "--input")
+    client = _client(arguments)
+    started = client.start(arguments.workflow, data, arguments.name)
+    if arguments.wait is None:
+        return _say(arguments, started, f"started {started['execution']}")
+    ended = _wait(client, started["execution"], arguments.wait)
+    _show_execution(arguments, ended)
+    if ended["status"] == "RUNNING":
+        print(f"still running after {arguments.wait:g} s", file=sys.stderr)
+    return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
+
+
+def _wait(client: Client, identifier: str, seconds: float) -> Any:
+    """-> the execution when it has ended, or as it stands after the time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        execution = client.execution(identifier)
+        left = deadline - time.monotonic()
+        if execution["status"] != "RUNNING" or left <= 0:
+            return execution
+        time.sleep(min(POLL_SECONDS, left))
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    client = _client(arguments)
+    if arguments.events:
+        rows, table, nothing = client.events(), screen.events, "every event has found its waiter"
+    else:
+        rows = client.executions(arguments.workflow, arguments.status)
+        table, nothing = screen.executions, "no executions"
+    if arguments.json:
+        _print_json(rows)
+    elif rows:
+        screen.console().print(table(rows, datetime.now(UTC)))
+    else:
+        print(nothing)
+    return FINE
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    _show_execution(arguments, _client(arguments).execution(arguments.execution))
+    return FINE
+
+
+def _show_execution(arguments: argparse.Namespace, execution: Any) -> None:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    if arguments.json:
+        _print_json(execution)
+    else:
+        screen.print_execution(screen.console(), execution, datetime.now(UTC))
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    events = _client(arguments).history(arguments.execution)
+    if arguments.json:
+        _print_json(events)
+    else:
+        screen.console().print(screen.history(events))
+    return FINE
+
+
+def _event(arguments: argparse.Namespace) -> int:
+    data = _json_argument(arguments.data, "--data")
+    client = _client(arguments)
+    told = client.event(arguments.name, arguments.key, data, arguments.id)
+    waiting = told["waiting"]
+    heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
+    return _say(arguments, told, f"event {told['event']} {heard}")
+
+
+def _answer(arguments: argparse.Namespace) -> int:
+    if arguments.error is None:
+        if arguments.cause is not None:
+            raise RequestError("HF282", "--cause belongs to --error")
+        answer = {"output": _json_argument(arguments.output, "--output")}
+    else:
+        texts = {"error": arguments.error, "cause": arguments.cause}
+        answer = {name: text for name, text in texts.items() if text is not None}
+    told = _client(arguments).answer(arguments.token, answer)
+    return _say(arguments, told, f"answered {told['execution']}")
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    client = _client(arguments)
+    told = client.stop(arguments.execution, arguments.error, arguments.cause)
+    return _say(arguments, told, f"asked {told['execution']} to stop")
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def _json_argument(text: str, option: str) -> Any:
+    """JSON itself, `@FILE`, or `-` for stdin."""
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        return json.loads(text)
+    except OSError as error:
+        raise RequestError("HF282", f"{option}: {text[1:]}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise RequestError(
+            "HF282", f"{option} is not JSON: {error}", help=f'{option} \'{{"key": "value"}}\''
+        ) from None
+
+
+def _say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
+    if arguments.json:
+        _print_json(answer)
+    else:
+        print(sentence)
+    return FINE
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,117 @@
+"""States and the edges between them: labels first, names when everything has its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast import limits
+from holdfast.dsl.ir import Origin
+
+_FIELD_ORDER: Final = (
+    "Type Resource Arguments Seconds Items MaxConcurrency ItemProcessor Branches Choices Default"
+    " Error Cause TimeoutSeconds HeartbeatSeconds Retry Output Assign Catch Next End"
+)
+_ORDER: Final = {name: place for place, name in enumerate(_FIELD_ORDER.split())}
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class Label:
+    """A point of the flow. It stands for the next state that is added, or for another label."""
+
+    def __init__(self) -> None:
+        self.target: Label | str | None = None
+
+    @property
+    def state(self) -> str:
+        found: Label | str | None = self
+        while isinstance(found, Label):
+            found = found.target
+        assert found is not None, "a label was never placed"
+        return found
+
+
+@dataclass(slots=True)
+class Names:
+    """State names are unique in the whole machine, branches included; each has its origin."""
+
+    origins: dict[str, Origin] = field(default_factory=dict)
+
+    def give(self, wanted: str, origin: Origin) -> str:
+        wanted = _UNPRINTABLE.sub(" ", wanted).strip() or "state"
+        attempt = 1
+        name = _cut(wanted, "")
+        while name in self.origins:
+            attempt += 1
+            name = _cut(wanted, f" ({attempt})")
+        self.origins[name] = origin
+        return name
+
+
+def _cut(text: str, suffix: str) -> str:
+    room = limits.NAME_CHARACTERS_MAX - len(suffix)
+    return (text if len(text) <= room else f"{text[: room - 1]}…") + suffix
+
+
+class Assembler:
+    """The states of a machine or of one branch, added in the order of the source."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._states: dict[str, dict[str, Any]] = {}
+        self._start = Label()
+        self._pending = [self._start]
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether anything leads to the state that is added next."""
+        return bool(self._pending)
+
+    def place(self, label: Label) -> None:
+        """`label` is where the next state is."""
+        self._pending.append(label)
+
+    def jump(self, label: Label) -> None:
+        """What leads here leads to `label`."""
+        for pending in self._pending:
+            pending.target = label
+        self._pending = []
+
+    def add(self, origin: Origin, name: str, state: dict[str, Any]) -> None:
+        """A state after which the next one follows."""
+        following = Label()
+        self.end(origin, name, {**state, "Next": following})
+        self._pending = [following]
+
+    def end(self, origin: Origin, name: str, state: dict[str, Any]) -> None:
+        """A state that says itself what comes after it."""
+        given = self.names.give(name, origin)
+        for pending in self._pending:
+            pending.target = given
+        self._pending = []
+        self._states[given] = state
+
+    def machine(self) -> dict[str, Any]:
+        """`StartAt` and `States`, with every label replaced by its state's name."""
+        assert not self._pending, "the flow ends without a state"
+        states = {name: _ordered(_resolved(state)) for name, state in self._states.items()}
+        return {"StartAt": self._start.state, "States": states}
+
+
+def _resolved(value: Any) -> Any:
+    match value:
+        case Label():
+            return value.state
+        case dict():
+            return {key: _resolved(item) for key, item in value.items()}
+        case list():
+            return [_resolved(item) for item in value]
+        case _:
+            return value
+
+
+def _ordered(state: dict[str, Any]) -> dict[str, Any]:
+    fields: Iterable[str] = sorted(state, key=_ORDER.__getitem__)
+    return {name: state[name] for name in fields}

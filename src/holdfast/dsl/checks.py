@@ -1,0 +1,169 @@
+"""What can be said about the finished IR: handlers that never run, loops that never end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from holdfast.dsl.ir import (
+    Ask,
+    Assign,
+    Block,
+    Break,
+    Compensate,
+    Handler,
+    If,
+    Loop,
+    Origin,
+    Raise,
+    Register,
+    Reraise,
+    Return,
+    RunEach,
+    RunParallel,
+    RunTask,
+    Sleep,
+    Statement,
+    Step,
+    Try,
+    WaitForEvent,
+    blocks_of,
+    branches_of,
+)
+from holdfast.dsl.surface import CompensationFailed, WaitTimeout
+
+Report = Callable[[Origin, str, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What a block can fail with; `anything` when a task runs in it."""
+
+    anything: bool = False
+    raised: frozenset[type[BaseException]] = frozenset()
+    expressions: frozenset[str] = frozenset()
+
+    def __or__(self, other: Failures) -> Failures:
+        return Failures(
+            self.anything or other.anything,
+            self.raised | other.raised,
+            self.expressions | other.expressions,
+        )
+
+
+NO_FAILURES = Failures()
+
+
+def failures_of(block: Block) -> Failures:
+    """More than can happen, never less: what an inner handler catches counts as well."""
+    total = NO_FAILURES
+    for statement in block:
+        total |= _failures_of_statement(statement)
+        for inner in (*blocks_of(statement), *branches_of(statement)):
+            total |= failures_of(inner)
+    return total
+
+
+def _failures_of_statement(statement: Statement) -> Failures:
+    match statement:
+        case Assign(_, values):
+            return _expressions(value.fails for _, value in values)
+        case If(_, test):
+            return _expressions([test.fails])
+        case Loop(_, setup, test, advance):
+            fails = [value.fails for _, value in (*setup, *advance)]
+            return _expressions([*fails, *([] if test is None else [test.fails])])
+        case Return(_, value):
+            return _expressions([value.fails])
+        case Raise(_, error, cause):
+            return Failures(raised=frozenset({error})) | _expressions([cause.fails])
+        case Register(arguments=arguments):
+            return _expressions([arguments.fails])
+        case Reraise():
+            return Failures(anything=True)
+        case Compensate():
+            return Failures(raised=frozenset({CompensationFailed}))
+        case Step(_, action):
+            return _failures_of_action(action)
+        case _:
+            return NO_FAILURES
+
+
+def _failures_of_action(action: object) -> Failures:
+    match action:
+        case RunTask(_, arguments):
+            return Failures(anything=True, expressions=arguments.fails)
+        case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
+            if timeout is None:
+                return _expressions([value.fails])
+            timed_out = Failures(raised=frozenset({WaitTimeout}))
+            return timed_out | _expressions([value.fails, timeout.fails])
+        case Sleep(seconds):
+            return _expressions([seconds.fails])
+        case RunEach(items=items):
+            return _expressions([items.fails])
+        case RunParallel() | _:
+            return NO_FAILURES
+
+
+def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
+    return Failures(expressions=frozenset().union(*fails))
+
+
+def check(block: Block, report: Report) -> None:
+    for statement in statements_of(block):
+        match statement:
+            case Try(_, body, handlers):
+                _check_handlers(failures_of(body), handlers, report)
+            case Loop(origin, _, None, _, body) if not _has_exit(body):
+                help_ = "add a `break`, a `return`, or a condition that can become false"
+                report(origin, "HF014", f"`{origin.text}` has no exit", help_)
+            case _:
+                pass
+
+
+def statements_of(block: Block) -> Iterator[Statement]:
+    """Every statement, outer before inner, branches included."""
+    for statement in block:
+        yield statement
+        for inner in (*blocks_of(statement), *branches_of(statement)):
+            yield from statements_of(inner)
+
+
+def _check_handlers(failures: Failures, handlers: tuple[Handler, ...], report: Report) -> None:
+    earlier: list[type[BaseException]] = []
+    for handler in handlers:
+        new = [cls for cls in handler.classes if not issubclass(cls, tuple(earlier))]
+        if not new:
+            message = "this handler can never run: an earlier one catches the same errors"
+            report(handler.origin, "HF033", message, "put the handler of the base class last")
+        elif not any(_can_fail_with(failures, cls) for cls in handler.classes):
+            report(
+                handler.origin,
+                "HF033",
+                "this handler can never run: nothing in the try body can fail with that error",
+                "expressions cannot raise catchable errors; only tasks, waits and `raise` can",
+            )
+        earlier.extend(handler.classes)
+
+
+def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
+    if failures.anything or (failures.expressions and cls is Exception):
+        return True
+    return any(issubclass(raised, cls) for raised in failures.raised)
+
+
+def _has_exit(block: Block) -> bool:
+    """Whether the body of an endless loop can leave it; a `break` of an inner loop does not."""
+    for statement in block:
+        match statement:
+            case Break() | Return() | Raise() | Reraise() | Step(targets=None):
+                return True
+            case Loop(body=body):
+                inner = tuple(one for one in statements_of(body) if not isinstance(one, Break))
+                if _has_exit(inner):
+                    return True
+            case _:
+                if any(_has_exit(inner) for inner in blocks_of(statement)):
+                    return True
+    return False

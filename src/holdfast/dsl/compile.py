@@ -1,0 +1,182 @@
+"""The compiler, top to bottom: a workflow's source -> IR -> checks -> ASL and its map."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from holdfast.asl.parse import definition_hash
+from holdfast.dsl.aliases import check_aliases
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.checks import check
+from holdfast.dsl.context import Environment, Expression, Unit
+from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
+from holdfast.dsl.emit import Machine, emit_block
+from holdfast.dsl.flow import Flow
+from holdfast.dsl.ir import Assign, Block, Origin
+from holdfast.dsl.query import Field, Variable
+from holdfast.dsl.signatures import signature_of
+from holdfast.dsl.source import Source
+from holdfast.dsl.statements import Statements, local_names
+from holdfast.dsl.surface import Workflow
+from holdfast.dsl.types import Type
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A state machine and the map that leads from its states back to the source."""
+
+    name: str
+    asl: dict[str, Any]
+    function: str
+    tasks: tuple[str, ...]
+    events: dict[str, str]
+    answers: dict[str, str]
+    sources: dict[str, Json]
+
+    @cached_property
+    def definition_hash(self) -> str:
+        return definition_hash(self.asl)
+
+    @property
+    def asl_text(self) -> str:
+        """The text of `<name>.asl.json`."""
+        return _document(self.asl)
+
+    @property
+    def map_text(self) -> str:
+        """The text of `<name>.map.json`."""
+        return _document(
+            {
+                "workflow": self.name,
+                "function": self.function,
+                "definition": self.definition_hash,
+                "tasks": list(self.tasks),
+                "events": self.events,
+                "answers": self.answers,
+                "sources": self.sources,
+            }
+        )
+
+
+def _document(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def compile_module(module: ModuleType) -> list[Compiled]:
+    """Every workflow that `module` defines; raises CompileErrors with all their refusals."""
+    source = Source.of(module)
+    compiled: list[Compiled] = []
+    refused: list[Diagnostic] = []
+    for workflow in vars(module).values():
+        if isinstance(workflow, Workflow) and workflow.function.__module__ == module.__name__:
+            try:
+                compiled.append(_compile(source, workflow))
+            except CompileErrors as errors:
+                refused.extend(errors.diagnostics)
+    if refused:
+        raise CompileErrors(refused)
+    return compiled
+
+
+def compile_workflow(workflow: Workflow[..., Any]) -> Compiled:
+    """Raises CompileErrors with all refusals."""
+    module = inspect.getmodule(workflow.function)
+    assert module is not None
+    return _compile(Source.of(module), workflow)
+
+
+def _compile(source: Source, workflow: Workflow[..., Any]) -> Compiled:
+    unit = Unit(source, workflow.function)
+    node = _definition(unit, workflow)
+    block = () if node is None else _lower(unit, node, workflow)
+    check(block, lambda origin, *refusal: unit.refuse_at(origin.span, *refusal))
+    if unit.diagnostics:
+        raise CompileErrors(unit.diagnostics)
+    return _emit(unit, workflow, block)
+
+
+def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | None:
+    """The `def`, when it has a form that can be a workflow."""
+    node = unit.source.find(workflow.function)
+    assert node is not None, "the source on disk is not the source that was imported"
+    arguments = node.args
+    odd = [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
+    if isinstance(node, ast.AsyncFunctionDef):
+        unit.refuse(node, "HF007", "a workflow is a plain function", f"def {node.name}(…):")
+        return None
+    if "." in workflow.function.__qualname__:
+        message = "a workflow stands at the top of a module"
+        unit.refuse(node, "HF007", message, "move it out of the function or class around it")
+    for extra in odd:
+        message = f"parameter `{extra.arg}` has no name in the JSON input"
+        unit.refuse(extra, "HF007", message, f"{extra.arg}: list[str]")
+    return node
+
+
+def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> Block:
+    names = local_names(node)
+    scope = unit.scope(None, node, names)
+    check_aliases(unit, node)
+    statements = Statements(unit, scope, Flow(Environment({})))
+    for name in names:
+        scope.name(name)
+    start = _start(unit, node, workflow, statements)
+    return (*start, *statements.function_body(node))
+
+
+def _start(
+    unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
+) -> Block:
+    types = signature_of(workflow.function)
+    if types.unknown_name is not None:
+        message = f"an annotation names `{types.unknown_name}`, which does not exist at run time"
+        unit.refuse(node, "HF004", message, "import it outside `if TYPE_CHECKING:`")
+    values = []
+    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        if argument.annotation is None:
+            name = argument.arg
+            message = f"parameter `{name}` needs a type annotation"
+            unit.refuse(argument, "HF006", message, f"{name}: str")
+        type_: Type = types.parameters[argument.arg]
+        query = Field(Field(Variable("states"), "input"), argument.arg)
+        variable = statements.hold(argument.arg, type_)
+        values.append((variable, Expression(query, type_)))
+    origin = statements.origin(node, "start")
+    return (Assign(origin, tuple(values)),) if values else ()
+
+
+def _emit(unit: Unit, workflow: Workflow[..., Any], block: Block) -> Compiled:
+    machine = Machine(unit.world)
+    states = emit_block(machine, block)
+    head: dict[str, Any] = {"Comment": workflow.name, "QueryLanguage": "JSONata"}
+    if workflow.timeout is not None:
+        head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
+    return Compiled(
+        name=workflow.name,
+        asl={**head, **states},
+        function=f"{workflow.function.__module__}:{workflow.function.__qualname__}",
+        tasks=tuple(sorted(machine.tasks)),
+        events={name: _place(cls) for name, cls in sorted(machine.events.items())},
+        answers={name: _place(cls) for name, cls in machine.answers.items()},
+        sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
+    )
+
+
+def _place(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _row(unit: Unit, origin: Origin) -> Json:
+    span = origin.span
+    return {
+        "file": unit.source.file,
+        "line": span.line,
+        "column": span.column,
+        "text": unit.source.line_text(span.line),
+    }

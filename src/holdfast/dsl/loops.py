@@ -1,0 +1,214 @@
+"""`for` and `while`: lowered until what their variables hold no longer changes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from holdfast.dsl.context import Environment, Expression, Held, join_environments
+from holdfast.dsl.flow import LoopPoint
+from holdfast.dsl.ir import Assign, Block, Break, If, Loop
+from holdfast.dsl.iteration import Leaf, Row, Walk, bind, require_int, walk
+from holdfast.dsl.query import Binary, Call, Constant, Index, Query, Variable
+from holdfast.dsl.types import BOOL, INT, DictOf, is_refused
+from holdfast.errors import HoldfastBug
+
+if TYPE_CHECKING:
+    from holdfast.dsl.statements import Statements
+
+#: Types only grow, and not beyond `types.bounded`; the bound turns a mistake of ours into an error.
+_ROUNDS_MAX: Final = 100
+
+_Values = tuple[tuple[str, Expression], ...]
+
+
+def lower_while(statements: Statements, node: ast.While) -> None:
+    _refuse_else(statements, node)
+    is_endless = isinstance(node.test, ast.Constant) and node.test.value is True
+    tests: list[Expression] = []
+
+    def enter() -> None:
+        # The test of every later round may fail as well, with what the body assigned.
+        statements.flow.note()
+        if not is_endless:
+            tests.append(statements.expressions.inside("a condition").truth(node.test))
+            narrowed = statements.expressions.narrowed(node.test, is_true=True)
+            statements.flow.environment = narrowed.environment
+
+    def leave() -> Environment | None:
+        if is_endless:
+            return None
+        return statements.expressions.narrowed(node.test, is_true=False).environment
+
+    body = _stable(statements, node, enter, leave)
+    origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
+    test = None if is_endless else tests[-1]
+    if test is not None and test.fails and statements.flow.protections:
+        # A Choice cannot catch, so each round computes the test in a state that can.
+        variable = statements.scope.name("test", (node, "test"))
+        asked = Assign(origin, ((variable, test),))
+        leave_ = If(origin, Expression(Variable(variable), BOOL), (), (Break(origin),))
+        test, body = None, (asked, leave_, *body)
+    statements.emit(Loop(origin, (), test, (), body))
+
+
+def lower_for(statements: Statements, node: ast.For) -> None:
+    _refuse_else(statements, node)
+    plan = _range_plan(statements, node) or _list_plan(statements, node)
+    setup, test, advance = plan
+    names = {name.id: held for name, held in advance}
+
+    def enter() -> None:
+        for name, held in names.items():
+            statements.hold(name, held.type)
+
+    iterated = [node.iter.id] if isinstance(node.iter, ast.Name) else []
+    statements.flow.iterated.extend(iterated)
+    body = _stable(statements, node, enter, lambda: statements.flow.environment)
+    del statements.flow.iterated[len(statements.flow.iterated) - len(iterated) :]
+    moves = tuple(
+        (statements.scope.name(name), Expression(held.value, held.type))
+        for name, held in names.items()
+        if not is_refused(held.type)
+    )
+    text = f"for {statements.unit.text(node.target)} in {statements.unit.text(node.iter)}"
+    counter = _counter(statements, node, "index")
+    step = _step_of(node.iter)
+    further = Binary("+" if step >= 0 else "-", counter, Constant(abs(step)))
+    statements.emit(
+        Loop(
+            statements.origin(node, text),
+            setup,
+            Expression(test, BOOL),
+            (*moves, (counter.name, Expression(further, INT))),
+            body,
+        )
+    )
+
+
+_Plan = tuple[_Values, Query, "list[tuple[ast.Name, Held]]"]
+
+
+def _counter(statements: Statements, node: ast.For, what: str) -> Variable:
+    stem = node.target.id if isinstance(node.target, ast.Name) else "loop"
+    return Variable(statements.scope.name(f"{stem}_{what}", (node, what)))
+
+
+def _list_plan(statements: Statements, node: ast.For) -> _Plan:
+    items = _counter(statements, node, "items")
+    index = _counter(statements, node, "index")
+    statements.prepare(node.iter)
+    through, more = _walk(statements, node, Index(items, index), index)
+    setup = (
+        *more,
+        (items.name, through.items),
+        (index.name, Expression(Constant(0), INT)),
+    )
+    test = Binary("<", index, Call("count", (items,)))
+    return setup, test, bind(statements.expressions, node.target, through.element)
+
+
+def _walk(
+    statements: Statements, node: ast.For, item: Query, index: Variable
+) -> tuple[Walk, _Values]:
+    through = walk(statements.expressions, node.iter, item, index)
+    match node.iter:
+        case ast.Call(func=ast.Attribute(value=base, attr="items")):
+            mapping = statements.expressions.lower(base)
+            if isinstance(mapping.type, DictOf):
+                # The body may give the name of the dict another value.
+                kept = _counter(statements, node, "dict")
+                value = Leaf(Call("lookup", (kept, item)), mapping.type.value)
+                key = through.element.parts[0] if isinstance(through.element, Row) else value
+                return Walk(through.items, Row((key, value))), ((kept.name, mapping),)
+    return through, ()
+
+
+def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
+    """Counting needs no list: a loop over `range(10**6)` holds two numbers."""
+    match node.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[*arguments], keywords=[]) if (
+            statements.expressions.is_builtin("range") and 1 <= len(arguments) <= 3
+        ):
+            pass
+        case _:
+            return None
+    statements.prepare(node.iter)
+    bounds = [require_int(statements.expressions, argument) for argument in arguments[:2]]
+    if len(arguments) == 3 and _step_of(node.iter) == 0:
+        message = "the step of a range must be a constant other than 0"
+        statements.unit.refuse(arguments[2], "HF002", message, "range(10, 0, -1)")
+    index, stop = _counter(statements, node, "index"), _counter(statements, node, "stop")
+    start = bounds[0] if len(bounds) == 2 else Expression(Constant(0), INT)
+    setup = ((stop.name, bounds[-1]), (index.name, start))
+    test = Binary("<" if _step_of(node.iter) >= 0 else ">", index, stop)
+    return setup, test, bind(statements.expressions, node.target, Leaf(index, INT))
+
+
+def _step_of(node: ast.expr) -> int:
+    """The constant step of a range: 1 when it has none, 0 when it is not constant."""
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, ast.Constant(value=int(step))]):
+            return step
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[_, _, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(step)))],
+        ):
+            return -step
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, _]):
+            return 0
+        case _:
+            return 1
+
+
+def _refuse_else(statements: Statements, node: ast.For | ast.While) -> None:
+    if node.orelse:
+        statements.unit.refuse(
+            node.orelse[0],
+            "HF001",
+            "`else` of a loop is not part of the workflow language",
+            "found = False before the loop, and `if not found:` after it",
+        )
+
+
+def _stable(
+    statements: Statements,
+    node: ast.For | ast.While,
+    enter: Callable[[], None],
+    leave: Callable[[], Environment | None],
+) -> Block:
+    """The body, lowered with what holds in every round; afterwards the flow is behind the loop."""
+    flow = statements.flow
+    start = flow.environment
+    head = start
+    for _ in range(_ROUNDS_MAX):
+        with statements.unit.trial():
+            _, again = _round(statements, node, head, enter)
+        grown = join_environments(head, join_environments(start, again.head.environment))
+        if grown == head:
+            break
+        head = grown
+    else:
+        raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")
+    body, point = _round(statements, node, head, enter)
+    flow.environment = head
+    flow.environment = join_environments(leave(), point.end.environment)
+    return body
+
+
+def _round(
+    statements: Statements,
+    node: ast.For | ast.While,
+    head: Environment | None,
+    enter: Callable[[], None],
+) -> tuple[Block, LoopPoint]:
+    flow = statements.flow
+    flow.environment = head
+    point = LoopPoint()
+    flow.loops.append(point)
+    enter()
+    body = statements.block(node.body)
+    flow.loops.pop()
+    point.head.reach(flow.environment)
+    return body, point

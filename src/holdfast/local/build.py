@@ -1,0 +1,86 @@
+"""The compiler on a project's modules: which files it makes, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from holdfast.dsl.compile import compile_module
+from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.errors import HoldfastError, WorkflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    path: Path
+    text: str
+
+    def is_current(self) -> bool:
+        try:
+            return self.path.read_text(encoding="utf-8") == self.text
+        except (FileNotFoundError, UnicodeDecodeError):
+            return False
+
+    def write(self) -> None:
+        self.path.write_text(self.text, encoding="utf-8")
+
+
+def compile_modules(names: Iterable[str]) -> list[Output]:
+    """-> `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet written."""
+    return [output for module in map(import_module, names) for output in _outputs(module)]
+
+
+def find_errors(names: Iterable[str]) -> list[str]:
+    """-> everything that keeps the modules from being compiled, each as the text to show."""
+    errors: list[str] = []
+    for name in names:
+        try:
+            compile_module(import_module(name))
+        except CompileErrors as refused:
+            errors += [diagnostic.render() for diagnostic in refused.diagnostics]
+        except HoldfastError as error:
+            errors.append(str(error))
+    return errors
+
+
+def import_module(name: str) -> ModuleType:
+    """Runs the user's own code; whatever that raises is the author's to mend."""
+    try:
+        return importlib.import_module(name)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        raise WorkflowError(
+            "HF072",
+            f"{_place(error)}module {name} cannot be imported: {type(error).__name__}: {error}",
+            help=f"try `python -c 'import {name}'`",
+        ) from None
+
+
+def _outputs(module: ModuleType) -> Iterable[Output]:
+    assert module.__file__ is not None
+    here = _shown(Path(module.__file__).parent)
+    for compiled in compile_module(module):
+        yield Output(here / f"{compiled.name}.asl.json", compiled.asl_text)
+        yield Output(here / f"{compiled.name}.map.json", compiled.map_text)
+
+
+def _shown(folder: Path) -> Path:
+    """Relative when it lies in the folder that the user stands in."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
+
+def _place(error: Exception) -> str:
+    """-> "file:line: " of the line that raised."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}: "
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+    ]
+    return f"{frames[-1].filename}:{frames[-1].lineno}: " if len(frames) > 1 else ""

@@ -1,0 +1,183 @@
+"""The HTTP API as Python calls, over whatever carries a request to it.
+
+Three carriers: a URL (a running `serve`), a deployed stack (found through CloudFormation, requests
+signed for its IAM authoriser), and the handler itself in this process (the demo).
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, urlencode, urlsplit
+
+from holdfast.errors import RequestError, ServiceFault
+from holdfast.local.project import find_serving
+
+Json: TypeAlias = Any
+#: method, target, body -> status, body
+Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
+Sign: TypeAlias = Callable[[str, str, bytes], dict[str, str]]
+
+TIMEOUT_SECONDS: Final = 35  # API Gateway gives up after 30
+API_OUTPUT: Final = "ApiUrl"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """`where` names the API in messages. Errors of the API are raised as it gave them."""
+
+    carry: Carry
+    where: str
+
+    def start(self, workflow: str, data: Json, name: str | None = None) -> Json:
+        request = {"workflow": workflow, "input": data}
+        return self._post("/executions", request if name is None else {**request, "name": name})
+
+    def stop(self, identifier: str, error: str | None = None, cause: str | None = None) -> Json:
+        texts = {"error": error, "cause": cause}
+        return self._post(f"{_path(identifier)}/stop", _without_none(texts))
+
+    def event(self, name: str, key: str, data: Json, event_id: str | None = None) -> Json:
+        request = {"name": name, "key": key, "data": data}
+        return self._post("/events", request if event_id is None else {**request, "id": event_id})
+
+    def answer(self, token: str, answer: dict[str, Json]) -> Json:
+        """`answer`: output, or error and cause."""
+        return self._post("/answers", {"token": token, **answer})
+
+    def execution(self, identifier: str) -> Json:
+        return self._call("GET", _path(identifier))
+
+    def history(self, identifier: str) -> list[Json]:
+        return list(self._call("GET", f"{_path(identifier)}/history")["events"])
+
+    def executions(self, workflow: str | None = None, status: str | None = None) -> list[Json]:
+        wanted = urlencode(_without_none({"workflow": workflow, "status": status}))
+        return list(self._call("GET", f"/executions?{wanted}")["executions"])
+
+    def events(self) -> list[Json]:
+        return list(self._call("GET", "/events")["events"])
+
+    def _post(self, target: str, request: dict[str, Json]) -> Json:
+        return self._call("POST", target, json.dumps(request).encode())
+
+    def _call(self, method: str, target: str, body: bytes = b"") -> Json:
+        status, content = self.carry(method, target, body)
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            answer = None
+        if 200 <= status < 300 and isinstance(answer, dict):
+            return answer
+        raise _error(self.where, status, answer)
+
+
+def _error(where: str, status: int, answer: Json) -> RequestError | ServiceFault:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
+        said = answer.get("message", "") if isinstance(answer, dict) else ""
+        said = f": {said}" if said else ", which is no answer of Holdfast"
+        return RequestError("HF272", f"{where} answered with HTTP status {status}{said}")
+    if status >= 500:
+        return ServiceFault(str(error["code"]), str(error["message"]))
+    return RequestError(
+        str(error["code"]), str(error["message"]), status=status, help=str(error.get("help", ""))
+    )
+
+
+def _path(identifier: str) -> str:
+    return f"/executions/{quote(identifier, safe='')}"
+
+
+def _without_none(fields: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# -- carriers --------------------------------------------------------------------------------------
+
+
+def connect(endpoint: str | None, stack: str | None) -> Client:
+    """-> a client of the endpoint, of the stack, or of the project's running `serve`."""
+    if stack is not None:
+        return _of_stack(stack)
+    if endpoint is not None:
+        return Client(_over_http(_require_url(endpoint)), endpoint)
+    serving = find_serving()
+    if serving is None:
+        raise RequestError(
+            "HF273",
+            "there is nothing to talk to: no `serve` of this project is running",
+            help="run `holdfast serve`, or give --endpoint URL or --stack NAME",
+        )
+    return Client(_over_http(serving.url), serving.url)
+
+
+def _require_url(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        raise RequestError(
+            "HF274", f"{text!r:.200} is not an HTTP URL", help="--endpoint http://127.0.0.1:8080"
+        )
+    return text.rstrip("/")
+
+
+def _over_http(base: str, sign: Sign = lambda *_: {}) -> Carry:
+    # A proxy knows nothing of this machine's loopback.
+    proxies: dict[str, str] | None = {} if urlsplit(base).hostname in _LOOPBACK else None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+
+    def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        url = base + target
+        headers = {"Content-Type": "application/json", **sign(method, url, body)}
+        request = urllib.request.Request(  # noqa: S310  # the scheme is checked by _require_url
+            url, data=body or None, headers=headers, method=method
+        )
+        try:
+            with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+                return int(response.status), bytes(response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+        except (OSError, HTTPException) as error:
+            raise ServiceFault(
+                "HF275", f"{base} cannot be reached: {getattr(error, 'reason', error)}"
+            ) from None
+
+    return carry
+
+
+def _of_stack(name: str) -> Client:
+    """Signs for the API's IAM authoriser with the credentials that the AWS CLI would use."""
+    from botocore.auth import SigV4Auth  # noqa: PLC0415
+    from botocore.awsrequest import AWSRequest  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
+
+    try:
+        session = Session()
+        formation = session.create_client("cloudformation")
+        outputs = formation.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
+        credentials = session.get_credentials()
+    except (BotoCoreError, ClientError) as error:
+        raise ServiceFault("HF276", f"stack {name}: {error}", retry="never") from None
+    region = formation.meta.region_name
+
+    def sign(method: str, url: str, body: bytes) -> dict[str, str]:
+        request = AWSRequest(method, url, {"Content-Type": "application/json"}, body)
+        SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region).add_auth(request)
+        return dict(request.headers.items())
+
+    urls = [output["OutputValue"] for output in outputs if output["OutputKey"] == API_OUTPUT]
+    if not urls:
+        raise RequestError(
+            "HF276",
+            f"stack {name} has no output {API_OUTPUT}",
+            help="name a stack that was deployed from Holdfast's CDK app",
+        )
+    return Client(_over_http(_require_url(urls[0]), sign), f"stack {name}")

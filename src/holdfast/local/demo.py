@@ -1,0 +1,308 @@
+"""`holdfast demo`: real orders through the order workflow, on the local cloud and a virtual clock.
+
+Each order is an execution of its own, started through the API by its order number. The bank of the
+simulated world speaks over the bus. Everything in the report is read back from the store: the list,
+the executions and their histories; calls and their cost come from the hook in botocore.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast import cost
+from holdfast.core.events import Event
+from holdfast.core.state import Execution
+from holdfast.deployment import Deployment
+from holdfast.errors import RequestError
+from holdfast.limits import LIST_SHARDS
+from holdfast.local.client import Client
+from holdfast.local.clock import VirtualClock
+from holdfast.local.stack import LocalStack, local_stack
+from holdfast.runtime import keys, view
+from holdfast.runtime.codec import Reader
+from holdfast.runtime.effects import Effect, Measure, Query, QueryList
+from holdfast.runtime.log import fetch_blobs
+
+if TYPE_CHECKING:
+    from statemachines.orders import OrderRequest
+
+MODULE: Final = "statemachines.order_fulfilment"
+WORKFLOW: Final = "order_fulfilment"
+SAMPLE: Final = "orders-sample.jsonl"
+START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; outcomes do not depend on it
+LISTED_MAX: Final = 1_000_000
+#: A task attempt, an event or an answer with a committed result, or a timer that has fired.
+DURABLE_STEPS: Final = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
+
+
+class BadOrders(RequestError):  # noqa: N818  # it holds every bad line of a file
+    """Nothing was started."""
+
+    def __init__(self, errors: list[RequestError]) -> None:
+        super().__init__(errors[0].code, errors[0].message, help=errors[0].help)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One execution as the store has it."""
+
+    name: str
+    status: str
+    #: In the list, under the status that it ended with.
+    is_listed: bool
+    #: (status, reason) of the business; None when the execution gave none.
+    outcome: tuple[str, str] | None
+    error: str | None
+
+    @property
+    def reason(self) -> str:
+        if self.outcome is not None:
+            return self.outcome[1]
+        return f"{self.status}: {self.error}" if self.error else self.status
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    accepted: int
+    executions: tuple[Ended, ...]
+    #: Events of all histories, by type.
+    events: Counter[str]
+    retries: int
+    calls: dict[str, int]
+    receipt: cost.Receipt
+    virtual_seconds: int
+    wall_seconds: float
+
+    @property
+    def ended(self) -> int:
+        return sum(execution.is_listed for execution in self.executions)
+
+    @property
+    def lost(self) -> int:
+        return self.accepted - self.ended
+
+    @property
+    def durable_steps(self) -> int:
+        return sum(self.events[kind] for kind in DURABLE_STEPS)
+
+    @property
+    def transitions(self) -> int:
+        """As Step Functions counts them: each state entered, and each retry."""
+        entered = sum(n for kind, n in self.events.items() if kind.endswith("StateEntered"))
+        return entered + self.retries
+
+    @property
+    def task_requests(self) -> cost.Receipt:
+        """On Step Functions each attempt is a Lambda request; the tasks' time is the user's own."""
+        return cost.receipt(cost.Usage(lambda_requests=self.events["TaskStarted"]))
+
+    @property
+    def step_functions_usd(self) -> float:
+        return cost.step_functions_usd(self.transitions) + self.task_requests.total_usd
+
+    @property
+    def is_good(self) -> bool:
+        """Every accepted order has ended with an answer of the business."""
+        return self.lost == 0 and all(
+            execution.status == "SUCCEEDED" and execution.outcome is not None
+            for execution in self.executions
+        )
+
+    def per_million_steps(self, usd: float) -> float:
+        return usd / self.durable_steps * 1e6 if self.durable_steps else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        outcomes = Counter(execution.reason for execution in self.executions)
+        statuses = Counter(execution.status for execution in self.executions)
+        return {
+            "orders": self.accepted,
+            "outcomes": dict(sorted(outcomes.items())),
+            "lost": self.lost,
+            "durable_steps": self.durable_steps,
+            "calls": dict(sorted(self.calls.items())),
+            "usd_per_million_steps": round(self.per_million_steps(self.receipt.total_usd), 4),
+            "step_functions_usd_per_million_steps": round(
+                self.per_million_steps(self.step_functions_usd), 4
+            ),
+            "usd": round(self.receipt.total_usd, 6),
+            "step_functions_usd": round(self.step_functions_usd, 6),
+            "transitions": self.transitions,
+            "retries": self.retries,
+            "statuses": dict(sorted(statuses.items())),
+            "virtual_seconds": self.virtual_seconds,
+            "wall_seconds": round(self.wall_seconds, 1),
+        }
+
+
+def read_orders(path: Path | None) -> list[OrderRequest]:
+    """Every order of a file (by default the sample), or `BadOrders` with all that is wrong."""
+    orders = _orders_module()
+    path = path or Path(orders.__file__).with_name(SAMPLE)
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise RequestError(
+            "HF225",
+            f"{path}: cannot be read: {error.strerror}",
+            help="name a file with one JSON order per line",
+        ) from None
+    found: dict[str, tuple[str, OrderRequest]] = {}
+    errors: list[RequestError] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            order = orders.parse_order(_decode(line, where), where)
+            _require_first(found, order.name, where)
+        except RequestError as error:
+            errors.append(error)
+        else:
+            found[order.name] = where, order
+    if errors:
+        raise BadOrders(errors)
+    return [order for _, order in found.values()]
+
+
+def _orders_module() -> Any:
+    try:
+        from statemachines import orders  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise RequestError(
+            "HF280",
+            "the demo's workflow is not here: there is no package `statemachines`",
+            help="run the demo in a checkout of Holdfast",
+        ) from None
+    return orders
+
+
+def _decode(line: bytes, where: str) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            "HF220", f"{where}: byte {error.start} is not UTF-8", help="save the file as UTF-8"
+        ) from None
+
+
+def _require_first(found: dict[str, tuple[str, OrderRequest]], name: str, where: str) -> None:
+    if name in found:
+        raise RequestError(
+            "HF224",
+            f"{where}: id: order {name} stands in {found[name][0]} already",
+            help="an order is fulfilled once: remove one of the two lines",
+        )
+
+
+def run_demo(
+    deployment: Deployment, orders: list[OrderRequest], measured: Callable[[Measure], None]
+) -> Report:
+    began = time.perf_counter()
+    clock = VirtualClock(START_MS)
+    with local_stack(deployment, clock, measured=measured) as stack:
+        client = Client(partial(_carry, stack), "the demo")
+        accepted = {order.name: _start(stack, client, order) for order in orders}
+        stack.pump.run_until_idle()
+        # Looking at the result is not part of what it costs.
+        usage, calls = stack.cloud.meter.usage.copy(), dict(stack.cloud.meter.calls)
+        listed = _listed(stack)
+        logs = {name: _log(stack, run) for name, run in accepted.items()}
+    states = [(name, accepted[name], state) for name, (state, _) in logs.items()]
+    events = [event for _, found in logs.values() for event in found]
+    return Report(
+        accepted=len(accepted),
+        executions=tuple(_ended(name, state, listed.get(run)) for name, run, state in states),
+        events=Counter(event.type for event in events),
+        retries=sum(map(_is_retry, events)),
+        calls=calls,
+        receipt=cost.receipt(usage),
+        virtual_seconds=(max((e.at_ms for e in events), default=START_MS) - START_MS) // 1_000,
+        wall_seconds=time.perf_counter() - began,
+    )
+
+
+def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
+    """Starts the order and has the bank say what it will say about it. -> the execution."""
+    from statemachines.bank import bank_messages  # noqa: PLC0415
+
+    later = []
+    for message in bank_messages(order.order):
+        tell = partial(
+            stack.cloud.put_event, message.name, message.key, message.data, message.event_id
+        )
+        if message.delay_seconds == 0:
+            tell()  # before there is anybody to wait for it
+        else:
+            later.append((message.delay_seconds, tell))
+    run = str(client.start(WORKFLOW, order.input, order.name)["execution"])
+    for delay_seconds, tell in later:
+        stack.pump.at(stack.cloud.clock() + delay_seconds * 1_000, tell)
+    return run
+
+
+def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+    return stack.request(method, target, body)
+
+
+# -- reading back ----------------------------------------------------------------------------------
+
+
+def _listed(stack: LocalStack) -> dict[str, str]:
+    """-> the final status of every execution that the list shows as ended."""
+    return {
+        str(row["execution"]): str(row["status"])
+        for status in view.STATUSES
+        if status != "RUNNING"
+        for shard in range(LIST_SHARDS)
+        for row in map(
+            view.listed,
+            stack.host.ports.perform(
+                QueryList(
+                    keys.list_partition(keys.TENANT_DEFAULT, WORKFLOW, status, shard), LISTED_MAX
+                )
+            ),
+        )
+    }
+
+
+def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:
+    """-> the execution as its stored history makes it, and that history."""
+
+    def read() -> Generator[Effect, Any, tuple[Execution | None, list[Event]]]:
+        items = yield Query("executions", keys.execution(keys.TENANT_DEFAULT, run))
+        reader = Reader((yield from fetch_blobs(keys.TENANT_DEFAULT, run, items)))
+        events = [event for record in map(reader.record, items) for event in record.events]
+        return reader.state, events
+
+    state, events = stack.host.perform(read())
+    return state, events
+
+
+def _ended(name: str, state: Execution | None, listed: str | None) -> Ended:
+    status = "RUNNING" if state is None else state.status
+    output = None if state is None else state.output
+    outcome = None
+    if isinstance(output, dict) and output.get("reason"):
+        outcome = str(output["status"]), str(output["reason"])
+    return Ended(
+        name=name,
+        status=status,
+        is_listed=status != "RUNNING" and listed == status,
+        outcome=outcome,
+        error=None if state is None else state.error,
+    )
+
+
+def _is_retry(event: Event) -> bool:
+    is_attempt = event.type == "TaskScheduled" and event.holdfast["attempt"] > 1
+    return is_attempt or event.type == "RetryDelayed"

@@ -1,0 +1,85 @@
+"""HTTP in the shape of API Gateway: a request becomes the event that the deployed function gets.
+
+Payload format 2.0 of an HTTP API. `serve` and the demo hand such events to the API's own handler,
+so what answers on a laptop is what answers in an account.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+LOOPBACK: Final = "127.0.0.1"
+STAGE: Final = "$default"
+
+_numbers: Final = itertools.count(1)
+
+
+def event_of(
+    method: str, target: str, headers: Mapping[str, str], body: bytes, now_ms: int
+) -> dict[str, Any]:
+    """`target` is the path and query of the request line, percent-encoded; `headers` lower-case."""
+    url = urlsplit(target)
+    path = unquote(url.path)
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": STAGE,
+        "rawPath": path,
+        "rawQueryString": url.query,
+        "headers": dict(headers),
+        "requestContext": _context(method, path, headers, now_ms),
+        **_body(body),
+    }
+    query = _query(url.query)
+    return {**event, "queryStringParameters": query} if query else event
+
+
+def answer_of(response: Mapping[str, Any]) -> tuple[int, bytes]:
+    """-> status and body of what the handler answered."""
+    body = str(response.get("body") or "")
+    is_encoded = bool(response.get("isBase64Encoded"))
+    return int(response["statusCode"]), base64.b64decode(body) if is_encoded else body.encode()
+
+
+def _context(method: str, path: str, headers: Mapping[str, str], now_ms: int) -> dict[str, Any]:
+    now = datetime.fromtimestamp(now_ms / 1_000, UTC)
+    host = headers.get("host", LOOPBACK)
+    return {
+        "accountId": "000000000000",
+        "apiId": "local",
+        "domainName": host,
+        "domainPrefix": host.partition(".")[0],
+        "http": {
+            "method": method,
+            "path": path,
+            "protocol": "HTTP/1.1",
+            "sourceIp": LOOPBACK,
+            "userAgent": headers.get("user-agent", ""),
+        },
+        "requestId": f"local-{next(_numbers)}",
+        "routeKey": STAGE,
+        "stage": STAGE,
+        "time": now.strftime("%d/%b/%Y:%H:%M:%S +0000"),
+        "timeEpoch": now_ms,
+    }
+
+
+def _query(text: str) -> dict[str, str]:
+    """A parameter that comes several times is one value, joined by commas."""
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        query[name] = f"{query[name]},{value}" if name in query else value
+    return query
+
+
+def _body(body: bytes) -> dict[str, Any]:
+    if not body:
+        return {"isBase64Encoded": False}
+    try:
+        return {"body": body.decode(), "isBase64Encoded": False}
+    except UnicodeDecodeError:
+        return {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}

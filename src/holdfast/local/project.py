@@ -1,0 +1,106 @@
+"""The project that the command line works in: its root, its modules, its running `serve`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from holdfast.errors import RequestError
+
+SETTINGS: Final = "pyproject.toml"
+STATE: Final = Path(".holdfast") / "serve.json"
+_SNIPPET: Final = '[tool.holdfast] modules = ["package.module"]'
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where a `serve` listens, and the process that does."""
+
+    url: str
+    pid: int
+
+
+def project_root() -> Path:
+    """-> the nearest folder upwards that has a pyproject.toml; without one, this folder."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / SETTINGS).is_file()), here)
+
+
+def make_importable() -> None:
+    """The project's modules, and those of the folder that the user stands in."""
+    for folder in (project_root(), Path.cwd()):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+
+
+def modules_or_default(named: Sequence[str]) -> list[str]:
+    """-> the modules named on the command line, or those of `[tool.holdfast]`."""
+    modules = list(named) or _configured_modules(project_root() / SETTINGS)
+    if not modules:
+        raise RequestError(
+            "HF270", "no modules are named", help=f"name them, or set {_SNIPPET} in {SETTINGS}"
+        )
+    return modules
+
+
+def _configured_modules(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
+    try:
+        modules = tomllib.loads(path.read_text()).get("tool", {}).get("holdfast", {}).get("modules")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RequestError("HF271", f"{path} cannot be read: {error}") from None
+    if modules is None:
+        return []
+    if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
+        raise RequestError(
+            "HF271", f"{path}: tool.holdfast.modules is not a list of names", help=f"set {_SNIPPET}"
+        )
+    return modules
+
+
+# -- the running serve -----------------------------------------------------------------------------
+
+
+def announce(serving: Serving, root: Path) -> None:
+    path = root / STATE
+    path.parent.mkdir(exist_ok=True)
+    # The folder ignores itself, so that nobody commits where their laptop listened.
+    (path.parent / ".gitignore").write_text("*\n")
+    path.write_text(json.dumps({"url": serving.url, "pid": serving.pid}) + "\n")
+
+
+def withdraw(serving: Serving, root: Path) -> None:
+    """Takes back what this process announced, unless a later `serve` has announced itself."""
+    if _read(root / STATE) == serving:
+        (root / STATE).unlink(missing_ok=True)
+
+
+def find_serving() -> Serving | None:
+    """-> the project's `serve`, or None when there is none or its process is gone."""
+    serving = _read(project_root() / STATE)
+    return serving if serving is not None and _is_alive(serving.pid) else None
+
+
+def _read(path: Path) -> Serving | None:
+    try:
+        found = json.loads(path.read_text())
+        return Serving(str(found["url"]), int(found["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # absent, half written, or not ours: as good as none
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,160 @@
+"""The demo's report for a person, and its progress while it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cost import (
+    STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS,
+    Line,
+    step_functions_usd,
+)
+from holdfast.local.demo import Ended, Report
+from holdfast.local.screen import duration, plain_table
+from holdfast.runtime.effects import Measure
+
+BAR_CHARACTERS: Final = 24
+EXAMPLES_MAX: Final = 2
+_STYLES: Final = {"shipped": "green", "charged": "green", "refused": "yellow", "failed": "yellow"}
+
+
+@contextmanager
+def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], None]]:
+    """-> what the stack tells its measures to. On a terminal they move a bar on stderr."""
+    if not (is_shown and sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    bar = Progress(
+        TextColumn("orders"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[steps]:,} durable steps", style="dim"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("orders", total=orders, steps=0)
+
+        def measured(measure: Measure) -> None:
+            if measure.name in {"ExecutionsEnded", "ExecutionsFailed"}:
+                bar.advance(task, measure.value)
+            elif measure.name == "DurableSteps":
+                steps = bar.tasks[0].fields["steps"] + int(measure.value)
+                bar.update(task, steps=steps)
+
+        yield measured
+
+
+def print_report(to: Console, report: Report) -> None:
+    to.print(_outcomes(report))
+    to.print()
+    to.print(_figures(report))
+    to.print()
+    to.print(_receipt(report))
+    bad = [execution for execution in report.executions if execution.outcome is None]
+    if bad or report.lost:
+        names = ", ".join(execution.name for execution in bad[:10])
+        to.print(f"\n{len(bad)} without an outcome, {report.lost} lost: {names}", style="red")
+
+
+def _outcomes(report: Report) -> Table:
+    groups: dict[tuple[str, str], list[Ended]] = defaultdict(list)
+    for execution in report.executions:
+        groups[execution.outcome or (execution.status, execution.reason)].append(execution)
+    table = plain_table("outcome", "reason", "orders", "", "such as", right=("orders",))
+    largest = max(map(len, groups.values()), default=1)
+    for (status, reason), members in sorted(groups.items(), key=lambda group: -len(group[1])):
+        style = _STYLES.get(status, "red")
+        examples = ", ".join(member.name for member in members[:EXAMPLES_MAX])
+        table.add_row(
+            Text(status, style),
+            reason,
+            str(len(members)),
+            Text("━" * max(1, round(len(members) / largest * BAR_CHARACTERS)), style),
+            Text(examples, "dim"),
+        )
+    return table
+
+
+def _figures(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    table.add_column(style="dim")
+    count = report.events
+    table.add_row(
+        "orders ended", f"{report.ended:,}", f"of {report.accepted:,}; {report.lost} lost"
+    )
+    table.add_row(
+        "durable steps",
+        f"{report.durable_steps:,}",
+        f"{count['TaskSucceeded']:,} results, {count['TaskFailed']:,} failures, "
+        f"{count['TaskTimedOut']:,} timeouts; {report.retries:,} retries",
+    )
+    table.add_row(
+        "time in the shop",
+        duration(timedelta(seconds=report.virtual_seconds)),
+        "on a virtual clock",
+    )
+    table.add_row("time here", f"{report.wall_seconds:.1f} s", "on this machine")
+    return table
+
+
+def _receipt(report: Report) -> Table:
+    table = plain_table(
+        "at list price", "", "count", "$ per million", "$", right=("count", "$ per million", "$")
+    )
+    for line in report.receipt.lines:
+        _line(table, line)
+    _total(table, report, "Holdfast", report.receipt.total_usd, "green")
+    table.add_row()
+    _line(table, _transitions(report))
+    for line in report.task_requests.lines:
+        _line(table, line)
+    _total(table, report, "Step Functions", report.step_functions_usd, "yellow")
+    table.add_row()
+    for line in report.receipt.apart:
+        _line(table, line)
+    return table
+
+
+def _transitions(report: Report) -> Line:
+    return Line(
+        service="Step Functions",
+        what="state transitions",
+        count=report.transitions,
+        usd_per_million=STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS,
+        usd=step_functions_usd(report.transitions),
+    )
+
+
+def _line(table: Table, line: Line) -> None:
+    table.add_row(
+        line.service,
+        line.what,
+        f"{line.count:,.0f}",
+        f"{line.usd_per_million:.3f}",
+        f"{line.usd:.6f}",
+    )
+
+
+def _total(table: Table, report: Report, name: str, usd: float, style: str) -> None:
+    per_million = report.per_million_steps(usd)
+    table.add_row(
+        Text(name, f"bold {style}"),
+        Text("per million durable steps", "dim"),
+        "",
+        Text(f"{per_million:.2f}", f"bold {style}"),
+        Text(f"{usd:.6f}", f"bold {style}"),
+    )

@@ -1,0 +1,227 @@
+"""What the command line shows a person: executions, one execution, its history, the demo's report.
+
+Everything is text that a terminal of 80 columns can hold, and that a pipe gets unbroken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from shlex import quote
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPE_COLUMNS: Final = 200
+VALUE_CHARACTERS_MAX: Final = 400
+STYLES: Final = {
+    "RUNNING": "cyan",
+    "SUCCEEDED": "green",
+    "FAILED": "red",
+    "TIMED_OUT": "red",
+    "ABORTED": "yellow",
+}
+
+Row = Mapping[str, Any]
+
+
+def console() -> Console:
+    """Into a pipe nothing is wrapped or cut: what reads it wants whole ids."""
+    width = None if sys.stdout.isatty() else PIPE_COLUMNS
+    return Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+
+def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+    return table
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def executions(rows: list[Row], now: datetime) -> Table:
+    table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
+    for row in rows:
+        table.add_row(
+            row["name"] or row["execution"],
+            Text(row["status"], STYLES[row["status"]]),
+            row["workflow"],
+            f"{ago(row['started'], now)}",
+            duration(_span(row["started"], row.get("stopped", now))),
+            row.get("error", ""),
+        )
+    return table
+
+
+def events(rows: list[Row], now: datetime) -> Table:
+    table = plain_table("event", "key", "id", "kept for", "refused")
+    for row in rows:
+        kept = duration(_span(now, row["expires"]))
+        table.add_row(row["name"], row["key"], row["event"], kept, row.get("refused", ""))
+    return table
+
+
+# -- one execution ---------------------------------------------------------------------------------
+
+
+def print_execution(to: Console, shown: Row, now: datetime) -> None:
+    to.print(_execution(shown, now))
+    lines = [_go_on(wait) for wait in shown.get("waits", ())]
+    for line in filter(None, lines):
+        # Not in the table: a wrapped line cannot be copied.
+        to.print(Text("\nto go on, type", "dim"))
+        to.print(Text(line, "cyan"), soft_wrap=True)
+
+
+def _execution(shown: Row, now: datetime) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    status = Text(shown["status"], STYLES[shown["status"]])
+    title = Text(str(shown.get("name") or shown["execution"]), "bold")
+    table.add_row("execution", title + Text("  ") + status)
+    table.add_row("id", shown["execution"])
+    if "workflow" in shown:
+        table.add_row("workflow", shown["workflow"])
+    if "started" in shown:
+        table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
+    if "stopped" in shown:
+        took = duration(_span(shown["started"], shown["stopped"]))
+        table.add_row("ended", f"{moment(shown['stopped'])}, after {took}")
+    for wait in shown.get("waits", ()):
+        table.add_row()
+        for label, value in _wait(wait, now):
+            table.add_row(label, value)
+    table.add_row()
+    for label in ("input", "output", "error", "cause"):
+        if shown.get(label) is not None:
+            table.add_row(label, value_text(shown[label]))
+    return table
+
+
+def _wait(wait: Row, now: datetime) -> Iterable[tuple[str, str | Text]]:
+    yield "waits for", Text(_waits_for(wait), "bold")
+    if wait.get("assignee"):
+        yield "asked", str(wait["assignee"])
+    if "details" in wait:
+        yield "details", value_text(wait["details"])
+    if "since" in wait:
+        yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
+    for label in ("until", "retry_at"):
+        if label in wait:
+            left = duration(_span(now, wait[label]))
+            yield label.replace("_", " "), f"{moment(wait[label])}, {left} from now"
+    if "source" in wait:
+        source = wait["source"]
+        yield "at", f"{source['file']}:{source['line']}"
+        yield "", Text(source["text"], "italic")
+
+
+def _waits_for(wait: Row) -> str:
+    match wait["kind"]:
+        case "start":
+            return "a worker that takes it up"
+        case "event":
+            return f"event {wait['event']}, key {wait['key']}"
+        case "ask":
+            return f"an answer: {wait.get('title', '')}"
+        case "timer":
+            return "the time to pass"
+        case "task" if "retry_at" in wait:
+            return f"attempt {wait['attempt']} of task {wait['task']}"
+        case "task":
+            return f"task {wait['task']}, attempt {wait['attempt']}"
+        case "unknown_task":
+            return f"a worker that knows the task {wait['task']}"
+        case kind:
+            return str(kind)
+
+
+def _go_on(wait: Row) -> str | None:
+    """The line to type that ends the wait."""
+    if "token" in wait:
+        return f"holdfast answer {wait['token']} --output '…'"
+    if wait["kind"] == "event":
+        return f"holdfast event {wait['event']} --key {quote(wait['key'])} --data '…'"
+    return None
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def history(rows: list[Row]) -> Table:
+    table = plain_table("id", "after", "event", "what", right=("id", "after"))
+    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
+    for row in rows:
+        is_own = "id" not in row
+        style = "red" if row["type"].endswith(("Failed", "TimedOut", "Aborted")) else ""
+        table.add_row(
+            str(row.get("id", "")),
+            duration(_span(rows[0]["timestamp"], row["timestamp"])),
+            Text(row["type"], "dim" if is_own else style),
+            Text(_what(row), "dim" if is_own else ""),
+        )
+    return table
+
+
+def _what(row: Row) -> str:
+    """The name of the state or task, the error, and the value that came in or out."""
+    details = next((row[key] for key in row if key.endswith("EventDetails")), {})
+    own = row.get("holdfast", {})
+    parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
+    if own.get("attempt", 1) > 1:
+        parts.append(f"(attempt {own['attempt']})")
+    if "due" in own:
+        parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
+    value = next((details[key] for key in ("output", "parameters", "input") if key in details), "")
+    return "  ".join([*parts, _cut(str(value), 90)]).strip()
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def value_text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _cut(text, VALUE_CHARACTERS_MAX)
+
+
+def _cut(text: str, characters_max: int) -> str:
+    return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
+
+
+def when(time: str | datetime) -> datetime:
+    return time if isinstance(time, datetime) else datetime.fromisoformat(time)
+
+
+def moment(time: str | datetime) -> str:
+    return when(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _span(start: str | datetime, end: str | datetime) -> timedelta:
+    return max(when(end) - when(start), timedelta(0))
+
+
+def ago(time: str | datetime, now: datetime) -> str:
+    return f"{duration(_span(time, now))} ago"
+
+
+def duration(span: timedelta) -> str:
+    """The two greatest units: "3 d 6 h", "4 min 10 s", "1.2 s", "15 ms"."""
+    seconds = span.total_seconds()
+    if seconds < 1:
+        return f"{round(seconds * 1_000)} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    left = round(seconds)
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)

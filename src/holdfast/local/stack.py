@@ -1,0 +1,100 @@
+"""One Holdfast stack on a laptop: the deployed handlers, beside the local cloud.
+
+The host, the worker, the sweeper and the API's handler are those that run in Lambda. Only what
+stands around them differs: the cloud is moto, the pump plays AWS, and faults go to the log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.asl.program import Json
+from holdfast.aws.host import Host
+from holdfast.aws.http import api_handler
+from holdfast.aws.ports import AwsPorts
+from holdfast.aws.telemetry import Metrics
+from holdfast.deployment import Deployment
+from holdfast.dsl.surface import Workflow
+from holdfast.local import gateway
+from holdfast.local.clock import VirtualClock
+from holdfast.local.cloud import LocalCloud
+from holdfast.local.pump import Handlers, LambdaContext, Pump
+from holdfast.runtime.effects import Measure
+from holdfast.runtime.tokens import Keys
+
+_logger: Final = logging.getLogger(__name__)
+
+
+def compile_in_memory(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
+    """-> ASL and map of the source as it stands: a laptop needs no compiled files."""
+    from holdfast.dsl.compile import compile_workflow  # noqa: PLC0415
+
+    compiled = compile_workflow(workflow)
+    return compiled.asl, json.loads(compiled.map_text)
+
+
+def deployment_of(modules: Iterable[str]) -> Deployment:
+    return Deployment.from_modules(modules, compile_in_memory)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStack:
+    cloud: LocalCloud
+    host: Host
+    pump: Pump
+    api: Callable[[Mapping[str, Any], Any], dict[str, Any]]
+
+    def request(
+        self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """-> status and body, as the deployed API answers the request."""
+        meter, clock = self.cloud.meter, self.cloud.clock
+        meter.usage.api_requests += 1
+        meter.invoked(resources.API.name)
+        event = gateway.event_of(method, target, headers or {}, body, clock())
+        context = LambdaContext(resources.API, event["requestContext"]["requestId"], clock)
+        return gateway.answer_of(self.api(event, context))
+
+
+@contextmanager
+def local_stack(
+    deployment: Deployment,
+    clock: Callable[[], int],
+    *,
+    measured: Callable[[Measure], None] = lambda _: None,
+) -> Iterator[LocalStack]:
+    """The stack exists inside the context. `measured` is told what the handlers measure.
+
+    On a virtual clock everything happens in turn, so the same orders play the same way twice.
+    """
+    programs = deployment.programs()
+    with LocalCloud(clock) as cloud:
+        ports = AwsPorts(
+            cloud.clients, cloud.names, tasks=deployment.run_task, clock=clock, metrics=measured
+        )
+        host = Host(
+            ports,
+            deployment.setting(programs),
+            deployment.front(programs, _process_keys()),
+            Metrics(),
+            has_threads=not isinstance(clock, VirtualClock),
+            log_fault=_log_fault,
+        )
+        handlers = Handlers(host.worker, host.worker, host.events, host.sweeper)
+        yield LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host))
+
+
+def _process_keys() -> Keys:
+    """The local cloud forgets everything when its process ends, and so may its keys."""
+    return Keys("local", {"local": os.urandom(32)})
+
+
+def _log_fault(what: str, error: Exception, **ids: str) -> None:
+    _logger.warning("%s: %s: %s %s", what, type(error).__name__, error, ids or "")

@@ -1,0 +1,246 @@
+"""`cdk deploy` for real, onto a loopback cloud that enforces IAM; then one order through the API.
+
+What this shows: the template deploys, the asset runs, each role allows what its function does, and
+the API refuses who may not call it. What it cannot show is AWS itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+import string
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import resources
+from tests.infra.ministack import (
+    ACCOUNT,
+    REGION,
+    Caller,
+    Ministack,
+    grant_batches,
+    running,
+    wait_for,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("deploy")]
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+CDK_SECONDS_MAX = 240
+HOST_SETTINGS = (
+    f"architecture={ {'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }",
+    f"python={sys.version_info.major}.{sys.version_info.minor}",
+)
+STACK = "Holdfast"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    cloud: Ministack
+    outputs: dict[str, str]
+    call: Caller
+    stranger: Caller
+    anonymous: Caller
+
+    def function_named(self, part: str) -> str:
+        functions = self.cloud.client("lambda").list_functions()["Functions"]
+        [name] = [f["FunctionName"] for f in functions if f"-{part}Function" in f["FunctionName"]]
+        return str(name)
+
+    def log_lines(self) -> list[str]:
+        logs = self.cloud.client("logs")
+        return [
+            event["message"]
+            for group in logs.describe_log_groups()["logGroups"]
+            for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]
+        ]
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    directory = tmp_path_factory.mktemp("ministack")
+    with running(directory) as cloud:
+        cdk(cloud, directory, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+        outputs = directory / "outputs.json"
+        cdk(cloud, directory, "deploy", "--require-approval=never", f"--outputs-file={outputs}")
+        grant_batches(cloud, STACK)
+        yield deployed(cloud, json.loads(outputs.read_text())[STACK])
+
+
+def cdk(cloud: Ministack, directory: Path, *arguments: str) -> None:
+    if not (ROOT / "node_modules" / "aws-cdk").exists():
+        subprocess.run([BIN / "npm", "ci"], cwd=ROOT, check=True, timeout=CDK_SECONDS_MAX)
+    program = [BIN / "node", ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"]
+    settings = [option for setting in HOST_SETTINGS for option in ("--context", setting)]
+    subprocess.run(
+        [*program, *arguments, *settings, "--output", directory / "cdk.out"],
+        cwd=ROOT,
+        env={**cloud.environment(), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
+        check=True,
+        timeout=CDK_SECONDS_MAX,
+    )
+
+
+def deployed(cloud: Ministack, outputs: dict[str, str]) -> Deployment:
+    url = outputs["ApiUrl"]
+    api_id = url.removeprefix("https://").partition(".")[0]
+    api = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{api_id}/*"
+    bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{outputs['BusName']}"
+    clerk = cloud.user(
+        "clerk", {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": api}
+    )
+    stranger = cloud.user(
+        "stranger", {"Effect": "Allow", "Action": "events:PutEvents", "Resource": bus}
+    )
+    return Deployment(
+        cloud,
+        outputs,
+        call=Caller(cloud, url, clerk),
+        stranger=Caller(cloud, url, stranger),
+        anonymous=Caller(cloud, url, None),
+    )
+
+
+def order(number: str, *, description: str = "TEA TOWEL") -> dict[str, Any]:
+    """The last two digits choose what the simulated world does: see statemachines/fates.py."""
+    return {
+        "id": number,
+        "placed_at": "2026-03-02 09:00:00",
+        "customer_id": "4001",
+        "country": "Norway",
+        "lines": [{"sku": "LH01", "description": description, "qty": 2, "unit_pence": 450}],
+    }
+
+
+def start(deployment: Deployment, name: str, given: dict[str, Any]) -> None:
+    request = {"workflow": "order_fulfilment", "name": name, "input": {"order": given}}
+    status, answer = deployment.call("POST", "/executions", request)
+    assert status == 201, answer
+
+
+def execution(deployment: Deployment, name: str) -> dict[str, Any]:
+    status, answer = deployment.call("GET", f"/executions/{name}")
+    assert status == 200, answer
+    return dict(answer)
+
+
+def ended(deployment: Deployment, name: str) -> dict[str, Any]:
+    def once_ended() -> dict[str, Any] | None:
+        found = execution(deployment, name)
+        return None if found["status"] == "RUNNING" else found
+
+    return dict(wait_for(once_ended))
+
+
+@pytest.mark.parametrize("route", resources.ROUTES)
+def test_every_route_refuses_who_does_not_sign_and_who_may_not_call(
+    deployment: Deployment, route: str
+) -> None:
+    method, path = route.replace("{id}", "x").split(" ")
+    body: dict[str, Any] | None = {} if method == "POST" else None
+    assert deployment.anonymous(method, path, body)[0] == 403
+    assert deployment.stranger(method, path, body)[0] == 403
+
+
+def test_an_order_waits_for_its_bank_takes_the_event_and_ships(deployment: Deployment) -> None:
+    start(deployment, "700109", order("700109"))
+    waits = wait_for(lambda: awaited_events(execution(deployment, "700109")))
+    assert waits == [("bank.confirmed", "payment-700109")]
+
+    detail = {
+        "name": "bank.confirmed",
+        "key": "payment-700109",
+        "data": {"payment_id": "payment-700109", "settled": True},
+    }
+    entry = {
+        "Source": "bank",
+        "DetailType": resources.EVENT_DETAIL_TYPE,
+        "Detail": json.dumps(detail),
+        "EventBusName": deployment.outputs["BusName"],
+    }
+    bank = deployment.cloud.client("events", deployment.stranger.credentials)
+    assert bank.put_events(Entries=[entry])["FailedEntryCount"] == 0
+
+    found = ended(deployment, "700109")
+    assert found["status"] == "SUCCEEDED"
+    assert found["output"]["status"] == "shipped"
+    events = deployment.call("GET", "/executions/700109/history")[1]["events"]
+    numbered = [event["id"] for event in events if "id" in event]
+    assert numbered == list(range(1, len(numbered) + 1))
+
+
+def test_a_large_order_goes_through_the_bucket(deployment: Deployment) -> None:
+    noise = "".join(random.Random(1).choices(string.ascii_letters, k=300_000))
+    start(deployment, "700100", order("700100", description=noise))
+    assert ended(deployment, "700100")["output"]["status"] == "shipped"
+    bucket = deployment.outputs["BlobsBucket"]
+    assert deployment.cloud.client("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 0
+
+
+def test_a_transient_error_is_retried_after_a_delayed_message(deployment: Deployment) -> None:
+    start(deployment, "700103", order("700103"))
+    assert ended(deployment, "700103")["output"]["status"] == "shipped"
+
+
+def test_an_execution_that_waits_can_be_stopped(deployment: Deployment) -> None:
+    start(deployment, "700111", order("700111"))
+    wait_for(lambda: awaited_events(execution(deployment, "700111")))
+    status, answer = deployment.call("POST", "/executions/700111/stop", {"error": "Customer"})
+    assert status == 200, answer
+    assert ended(deployment, "700111")["status"] == "ABORTED"
+
+
+def test_an_event_that_nobody_awaits_is_kept_and_listed(deployment: Deployment) -> None:
+    data = {"payment_id": "payment-1", "settled": True}
+    request = {"name": "bank.confirmed", "key": "payment-1", "data": data}
+    assert deployment.call("POST", "/events", request)[0] == 200
+    listed = deployment.call("GET", "/events")[1]["events"]
+    assert "payment-1" in {event["key"] for event in listed}
+
+
+def test_ended_executions_are_listed(deployment: Deployment) -> None:
+    start(deployment, "700102", order("700102"))
+    ended(deployment, "700102")
+
+    def names() -> set[str]:
+        path = "/executions?workflow=order_fulfilment&status=SUCCEEDED"
+        return {row["name"] for row in deployment.call("GET", path)[1]["executions"]}
+
+    wait_for(lambda: "700102" in names())
+
+
+def test_the_deployed_workflows_are_those_of_the_settings(deployment: Deployment) -> None:
+    found = deployment.call("GET", "/workflows")[1]["workflows"]
+    assert {item["workflow"] for item in found} == {
+        "order_fulfilment",
+        "loan_approval",
+        "document_signing",
+    }
+
+
+def test_a_sweep_runs_with_the_sweepers_own_rights(deployment: Deployment) -> None:
+    start(deployment, "700115", order("700115"))
+    wait_for(lambda: awaited_events(execution(deployment, "700115")))
+    name = deployment.function_named("Sweeper")
+    answer = deployment.cloud.client("lambda").invoke(FunctionName=name, Payload=b"{}")
+    assert "FunctionError" not in answer, answer["Payload"].read()
+
+
+def test_no_function_was_denied_anything_or_reported_a_fault(deployment: Deployment) -> None:
+    # The last test of the module: it reads what all the others have logged.
+    lines = deployment.log_lines()
+    assert any("START RequestId" in line for line in lines)
+    assert not [line for line in lines if "AccessDenied" in line or '"level": "ERROR"' in line]
+
+
+def awaited_events(found: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(wait["event"], wait["key"]) for wait in found["waits"] if wait["kind"] == "event"]

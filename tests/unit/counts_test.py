@@ -1,0 +1,205 @@
+"""What each path costs: write units, reads, messages. The figures stand in docs/log.md.
+
+Counted on the memory services, which bill by DynamoDB's rules; tests/infra/capacity_test.py holds
+those rules against an emulator of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from builders import Machine, Shop, ask, call, chain, machine, wait_for
+
+from holdfast import cost, limits
+from holdfast.runtime import sweeper
+from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.runtime.keys import due_shard
+
+DAY = 86_400
+
+
+class Bill:
+    """Units between its making and its reading; the definition is stored before."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        shop.world.call(shop.programs.store(shop.tenant, shop.definition))
+        self.before = replace(shop.world.services.usage)
+
+    def usage(self) -> cost.Usage:
+        now = self.shop.world.services.usage
+        counted = {}
+        for field in fields(now):
+            after, before = getattr(now, field.name), getattr(self.before, field.name)
+            counted[field.name] = after - before if isinstance(after, int | float) else after
+        return cost.Usage(**counted)
+
+
+def bill_of(definition: Machine, data: Any = None, **options: Any) -> tuple[cost.Usage, Shop]:
+    shop = Shop(definition, **options)
+    bill = Bill(shop)
+    shop.run(data)
+    return bill.usage(), shop
+
+
+def test_a_named_chain_of_ten_tasks_takes_twelve_write_units_and_one_message() -> None:
+    usage, shop = bill_of(chain(10), {"n": 0})
+
+    assert usage.write_units == 12  # ten records, the name, the listing
+    assert usage.read_units == 1
+    assert (usage.sqs_send_requests, usage.sqs_deliveries) == (1, 1)
+    assert shop.world.services.effects["Query"] == 1
+    records = shop.world.services.items("executions")
+    assert len(records) == 10
+    assert max(map(cost.item_bytes, records)) <= limits.WRITE_UNIT_BYTES
+
+
+def test_a_durable_step_of_that_chain_costs_less_than_ninety_five_cents_a_million() -> None:
+    usage, _ = bill_of(chain(10), {"n": 0})
+    whole = replace(usage, lambda_requests=1 / limits.SQS_BATCH_ENTRIES_MAX, commits=10)
+
+    assert cost.receipt(whole).total_usd / 10 * 1e6 <= 0.95
+
+
+def test_a_step_more_costs_one_write_unit_and_nothing_else() -> None:
+    ten, _ = bill_of(chain(10), {"n": 0})
+    twenty, _ = bill_of(chain(20), {"n": 0})
+
+    assert twenty.write_units - ten.write_units == 10
+    assert twenty.read_units == ten.read_units
+    assert twenty.sqs_send_requests == ten.sqs_send_requests
+
+
+def test_a_pure_loop_of_a_thousand_iterations_takes_at_most_twenty_one_writes() -> None:
+    loop = {
+        "begin": {"Type": "Pass", "Assign": {"i": 0}, "Next": "again?"},
+        "again?": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $i < 1000 %}", "Next": "count"}],
+            "Default": "done",
+        },
+        "count": {"Type": "Pass", "Assign": {"i": "{% $i + 1 %}"}, "Next": "again?"},
+        "done": {"Type": "Succeed", "Output": "{% $i %}"},
+    }
+    _, shop = bill_of(machine(loop))
+
+    assert shop.world.services.effects["PutIfAbsent"] - 2 <= 21  # less the definition and the name
+
+
+#: A chain of one task, then what is measured: the difference is the path's own cost.
+def _after_a_task(state: Machine) -> Machine:
+    return machine({"first": call("add", "then", Arguments={"n": 1}), "then": state})
+
+
+def test_the_first_wait_costs_a_watch_row_two_listings_and_a_timer() -> None:
+    plain, _ = bill_of(machine({"first": call("add", Arguments={"n": 1})}))
+    waiting, shop = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
+
+    # Fired 1, watch row put and deleted 2, RUNNING entry 1 and its removal 2.
+    assert waiting.write_units - plain.write_units == 6
+    assert waiting.sqs_send_requests - plain.sqs_send_requests == 1
+    assert shop.world.services.depth("work") == 0
+
+
+def test_a_wait_of_thirty_days_costs_a_few_visits_and_one_message() -> None:
+    short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
+    long, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 30 * DAY, "End": True}))
+
+    assert long.write_units - short.write_units <= 11  # timer row 2, four visits 8, one to spare
+    assert long.sqs_send_requests == short.sqs_send_requests
+
+
+def test_an_event_costs_its_registration_itself_and_one_record() -> None:
+    short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
+    shop = Shop(_after_a_task(wait_for("paid")))
+    bill = Bill(shop)
+    shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    shop.send_event()
+    shop.world.run()
+
+    assert bill.usage().write_units - short.write_units == 2  # got it 1 (as fired), + 1 + 1
+    assert bill.usage().sqs_send_requests == 2
+
+
+def test_an_answer_costs_itself_and_one_record() -> None:
+    short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
+    shop = Shop(_after_a_task(ask()))
+    bill = Bill(shop)
+    run = shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    shop.answer(run, output={"approved": True})
+    shop.world.run()
+
+    assert bill.usage().write_units - short.write_units == 1
+    assert bill.usage().sqs_send_requests == 2
+
+
+def test_a_retry_costs_one_record_and_one_delayed_message() -> None:
+    def flaky(effect: Any) -> Any:
+        return TaskFailed("Busy", "") if effect.attempt <= failures else TaskSucceeded({"n": 1})
+
+    retry = [{"ErrorEquals": ["Busy"], "MaxAttempts": 5}]
+    definition = machine({"first": call("add", Arguments={"n": 1}, Retry=retry)})
+    failures = 1
+    once, _ = bill_of(definition, tasks=flaky)
+    failures = 2
+    twice, _ = bill_of(definition, tasks=flaky)
+
+    assert twice.write_units - once.write_units == 1
+    assert twice.sqs_send_requests - once.sqs_send_requests == 1
+
+
+def test_a_stop_costs_its_mail_and_one_record() -> None:
+    short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
+    shop = Shop(_after_a_task({"Type": "Wait", "Seconds": 600, "End": True}))
+    bill = Bill(shop)
+    run = shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    shop.stop(run)
+    shop.world.run()
+
+    assert shop.history(run).state.status == "ABORTED"
+    assert bill.usage().write_units - short.write_units == 1
+
+
+def test_a_map_of_a_hundred_quick_tasks_takes_a_handful_of_records() -> None:
+    each = {
+        "Type": "Map",
+        "Items": "{% [1..100] %}",
+        "ItemProcessor": machine({"one": call("add", Arguments={"n": "{% $states.input %}"})}),
+        "End": True,
+    }
+    del each["ItemProcessor"]["QueryLanguage"]
+    _, shop = bill_of(machine({"all": each}))
+
+    assert len(shop.world.services.items("executions")) <= 12
+
+
+def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overdue() -> None:
+    """In each shard: one query for what is due. For the overdue one: its log, and its mail."""
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 20 * DAY, "End": True}}))
+    for number in range(10_000):
+        shop.world.call(
+            shop.front.start(shop.tenant, {"workflow": "flow"}, number.to_bytes(8, "big"))
+        )
+    shop.world.run(until_ms=shop.world.now_ms + 60_000)
+    row = min(
+        (item for item in shop.world.services.items("mail") if str(item["sk"]).endswith("#w")),
+        key=lambda item: str(item["sk"]),
+    )
+    overdue = {**row, "sk": f"{shop.world.now_ms:015d}#{row['t']}#{row['run']}#w"}
+    services = shop.world.services
+    from holdfast.runtime.effects import Delete, Put
+
+    services.perform(Put("mail", overdue))
+    services.perform(Delete("mail", str(row["pk"]), str(row["sk"])))
+    reads = {}
+    for shard in range(limits.DUE_SHARDS):
+        before = services.effects["Query"] + services.effects["Get"]
+        shop.world.call(sweeper.sweep(shard, "sweeper"))
+        reads[shard] = services.effects["Query"] + services.effects["Get"] - before
+
+    assert reads.pop(due_shard(str(row["run"]))) <= 3
+    assert set(reads.values()) == {1}

@@ -1,0 +1,96 @@
+"""The structure that docs/architecture.md promises, read off the sources."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "holdfast"
+
+#: package -> what of ours it may import. A name without a dot is a package or top module.
+ALLOWED = {
+    "errors": set(),
+    "limits": set(),
+    "resources": {"limits"},
+    "cost": {"limits", "resources"},
+    "asl": {"errors", "limits"},
+    "dsl": {"asl", "errors", "limits"},
+    "core": {"asl", "errors", "limits"},
+    "runtime": {"core", "asl", "cost", "errors", "limits"},
+    "sim": {"core", "runtime", "cost", "resources", "errors", "limits"},
+    "aws": {"runtime", "deployment", "resources", "cost", "errors", "limits"},
+    "deployment": {"dsl", "asl", "runtime", "errors", "limits"},
+}
+#: Nothing in the engine may depend on what only wires it together.
+WIRING = {"local", "cli", "deployment"}
+PURE = ("asl", "core", "dsl")
+#: Calls by which clock, chance, environment or output would enter a pure package.
+IMPURE_CALLS = {
+    "datetime.now", "datetime.utcnow", "date.today", "time.time", "time.monotonic", "time.time_ns",
+    "random.random", "uuid.uuid4", "os.urandom", "os.getenv", "print",
+}
+IMPURE_MODULES = {"boto3", "botocore", "random", "uuid", "secrets", "logging", "subprocess"}
+
+
+def _sources() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def _package(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def _imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_what_its_layer_may(path: Path) -> None:
+    package = _package(path)
+    if package not in ALLOWED:
+        return
+    ours = {name.split(".")[1] for name in _imports(path) if name.startswith("holdfast.")}
+    assert ours - {package} <= ALLOWED[package]
+
+
+@pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_pure_packages_take_time_and_chance_as_values(path: Path) -> None:
+    if _package(path) not in PURE:
+        return
+    modules = {name.split(".")[0] for name in _imports(path)}
+    assert not modules & IMPURE_MODULES
+    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text()))
+             if isinstance(node, ast.Call)}
+    assert not {call for call in calls if ".".join(call.split(".")[-2:]) in IMPURE_CALLS}
+    assert "open" not in calls or _package(path) == "dsl"
+
+
+def test_handlers_do_no_input_or_output_of_their_own() -> None:
+    for path in (SOURCE / "runtime").glob("*.py"):
+        modules = {name.split(".")[0] for name in _imports(path)}
+        assert not modules & (IMPURE_MODULES | {"time", "os", "socket", "datetime"}), path.name
+
+
+def test_every_module_begins_with_a_docstring() -> None:
+    for path in _sources():
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
+        assert docstring is not None, path
+        assert len(docstring) > len("."), path
+
+
+def test_the_project_speaks_of_itself_alone() -> None:
+    words = ("/work/", "/root/", "as an AI", "TODO", "FIXME", "XXX")
+    for folder in ("src", "functions", "infra", "statemachines", "docs"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in {".py", ".md", ".json"}:
+                found = [word for word in words if word in path.read_text()]
+                assert not found, f"{path}: {found}"
