@@ -204,7 +204,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from holdfast.local import demo, report, screen, stack  # noqa: PLC0415
+    from holdfast.local import demo, report, stack  # noqa: PLC0415
 
     orders = demo.read_orders(arguments.orders)
     deployment = stack.deployment_of([demo.MODULE])
@@ -213,7 +213,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(result.to_json())
     else:
-        report.print_report(screen.console(), result)
+        report.put_report(result)
     return FINE if result.is_good else NEGATIVE
 
 
@@ -286,7 +286,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(rows)
     elif rows:
-        screen.console().print(table(rows, datetime.now(UTC)))
+        screen.put(table(rows, datetime.now(UTC)))
     else:
         print(nothing)
     return FINE
@@ -303,7 +303,7 @@ def _show_execution(arguments: argparse.Namespace, execution: Any) -> None:
     if arguments.json:
         _print_json(execution)
     else:
-        screen.print_execution(screen.console(), execution, datetime.now(UTC))
+        screen.put_execution(execution, datetime.now(UTC))
 
 
 def _history(arguments: argparse.Namespace) -> int:
@@ -313,7 +313,7 @@ def _history(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(events)
     else:
-        screen.console().print(screen.history(events))
+        screen.put(screen.history(events))
     return FINE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -113,14 +114,20 @@ class MotoStack:
         self.ports.extend_visibility(queue, [d.receipt for d in deliveries], seconds)
 
 
+@contextmanager
+def moto_stack() -> Iterator[MotoStack]:
+    clock = VirtualClock(START_MS)
+    with LocalCloud(clock) as cloud:
+        yield MotoStack(cloud, clock)
+
+
 @pytest.fixture(params=["memory", "moto"])
 def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     if request.param == "memory":
         yield MemoryStack()
-        return
-    clock = VirtualClock(START_MS)
-    with LocalCloud(clock) as cloud:
-        yield MotoStack(cloud, clock)
+    else:
+        with moto_stack() as moto:
+            yield moto
 
 
 def _task(effect: RunTask) -> TaskSucceeded:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pytest
 
+from holdfast import resources
+from holdfast.aws.clients import Clients
+from holdfast.aws.names import Names
+from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
+from holdfast.local.cloud import table_request
 from holdfast.runtime.effects import (
     Delete,
+    Effect,
     Extend,
     Get,
     GetBlob,
@@ -18,9 +26,59 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     Query,
     QueryList,
+    TaskFailed,
     Unlist,
 )
-from tests.contract.conftest import Stack
+from tests.contract import ministack
+from tests.contract.conftest import MemoryStack, moto_stack
+
+
+class Stack(Protocol):
+    @property
+    def perform(self) -> Callable[[Effect], Any]: ...
+
+
+@dataclass(frozen=True)
+class Remote:
+    perform: Callable[[Effect], Any]
+
+
+@pytest.fixture(scope="session")
+def remote_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
+    with ministack.serve(tmp_path_factory.mktemp("ministack")) as endpoint:
+        yield ministack.clients(endpoint)
+
+
+@pytest.fixture(params=["memory", "moto", pytest.param("ministack", marks=pytest.mark.slow)])
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    match request.param:
+        case "memory":
+            yield MemoryStack()
+        case "moto":
+            with moto_stack() as moto:
+                yield moto
+        case _:
+            yield remote(request.getfixturevalue("remote_clients"))
+
+
+def remote(clients: Clients) -> Remote:
+    """-> the stack with two empty tables."""
+    names = Names("executions", "mail", "blobs", work_queue_url="", single_queue_url="")
+    store = clients.get("store")
+    for table in store.list_tables()["TableNames"]:
+        store.delete_table(TableName=table)
+    for table in resources.TABLES:
+        store.create_table(TableName=table.name, **table_request(table))
+    clients.get("blobs").create_bucket(Bucket=names.blobs_bucket)
+    ports = AwsPorts(
+        clients,
+        names,
+        tasks=lambda _: TaskFailed("None", ""),
+        clock=lambda: 0,
+        metrics=lambda _: None,
+    )
+    return Remote(ports.perform)
+
 
 RUN = "default#run"
 

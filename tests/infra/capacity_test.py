@@ -6,28 +6,19 @@ more than 4 KB, which ministack bills as one unit, and refused puts, which it do
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.config import Config
-from botocore.session import Session
 
 from holdfast import cost, resources
 from holdfast.aws.store import attributes_of
+from holdfast.local.cloud import table_request
 from holdfast.runtime.effects import Item
+from tests.contract import ministack
 
 pytestmark = pytest.mark.slow
 
-MINISTACK = "ministack==1.5.33"
-START_SECONDS_MAX = 60
 TABLE = "executions"
 LISTED: Item = {"lp": "default#order#SUCCEEDED#1", "ls": "000001760000000#r"}
 SIZES = (0, 500, 900, 1_000, 1_100, 2_000, 3_000, 4_000, 5_000, 16_384, 100_000, 350_000)
@@ -35,82 +26,10 @@ SIZES = (0, 500, 900, 1_000, 1_100, 2_000, 3_000, 4_000, 5_000, 16_384, 100_000,
 
 @pytest.fixture(scope="module")
 def dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    uvx = Path(sys.executable).with_name("uvx")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("ministack") / "log"
-    with log.open("w") as out:
-        server = subprocess.Popen(
-            [uvx, "--from", MINISTACK, "--with", "boto3", "ministack"],
-            env={**os.environ, "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)},
-            cwd=log.parent,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        endpoint = f"http://127.0.0.1:{port}"
-        wait_for(endpoint, server, log)
-        yield client(endpoint)
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-
-
-def wait_for(endpoint: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(START_SECONDS_MAX * 4):
-        if server.poll() is not None:
-            pytest.skip(f"ministack cannot be had here: {log.read_text()[-500:]}")
-        try:
-            urllib.request.urlopen(endpoint, timeout=0.25).close()
-        except urllib.error.HTTPError:
-            return
-        except OSError:
-            try:
-                server.wait(timeout=0.25)
-            except subprocess.TimeoutExpired:
-                continue
-        else:
-            return
-    pytest.fail(f"ministack did not answer: {log.read_text()[-500:]}")
-
-
-def client(endpoint: str) -> Any:
-    session = Session()
-    session.set_credentials("test", "test")
-    dynamodb = session.create_client(
-        "dynamodb",
-        region_name="us-east-1",
-        endpoint_url=endpoint,
-        config=Config(retries={"total_max_attempts": 1}),
-    )
-    index = resources.EXECUTIONS.index
-    assert index is not None
-    dynamodb.create_table(
-        TableName=TABLE,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": kind}
-            for name, kind in (("pk", "S"), ("sk", "N"), ("lp", "S"), ("ls", "S"))
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": index.name,
-                "KeySchema": [
-                    {"AttributeName": "lp", "KeyType": "HASH"},
-                    {"AttributeName": "ls", "KeyType": "RANGE"},
-                ],
-                "Projection": {
-                    "ProjectionType": "INCLUDE",
-                    "NonKeyAttributes": list(index.projected),
-                },
-            }
-        ],
-    )
-    return dynamodb
+    with ministack.serve(tmp_path_factory.mktemp("ministack")) as endpoint:
+        client = ministack.clients(endpoint).get("store")
+        client.create_table(TableName=TABLE, **table_request(resources.EXECUTIONS))
+        yield client
 
 
 def record(run: str, size: int, **attributes: Any) -> dict[str, Any]:

@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boto3.dynamodb.types import TypeSerializer
 
 from holdfast import resources
+from holdfast.runtime.duties import watch_item
+from holdfast.runtime.messages import recover
 from tests.infra.ministack import (
     ACCOUNT,
     REGION,
@@ -51,16 +54,17 @@ class Deployment:
     stranger: Caller
     anonymous: Caller
 
-    def function_named(self, part: str) -> str:
+    def function(self, name: str) -> dict[str, Any]:
         functions = self.cloud.client("lambda").list_functions()["Functions"]
-        [name] = [f["FunctionName"] for f in functions if f"-{part}Function" in f["FunctionName"]]
-        return str(name)
+        [found] = [f for f in functions if f"-{name}Function" in f["FunctionName"]]
+        return dict(found)
 
-    def log_lines(self) -> list[str]:
+    def log_lines(self, function: str = "") -> list[str]:
         logs = self.cloud.client("logs")
         return [
             event["message"]
             for group in logs.describe_log_groups()["logGroups"]
+            if f"{function}FunctionLog" in group["logGroupName"]
             for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]
         ]
 
@@ -141,6 +145,22 @@ def ended(deployment: Deployment, name: str) -> dict[str, Any]:
     return dict(wait_for(once_ended))
 
 
+def parked(deployment: Deployment, name: str) -> dict[str, Any]:
+    """Once it waits for its bank."""
+
+    def once_waiting() -> dict[str, Any] | None:
+        found = execution(deployment, name)
+        return found if "event" in {wait["kind"] for wait in found["waits"]} else None
+
+    return dict(wait_for(once_waiting))
+
+
+def sweep(deployment: Deployment) -> None:
+    name = deployment.function("Sweeper")["FunctionName"]
+    answer = deployment.cloud.client("lambda").invoke(FunctionName=name, Payload=b"{}")
+    assert "FunctionError" not in answer, answer["Payload"].read()
+
+
 @pytest.mark.parametrize("route", resources.ROUTES)
 def test_every_route_refuses_who_does_not_sign_and_who_may_not_call(
     deployment: Deployment, route: str
@@ -153,8 +173,8 @@ def test_every_route_refuses_who_does_not_sign_and_who_may_not_call(
 
 def test_an_order_waits_for_its_bank_takes_the_event_and_ships(deployment: Deployment) -> None:
     start(deployment, "700109", order("700109"))
-    waits = wait_for(lambda: awaited_events(execution(deployment, "700109")))
-    assert waits == [("bank.confirmed", "payment-700109")]
+    [wait] = parked(deployment, "700109")["waits"]
+    assert (wait["event"], wait["key"]) == ("bank.confirmed", "payment-700109")
 
     detail = {
         "name": "bank.confirmed",
@@ -193,7 +213,7 @@ def test_a_transient_error_is_retried_after_a_delayed_message(deployment: Deploy
 
 def test_an_execution_that_waits_can_be_stopped(deployment: Deployment) -> None:
     start(deployment, "700111", order("700111"))
-    wait_for(lambda: awaited_events(execution(deployment, "700111")))
+    parked(deployment, "700111")
     status, answer = deployment.call("POST", "/executions/700111/stop", {"error": "Customer"})
     assert status == 200, answer
     assert ended(deployment, "700111")["status"] == "ABORTED"
@@ -227,12 +247,35 @@ def test_the_deployed_workflows_are_those_of_the_settings(deployment: Deployment
     }
 
 
-def test_a_sweep_runs_with_the_sweepers_own_rights(deployment: Deployment) -> None:
+def test_a_sweep_visits_a_due_row_and_removes_it(deployment: Deployment) -> None:
+    start(deployment, "700104", order("700104"))
+    run = ended(deployment, "700104")["execution"]
+    row = watch_item("default", run, look_ms=1, sequence=0, made_ms=1)
+    table = deployment.outputs["MailTable"]
+    store = deployment.cloud.client("dynamodb")
+    serializer = TypeSerializer()
+    stored = {name: serializer.serialize(value) for name, value in row.items()}
+    store.put_item(TableName=table, Item=stored)
+
+    sweep(deployment)
+
+    key = {name: stored[name] for name in ("pk", "sk")}
+    assert "Item" not in store.get_item(TableName=table, Key=key)
+
+
+def test_a_dead_letter_goes_round_through_the_single_queue(deployment: Deployment) -> None:
     start(deployment, "700115", order("700115"))
-    wait_for(lambda: awaited_events(execution(deployment, "700115")))
-    name = deployment.function_named("Sweeper")
-    answer = deployment.cloud.client("lambda").invoke(FunctionName=name, Payload=b"{}")
-    assert "FunctionError" not in answer, answer["Payload"].read()
+    run = parked(deployment, "700115")["execution"]
+    queues = deployment.cloud.client("sqs")
+    dead = deployment.function("Sweeper")["Environment"]["Variables"][resources.ENV_WORK_DLQ_URL]
+    queues.send_message(QueueUrl=dead, MessageBody=json.dumps(recover("default", run)))
+
+    sweep(deployment)
+
+    wait_for(lambda: deployment.log_lines("WorkerSingle"))
+    counts = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=counts)["Attributes"]
+    assert set(found.values()) == {"0"}
 
 
 def test_no_function_was_denied_anything_or_reported_a_fault(deployment: Deployment) -> None:
@@ -240,7 +283,3 @@ def test_no_function_was_denied_anything_or_reported_a_fault(deployment: Deploym
     lines = deployment.log_lines()
     assert any("START RequestId" in line for line in lines)
     assert not [line for line in lines if "AccessDenied" in line or '"level": "ERROR"' in line]
-
-
-def awaited_events(found: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(wait["event"], wait["key"]) for wait in found["waits"] if wait["kind"] == "event"]

@@ -63,7 +63,8 @@ class _Compiler:
         self._bound, self._lambdas = _names_bound_in(tree)
         if self._bound & functions:
             raise Refused("a variable named as a function")
-        self._binds: list[bool] = []  # whether the enclosing block, and those around it, bind
+        # Whether each block around the node binds a variable. The outermost frame is there anyway.
+        self._binds = [True]
 
     def node(self, expr: Any, *known: str) -> Node:
         """A node with its predicates. `known` are attributes that the caller takes care of."""
@@ -228,44 +229,38 @@ class _Compiler:
         return node
 
     def block(self, expr: Any) -> Node:
-        self._binds.append(False)
-        parts = tuple(map(self.node, expr.expressions))
-        if not parts:
+        if not expr.expressions:
             raise Refused("empty block")
-        *effects, last = parts
-        if not self._binds.pop():
-            # Without a variable of its own, a block needs no frame and only its last value counts,
-            # but the others may fail.
-            if not effects:
-                return last
+        self._binds.append(False)
+        effects = tuple(map(self._effect, expr.expressions[:-1]))
+        last = self.node(expr.expressions[-1])
+        has_frame = self._binds.pop()
+        if not effects and not has_frame:
+            return last
 
-            def plain(frame: Frame, context: Any) -> Any:
-                for effect in effects:
-                    effect(frame, context)
-                return last(frame, context)
-
-            return plain
-
-        def framed(frame: Frame, context: Any) -> Any:
-            inner = Frame({}, frame, frame.run)
+        def node(frame: Frame, context: Any) -> Any:
+            inner = Frame({}, frame, frame.run) if has_frame else frame
             for effect in effects:
                 effect(inner, context)
             return last(inner, context)
 
-        return framed
+        return node
+
+    def _effect(self, expr: Any) -> Node:
+        """A part of a block that is not its value: only here may a variable become a function."""
+        if expr.type == "bind" and expr.lhs.value in self._lambdas:
+            checked(expr, "lhs", "rhs")
+            return self._bound_to(expr, self._lambda(expr.rhs))
+        return self.node(expr)
 
     def bind(self, expr: Any) -> Node:
-        if not self._binds:
-            raise Refused("a variable outside of a block")
-        name = str(checked(expr.lhs).value)
-        value = self._lambda(expr.rhs) if name in self._lambdas else self.node(expr.rhs)
+        if expr.lhs.value in self._lambdas:
+            raise Refused("a function as a value")
+        return self._bound_to(expr, self.node(expr.rhs))
+
+    def _bound_to(self, expr: Any, value: Node) -> Node:
         self._binds[-1] = True
-
-        def node(frame: Frame, context: Any) -> Any:
-            result = frame.names[name] = value(frame, context)
-            return result
-
-        return node
+        return nodes.bound_variable(str(checked(expr.lhs).value), value)
 
     def function(self, expr: Any) -> Node:
         procedure = checked(expr.procedure)

@@ -84,6 +84,8 @@ class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not type
 
     def __init__(self, bindings: Mapping[str, Json]) -> None:
         super().__init__(functions.FRAME)
+        # The library asks for these two at every node; here the search ends.
+        self.bindings.update(__evaluate_entry=None, __evaluate_exit=None)
         self._raw = bindings
 
     def lookup(self, name: str) -> Any:

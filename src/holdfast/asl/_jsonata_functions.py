@@ -42,9 +42,19 @@ class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
         return "l" if value is NULL else str(super().get_symbol(value))
 
 
-def null_aware(signature: Any) -> Any:
+class _BuiltIn(_NullAware):
+    """A signature that keeps its name when an expression binds the function to a variable.
+
+    The frame of functions is shared: `$f := $sum` would rename $sum in everybody's errors.
+    """
+
+    def set_function_name(self, function_name: str) -> None:
+        pass
+
+
+def null_aware(signature: Any, kind: type[_NullAware] = _NullAware) -> Any:
     """The same signature with `_NullAware` rules: parsing it again would need its text."""
-    same = _NullAware.__new__(_NullAware)
+    same = kind.__new__(kind)
     same.__dict__.update(signature.__dict__)
     return same
 
@@ -294,9 +304,11 @@ def _frame() -> Any:
     frame = Jsonata.Frame(None)
     for name, function in Jsonata.static_frame.bindings.items():
         if name not in _OURS and name != "eval":
-            frame.bind(name, _Function(name, null_aware(function.signature), _library(function)))
+            frame.bind(
+                name, _Function(name, null_aware(function.signature, _BuiltIn), _library(function))
+            )
     for name, (signature, implementation) in _OURS.items():
-        frame.bind(name, _Function(name, _NullAware(signature, name), implementation))
+        frame.bind(name, _Function(name, _BuiltIn(signature, name), implementation))
     return frame
 
 

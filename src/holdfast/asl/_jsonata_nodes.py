@@ -37,6 +37,16 @@ def local_variable(name: str) -> Node:
     return node
 
 
+def bound_variable(name: str, value: Node) -> Node:
+    """`$name := value`"""
+
+    def node(frame: Frame, context: Any) -> Any:
+        result = frame.names[name] = value(frame, context)
+        return result
+
+    return node
+
+
 def binding_or_function(name: str) -> Node:
     def node(frame: Frame, _: Any) -> Any:
         value = frame.run.bindings.get(name, _ABSENT)

@@ -55,6 +55,8 @@ class Undefined(enum.Enum):
     def __repr__(self) -> str:
         return "UNDEFINED"
 
+    __str__ = __repr__
+
 
 UNDEFINED: Final = Undefined.UNDEFINED
 

@@ -19,10 +19,14 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Label:
-    """A point of the flow. It stands for the next state that is added, or for another label."""
+    """A point of the flow. It stands for the next state that is added, or for another label.
+
+    `is_used` once something leads here: behind an endless loop without a `break` nothing does.
+    """
 
     def __init__(self) -> None:
         self.target: Label | str | None = None
+        self.is_used = False
 
     @property
     def state(self) -> str:
@@ -62,12 +66,13 @@ class Assembler:
         self.names = names
         self._states: dict[str, dict[str, Any]] = {}
         self._start = Label()
+        self._start.is_used = True
         self._pending = [self._start]
 
     @property
     def is_reachable(self) -> bool:
         """Whether anything leads to the state that is added next."""
-        return bool(self._pending)
+        return any(label.is_used for label in self._pending)
 
     def place(self, label: Label) -> None:
         """`label` is where the next state is."""
@@ -75,6 +80,7 @@ class Assembler:
 
     def jump(self, label: Label) -> None:
         """What leads here leads to `label`."""
+        label.is_used = label.is_used or self.is_reachable
         for pending in self._pending:
             pending.target = label
         self._pending = []
@@ -92,12 +98,25 @@ class Assembler:
             pending.target = given
         self._pending = []
         self._states[given] = state
+        _mark_used(state)
 
     def machine(self) -> dict[str, Any]:
         """`StartAt` and `States`, with every label replaced by its state's name."""
-        assert not self._pending, "the flow ends without a state"
+        assert not self.is_reachable, "the flow ends without a state"
         states = {name: _ordered(_resolved(state)) for name, state in self._states.items()}
         return {"StartAt": self._start.state, "States": states}
+
+
+def _mark_used(value: Any) -> None:
+    match value:
+        case Label():
+            value.is_used = True
+        case dict():
+            for item in value.values():
+                _mark_used(item)
+        case list():
+            for item in value:
+                _mark_used(item)
 
 
 def _resolved(value: Any) -> Any:

@@ -53,7 +53,7 @@ def import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except HoldfastError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # a module may raise anything
         raise WorkflowError(
             "HF072",
             f"{_place(error)}module {name} cannot be imported: {type(error).__name__}: {error}",

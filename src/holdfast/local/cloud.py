@@ -125,31 +125,8 @@ class LocalCloud:
 
     def _create_table(self, table: resources.Table) -> None:
         store = self.clients.get("store")
-        keys = {table.partition_key: "S", table.sort_key: table.sort_key_type}
-        indexes = []
-        if table.index is not None:
-            index = table.index
-            keys |= {index.partition_key: "S", index.sort_key: "S"}
-            indexes.append(
-                {
-                    "IndexName": index.name,
-                    "KeySchema": _key_schema(index.partition_key, index.sort_key),
-                    "Projection": {
-                        "ProjectionType": "INCLUDE",
-                        "NonKeyAttributes": list(index.projected),
-                    },
-                }
-            )
         name = _physical(table.name)
-        store.create_table(
-            TableName=name,
-            KeySchema=_key_schema(table.partition_key, table.sort_key),
-            AttributeDefinitions=[
-                {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
-            ],
-            BillingMode="PAY_PER_REQUEST",
-            **({"GlobalSecondaryIndexes": indexes} if indexes else {}),
-        )
+        store.create_table(TableName=name, **table_request(table))
         store.update_time_to_live(
             TableName=name,
             TimeToLiveSpecification={"Enabled": True, "AttributeName": table.ttl_attribute},
@@ -195,6 +172,32 @@ class LocalCloud:
     def _make_queue(self, name: str, **attributes: str) -> str:
         created = self.clients.get("queues").create_queue(QueueName=name, Attributes=attributes)
         return str(created["QueueUrl"])
+
+
+def table_request(table: resources.Table) -> dict[str, Any]:
+    """-> what CreateTable is asked for, but for the name."""
+    keys = {table.partition_key: "S", table.sort_key: table.sort_key_type}
+    request: dict[str, Any] = {
+        "KeySchema": _key_schema(table.partition_key, table.sort_key),
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    index = table.index
+    if index is not None:
+        keys |= {index.partition_key: "S", index.sort_key: "S"}
+        request["GlobalSecondaryIndexes"] = [
+            {
+                "IndexName": index.name,
+                "KeySchema": _key_schema(index.partition_key, index.sort_key),
+                "Projection": {
+                    "ProjectionType": "INCLUDE",
+                    "NonKeyAttributes": list(index.projected),
+                },
+            }
+        ]
+    request["AttributeDefinitions"] = [
+        {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
+    ]
+    return request
 
 
 @cache

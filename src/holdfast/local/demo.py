@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -144,37 +144,8 @@ class Report:
         }
 
 
-def read_orders(path: Path | None) -> list[OrderRequest]:
+def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
     """Every order of a file (by default the sample), or `BadOrders` with all that is wrong."""
-    orders = _orders_module()
-    path = path or Path(orders.__file__).with_name(SAMPLE)
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise RequestError(
-            "HF225",
-            f"{path}: cannot be read: {error.strerror}",
-            help="name a file with one JSON order per line",
-        ) from None
-    found: dict[str, tuple[str, OrderRequest]] = {}
-    errors: list[RequestError] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            order = orders.parse_order(_decode(line, where), where)
-            _require_first(found, order.name, where)
-        except RequestError as error:
-            errors.append(error)
-        else:
-            found[order.name] = where, order
-    if errors:
-        raise BadOrders(errors)
-    return [order for _, order in found.values()]
-
-
-def _orders_module() -> Any:
     try:
         from statemachines import orders  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -183,29 +154,25 @@ def _orders_module() -> Any:
             "the demo's workflow is not here: there is no package `statemachines`",
             help="run the demo in a checkout of Holdfast",
         ) from None
-    return orders
+    path = path or Path(orders.__file__).with_name(SAMPLE)
+    found = orders.read_orders(path)
+    errors = [*found.errors, *_unusable_names(found.requests, path)]
+    if errors:
+        raise BadOrders(errors)
+    return found.requests
 
 
-def _decode(line: bytes, where: str) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise RequestError(
-            "HF220", f"{where}: byte {error.start} is not UTF-8", help="save the file as UTF-8"
-        ) from None
-
-
-def _require_first(found: dict[str, tuple[str, OrderRequest]], name: str, where: str) -> None:
-    if name in found:
-        raise RequestError(
-            "HF224",
-            f"{where}: id: order {name} stands in {found[name][0]} already",
-            help="an order is fulfilled once: remove one of the two lines",
-        )
+def _unusable_names(orders: Iterable[OrderRequest], path: Path) -> Iterator[RequestError]:
+    """An execution is named by its order, and not every id is a name."""
+    for order in orders:
+        try:
+            keys.require_name(order.name, f"{path}: id:")
+        except RequestError as error:
+            yield error
 
 
 def run_demo(
-    deployment: Deployment, orders: list[OrderRequest], measured: Callable[[Measure], None]
+    deployment: Deployment, orders: Iterable[OrderRequest], measured: Callable[[Measure], None]
 ) -> Report:
     began = time.perf_counter()
     clock = VirtualClock(START_MS)

@@ -20,11 +20,12 @@ from holdfast.cost import (
     step_functions_usd,
 )
 from holdfast.local.demo import Ended, Report
-from holdfast.local.screen import duration, plain_table
+from holdfast.local.screen import duration, plain_table, put
 from holdfast.runtime.effects import Measure
 
 BAR_CHARACTERS: Final = 24
 EXAMPLES_MAX: Final = 2
+NAMES_MAX: Final = 10
 _STYLES: Final = {"shipped": "green", "charged": "green", "refused": "yellow", "failed": "yellow"}
 
 
@@ -56,16 +57,12 @@ def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], Non
         yield measured
 
 
-def print_report(to: Console, report: Report) -> None:
-    to.print(_outcomes(report))
-    to.print()
-    to.print(_figures(report))
-    to.print()
-    to.print(_receipt(report))
+def put_report(report: Report) -> None:
+    put(_outcomes(report), "", _figures(report), "", _receipt(report))
     bad = [execution for execution in report.executions if execution.outcome is None]
     if bad or report.lost:
-        names = ", ".join(execution.name for execution in bad[:10])
-        to.print(f"\n{len(bad)} without an outcome, {report.lost} lost: {names}", style="red")
+        names = ", ".join(execution.name for execution in bad[:NAMES_MAX])
+        put(Text(f"\n{len(bad)} without an outcome, {report.lost} lost: {names}", "red"))
 
 
 def _outcomes(report: Report) -> Table:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Any, Final
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -29,10 +29,16 @@ STYLES: Final = {
 Row = Mapping[str, Any]
 
 
-def console() -> Console:
-    """Into a pipe nothing is wrapped or cut: what reads it wants whole ids."""
+def put(*shown: RenderableType, is_wrapped: bool = True) -> None:
+    """Prints to stdout. A pipe gets wide lines: what reads it wants whole ids."""
     width = None if sys.stdout.isatty() else PIPE_COLUMNS
-    return Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    console = Console(width=width, highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        for item in shown:
+            console.print(item, soft_wrap=not is_wrapped)
+    lines = captured.get().splitlines()
+    # Tables are filled up with spaces, which would wrap when a window is made narrower.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
@@ -52,7 +58,7 @@ def executions(rows: list[Row], now: datetime) -> Table:
             row["name"] or row["execution"],
             Text(row["status"], STYLES[row["status"]]),
             row["workflow"],
-            f"{ago(row['started'], now)}",
+            ago(row["started"], now),
             duration(_span(row["started"], row.get("stopped", now))),
             row.get("error", ""),
         )
@@ -70,13 +76,11 @@ def events(rows: list[Row], now: datetime) -> Table:
 # -- one execution ---------------------------------------------------------------------------------
 
 
-def print_execution(to: Console, shown: Row, now: datetime) -> None:
-    to.print(_execution(shown, now))
-    lines = [_go_on(wait) for wait in shown.get("waits", ())]
-    for line in filter(None, lines):
+def put_execution(shown: Row, now: datetime) -> None:
+    put(_execution(shown, now))
+    for line in filter(None, map(_go_on, shown.get("waits", ()))):
         # Not in the table: a wrapped line cannot be copied.
-        to.print(Text("\nto go on, type", "dim"))
-        to.print(Text(line, "cyan"), soft_wrap=True)
+        put(Text("\nto go on, type", "dim"), Text(line, "cyan"), is_wrapped=False)
 
 
 def _execution(shown: Row, now: datetime) -> Table:
@@ -157,30 +161,37 @@ def _go_on(wait: Row) -> str | None:
 
 def history(rows: list[Row]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
     for row in rows:
-        is_own = "id" not in row
-        style = "red" if row["type"].endswith(("Failed", "TimedOut", "Aborted")) else ""
+        style = _style(row)
         table.add_row(
             str(row.get("id", "")),
             duration(_span(rows[0]["timestamp"], row["timestamp"])),
-            Text(row["type"], "dim" if is_own else style),
-            Text(_what(row), "dim" if is_own else ""),
+            Text(row["type"], style),
+            Text(_what(row), style),
         )
     return table
 
 
+def _style(row: Row) -> str:
+    if row["type"].endswith(("Failed", "TimedOut", "Aborted")):
+        return "red"
+    is_quiet = "id" not in row or row["type"].endswith(("StateExited", "TaskStarted"))
+    return "dim" if is_quiet else ""
+
+
 def _what(row: Row) -> str:
-    """The name of the state or task, the error, and the value that came in or out."""
-    details = next((row[key] for key in row if key.endswith("EventDetails")), {})
+    """The state, the task, the error; what a task got and gave. Not every state's input again."""
+    details: Row = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
     if own.get("attempt", 1) > 1:
-        parts.append(f"(attempt {own['attempt']})")
+        parts.append(f"attempt {own['attempt']}")
     if "due" in own:
         parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
-    value = next((details[key] for key in ("output", "parameters", "input") if key in details), "")
-    return "  ".join([*parts, _cut(str(value), 90)]).strip()
+    if not row["type"].endswith(("StateEntered", "StateExited")):
+        values = [str(details[key]) for key in ("output", "parameters", "input") if key in details]
+        parts += values[:1]
+    return "  ".join(parts).replace("\n", " ")
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -208,7 +219,8 @@ def _span(start: str | datetime, end: str | datetime) -> timedelta:
 
 
 def ago(time: str | datetime, now: datetime) -> str:
-    return f"{duration(_span(time, now))} ago"
+    seconds = round(_span(time, now).total_seconds())
+    return f"{duration(timedelta(seconds=seconds))} ago" if seconds else "just now"
 
 
 def duration(span: timedelta) -> str:
@@ -217,9 +229,9 @@ def duration(span: timedelta) -> str:
     if seconds < 1:
         return f"{round(seconds * 1_000)} ms"
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s".replace(".0 s", " s")
     left = round(seconds)
-    parts = []
+    parts: list[tuple[int, str]] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, left = divmod(left, size)
         if count or parts:

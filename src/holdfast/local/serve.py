@@ -90,9 +90,9 @@ class _Server(ThreadingHTTPServer):
         self.stack = stack
         super().__init__((LOOPBACK, port), _Request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         """A client that hangs up in the middle is no concern of the terminal."""
-        _logger.debug("a connection from %s ended early", client_address, exc_info=True)
+        _logger.debug("the connection of %s ended early", client_address)
 
 
 class _Request(BaseHTTPRequestHandler):

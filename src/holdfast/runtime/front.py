@@ -107,7 +107,7 @@ class Front:
             return started
         if found["ih"] != item["ih"]:
             raise RequestError(
-                "HF220",
+                "HF212",
                 f"an execution of {workflow} named {name!r} exists and has another input",
                 status=409,
                 help="choose another name, or send the same input to get the same execution",
@@ -152,7 +152,7 @@ class Front:
         found = yield PutIfAbsent("mail", item)
         if found is not None and _stowed(found) != stowed:
             raise RequestError(
-                "HF221", f"an event with the id {event_id!r} exists and has other data", status=409
+                "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
             )
         waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
         if waiters:
