@@ -8,7 +8,8 @@ write of its own.
 
 Prices are us-east-1, on demand, November 2026. Lambda duration is not measured on a laptop: it is
 the stated assumption of 6 ms at 256 MB (arm64) for each commit. The front door and the time that
-user tasks take are kept apart, because they depend on the user and not on Holdfast.
+user tasks take are kept apart, because they depend on the user and not on Holdfast. What no run
+causes is left out: sweeps that find nothing, and Lambda's own polling of empty queues.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from order_shop import OrderShop
 
 from holdfast.sim.invariants import check, lost
-from holdfast.sim.world import CrashAt, RandomCrashes, When
+from holdfast.sim.world import CrashAt, CrashEachKind, RandomCrashes, When
 from statemachines.fates import Fate, fate_of
 from statemachines.orders import OrderRequest, read_orders
 from statemachines.shop import Line, Order
@@ -54,12 +54,12 @@ def test_crashes_at_random_lose_no_order_of_the_sample() -> None:
     expected = OrderShop().fulfil(requests)
     for seed in range(3):
         print(f"seed {seed}")
-        shop = OrderShop(RandomCrashes(seed, chance=0.02, crashes_max=200))
+        shop = OrderShop(RandomCrashes(seed, chance=0.004, crashes_max=200))
 
         assert shop.fulfil(requests) == expected
         assert check(shop.world) == []
         assert lost(shop.world) == []
-        assert shop.world.kills > 50
+        assert shop.world.kills > 10
 
 
 @pytest.mark.slow
@@ -72,8 +72,7 @@ def test_a_day_of_orders_survives_a_crash_of_every_kind(day: str) -> None:
     requests = read_orders(file).requests
     expected = OrderShop().fulfil(requests)
     assert expected.total() == DAYS[day]
-    crashes = RandomCrashes(seed=7, chance=0.01, crashes_max=2_000)
-    shop = OrderShop(crashes)
+    shop = OrderShop(CrashEachKind(frozenset({1, 20, 60, 200, 700, 2_000})))
 
     assert shop.fulfil(requests) == expected
     assert check(shop.world) == []

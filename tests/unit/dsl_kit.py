@@ -158,7 +158,9 @@ class _Run:
         if dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
             self.trace.append(("sleep", (min(dues) - self.now_ms) / 1000))
         self.now_ms = min(dues)
-        late = Moment(self.now_ms + 2 * CLOCK_ERROR_MS, lambda _: 0.5, lambda _: None, CLOCK_ERROR_MS)
+        late = Moment(
+            self.now_ms + 2 * CLOCK_ERROR_MS, lambda _: 0.5, lambda _: None, CLOCK_ERROR_MS
+        )
         self.now_ms = late.now_ms
         return [Tick()] if dues else []
 
@@ -198,7 +200,10 @@ def assert_same(
     if compiled.error == EXPRESSION_ERROR:
         assert direct.error in ("IndexError", "KeyError", "ZeroDivisionError", "ValueError"), direct
     else:
-        assert (compiled.output, compiled.error) == (direct.output, direct.error), (direct, compiled)
+        assert (compiled.output, compiled.error) == (direct.output, direct.error), (
+            direct,
+            compiled,
+        )
         assert (compiled.cause or "") == (direct.cause or "")
     assert compiled.trace == direct.trace
     return compiled

@@ -58,7 +58,7 @@ def apply(state: Execution | None, event: Event) -> Execution:
     if event.id:
         if event.id != state.last_event + 1:
             raise HoldfastBug(f"{event.type} has id {event.id} after event {state.last_event}")
-        state = replace(state, last_event=event.id)
+        state = state._replace(last_event=event.id)
     if event.type in _TERMINAL:
         return _ended(state, event, _TERMINAL[event.type])
     return _handler(event.type)(state, event)
@@ -88,12 +88,13 @@ def _started(event: Event) -> Execution:
         input=event.details["input"],
         started_ms=event.at_ms,
         due_ms=own.get("due"),
+        used_events={},
+        frames={},
     )
 
 
 def _ended(state: Execution, event: Event, status: Status) -> Execution:
-    return replace(
-        state,
+    return state._replace(
         status=status,
         stopped_ms=event.at_ms,
         output=event.details.get("output"),
@@ -116,7 +117,7 @@ def _frame(state: Execution, event: Event) -> Frame:
 
 def _moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execution:
     previous = event.id or frame.previous
-    return state.with_frame(replace(frame, previous=previous, **changes))
+    return state.with_frame(frame._replace(previous=previous, **changes))
 
 
 def _entered(state: Execution, event: Event) -> Execution:
@@ -146,7 +147,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
             raise HoldfastBug(f"{event.type} opens lane {frame_id!r} that nothing waits for")
         owner = opener.id
         lanes = replace(opener.waiting, started=opener.waiting.started + 1)
-        state = state.with_frame(replace(opener, waiting=lanes))
+        state = state.with_frame(opener._replace(waiting=lanes))
     frame = Frame(
         id=frame_id,
         owner=owner,
@@ -184,10 +185,10 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     results = {**owner.waiting.results, frame.lane: frame.input}
     frames = {key: value for key, value in state.frames.items() if key != frame.id}
     # What the owner does next hangs off the end of the lane that ended last.
-    frames[owner.id] = replace(
-        owner, previous=event.id, waiting=replace(owner.waiting, results=results)
+    frames[owner.id] = owner._replace(
+        previous=event.id, waiting=replace(owner.waiting, results=results)
     )
-    return replace(state, frames=frames)
+    return state._replace(frames=frames)
 
 
 def _without_lanes(state: Execution, frame: Frame) -> Execution:
@@ -199,7 +200,7 @@ def _without_lanes(state: Execution, frame: Frame) -> Execution:
             dropped.add(key)
         else:
             kept[key] = other
-    return replace(state, frames=kept)
+    return state._replace(frames=kept)
 
 
 # -- tasks -----------------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def _task_scheduled(state: Execution, event: Event) -> Execution:
         )
     else:
         waiting = _awaiting(event, kind)
-    state = replace(state, next_entry=max(state.next_entry, own["entry"] + 1))
+    state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
     return _moved(state, frame, event, retries=_counted(frame, own), waiting=waiting)
 
 
@@ -276,7 +277,7 @@ def _task_succeeded(state: Execution, event: Event) -> Execution:
             key: expiry for key, expiry in state.used_events.items() if expiry > event.at_ms
         }
         used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
-        state = replace(state, used_events=used)
+        state = state._replace(used_events=used)
     return _moved(state, _frame(state, event), event, waiting=Exited())
 
 
@@ -320,7 +321,7 @@ def _heartbeat_seen(state: Execution, event: Event) -> Execution:
 
 def _timer_set(state: Execution, event: Event) -> Execution:
     entry = event.holdfast["entry"]
-    state = replace(state, next_entry=max(state.next_entry, entry + 1))
+    state = state._replace(next_entry=max(state.next_entry, entry + 1))
     waiting = Timer(entry, event.holdfast["due"])
     return _moved(state, _frame(state, event), event, waiting=waiting)
 
@@ -328,11 +329,11 @@ def _timer_set(state: Execution, event: Event) -> Execution:
 def _retry_delayed(state: Execution, event: Event) -> Execution:
     frame, entry = _frame(state, event), event.holdfast["entry"]
     state = _without_lanes(state, frame)
-    state = replace(state, next_entry=max(state.next_entry, entry + 1))
+    state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return _moved(
         state,
         # The next attempt hangs off the event in the lane that failed.
-        replace(frame, previous=event.previous),
+        frame._replace(previous=event.previous),
         event,
         retries=_counted(frame, event.holdfast),
         waiting=Delay(entry, event.holdfast["due"]),
@@ -341,7 +342,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
 
 def _lanes_started(state: Execution, event: Event) -> Execution:
     frame, own = _frame(state, event), event.holdfast
-    state = replace(state, next_entry=max(state.next_entry, own["entry"] + 1))
+    state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
     waiting = Lanes(
         entry=own["entry"],
         count=event.details["length"] if "length" in event.details else own["count"],
@@ -380,11 +381,11 @@ def _lanes_failed(state: Execution, event: Event) -> Execution:
 
 
 def _opened(state: Execution, event: Event) -> Execution:
-    return replace(state, opened_at=event.holdfast["sequence"])
+    return state._replace(opened_at=event.holdfast["sequence"])
 
 
 def _control_seen(state: Execution, event: Event) -> Execution:
-    return replace(state, last_control=event.holdfast["control"])
+    return state._replace(last_control=event.holdfast["control"])
 
 
 _HANDLERS: Final[Mapping[str, _Apply]] = {

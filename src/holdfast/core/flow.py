@@ -7,7 +7,6 @@ The order of events and their predecessors are AWS's, as its recorded histories 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from holdfast.asl.program import Json, Map, Parallel, Retrier, Task
@@ -172,8 +171,7 @@ def _start_iteration(decision: Decision, owner: Frame, state: Map, previous: int
     frame = decision.frame(frame_id)
     if state.item_selector is not None:
         # The selector sees the Map's own input and position, and the item through the context.
-        selecting = replace(
-            frame,
+        selecting = frame._replace(
             input=owner.input,
             position=owner.position,
             entered_event=owner.entered_event,

@@ -40,13 +40,13 @@ from holdfast.dsl.query import (
     ArrayOf,
     Binary,
     Call,
-    Conditional,
     Constant,
     Field,
     Index,
     ObjectOf,
     Query,
     Variable,
+    cause_of,
     expression,
     template,
 )
@@ -247,7 +247,7 @@ class _Emitter:
             if ways[-1].assign:
                 last["Assign"] = ways[-1].assign
         else:
-            cause = expression(_cause_of(held))
+            cause = expression(cause_of(held))
             last = {"Type": "Fail", "Error": expression(Field(held, "Error")), "Cause": cause}
         self.assembler.end(origin, name, last)
 
@@ -434,16 +434,10 @@ def _is_one_of(error: Variable, names: tuple[str, ...]) -> Query:
     return Binary("in", Field(error, "Error"), listed)
 
 
-def _cause_of(error: Query) -> Query:
-    """The text of an error; a time-out has none on some paths of AWS."""
-    cause = Field(error, "Cause")
-    return Conditional(Call("exists", (cause,)), cause, Constant(""))
-
-
 def _compensation_failed(task_name: str) -> Any:
     """What `surface.compensating` raises."""
     text = Constant(f"undo of {task_name} failed: ")
-    cause = Binary("&", text, _cause_of(Field(_STATES, "errorOutput")))
+    cause = Binary("&", text, cause_of(Field(_STATES, "errorOutput")))
     name = Constant(CompensationFailed.__name__)
     return template(ObjectOf((("Error", name), ("Cause", cause))))
 

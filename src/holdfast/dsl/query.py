@@ -176,6 +176,9 @@ def render(query: Query) -> str:
             return f"${name}"
         case Field(base, name):
             return f"{_inside(base, _ATOM)}.{_field(name)}"
+        case Index(Index() as base, index):
+            # A second predicate would look at the list that the first one found the item in.
+            return f"({render(base)})[{render(index)}]"
         case Index(base, index):
             return f"{_inside(base, _ATOM)}[{render(index)}]"
         case Call(function, arguments):
@@ -301,6 +304,13 @@ def hold(value: Query, build: Callable[[Query], Query], name: str = "_v") -> Que
 def guard(value: Query, message: str) -> Query:
     """`value`, or an error where JSONata would answer with nothing."""
     return hold(value, lambda held: Conditional(Call("exists", (held,)), held, failure(message)))
+
+
+def cause_of(error: Query) -> Query:
+    """The text of an error; a time-out has null there on our engine, on AWS nothing or ""."""
+    cause = Field(error, "Cause")
+    is_text = Binary("=", Call("type", (cause,)), Constant("string"))
+    return Conditional(is_text, cause, Constant(""))
 
 
 def failure(message: str) -> Query:

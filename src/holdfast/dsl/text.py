@@ -12,8 +12,8 @@ from holdfast.dsl.query import (
     Call,
     Conditional,
     Constant,
-    Field,
     Query,
+    cause_of,
     hold,
 )
 from holdfast.dsl.types import (
@@ -66,9 +66,7 @@ def _text(query: Query, type_: Type) -> Query | None:
         return query
     match type_:
         case ErrorOf():
-            # A time-out has no Cause on some paths of AWS.
-            cause = Field(query, "Cause")
-            return Conditional(Call("exists", (cause,)), cause, Constant(""))
+            return cause_of(query)
         case _ if type_ == INT:
             return Call("string", (query,))
         case _ if type_ == BOOL:

@@ -165,7 +165,11 @@ def _of_stack(name: str) -> Client:
         outputs = formation.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
         credentials = session.get_credentials()
     except (BotoCoreError, ClientError) as error:
-        raise ServiceFault("HF276", f"stack {name}: {error}", retry="never") from None
+        raise RequestError(
+            "HF276",
+            f"stack {name}: {error}",
+            help="name a deployed stack; region and credentials are those of the AWS CLI",
+        ) from None
     region = formation.meta.region_name
 
     def sign(method: str, url: str, body: bytes) -> dict[str, str]:

@@ -37,7 +37,7 @@ def put(*shown: RenderableType, is_wrapped: bool = True) -> None:
         for item in shown:
             console.print(item, soft_wrap=not is_wrapped)
     lines = captured.get().splitlines()
-    # Tables are filled up with spaces, which would wrap when a window is made narrower.
+    # Tables fill their lines up with spaces, which nobody wants to copy or to compare.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
@@ -161,13 +161,15 @@ def _go_on(wait: Row) -> str | None:
 
 def history(rows: list[Row]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
+    # The last column alone gives way: rich narrows the columns that may wrap, which its texts do not.
+    table.columns[-1].no_wrap = False
     for row in rows:
         style = _style(row)
         table.add_row(
             str(row.get("id", "")),
             duration(_span(rows[0]["timestamp"], row["timestamp"])),
             Text(row["type"], style),
-            Text(_what(row), style),
+            Text(_what(row), style, no_wrap=True, overflow="ellipsis"),
         )
     return table
 

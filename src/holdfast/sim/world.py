@@ -124,7 +124,7 @@ class World:
             owner=f"worker{number}",
         )
         try:
-            bound(SetVisibility(VISIBILITY_SECONDS))
+            self._performed(SetVisibility(VISIBILITY_SECONDS), bound)
             is_done = bool(run(deliver(self.setting, delivery), perform))
         except Killed:
             self.kills += 1
@@ -239,4 +239,19 @@ class RandomCrashes:
     def __call__(self, world: World, effect: Effect, when: When) -> None:
         if world.kills < self.crashes_max and self.draws.random() < self.chance:
             world.happened[type(effect).__name__, when] += 1
+            raise Killed
+
+
+@dataclass
+class CrashEachKind:
+    """Kills before and after every kind of effect, at each of the given occurrences of it."""
+
+    occurrences: frozenset[int]
+    seen: Counter[tuple[str, When]] = field(default_factory=Counter)
+
+    def __call__(self, world: World, effect: Effect, when: When) -> None:
+        kind = (type(effect).__name__, when)
+        self.seen[kind] += 1
+        if self.seen[kind] in self.occurrences:
+            world.happened[kind] += 1
             raise Killed
