@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
-
-from builders import CHANCE, KEYS
 
 from holdfast.deployment import Deployment
 from holdfast.dsl.compile import compile_workflow
@@ -15,13 +14,12 @@ from holdfast.sim.invariants import histories
 from holdfast.sim.world import Hook, Killed, World, no_faults
 from statemachines.bank import BankMessage, bank_messages
 from statemachines.orders import OrderRequest
+from tests.builders import CHANCE, KEYS
 
 TENANT = "default"
 
 
 def _compiled(workflow: Any) -> tuple[Any, dict[str, Any]]:
-    import json
-
     compiled = compile_workflow(workflow)
     return compiled.asl, json.loads(compiled.map_text)
 
@@ -55,7 +53,7 @@ class OrderShop:
         for message in bank_messages(request.order):
             at_ms = self.world.now_ms + message.delay_seconds * 1_000
             if message.delay_seconds:
-                self.world.at(at_ms, lambda message=message: self._send(message))
+                self.world.at(at_ms, partial(self._send, message))
             else:
                 self._send(message)
 

@@ -53,7 +53,7 @@ class NewerFormatError(HoldfastError):
         )
 
 
-class ServiceFault(HoldfastError):
+class ServiceFault(HoldfastError):  # noqa: N818
     """AWS did not do what it was asked. Whether it did it after all may be unknown."""
 
     def __init__(

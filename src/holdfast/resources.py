@@ -63,12 +63,18 @@ EXECUTIONS: Final = Table(
 MAIL: Final = Table(name="mail", sort_key_type="S")
 TABLES: Final = (EXECUTIONS, MAIL)
 
-WORKER: Final = Function("worker", "worker", timeout_seconds=900, memory_mb=512, reserved_concurrency=50)
+WORKER: Final = Function(
+    "worker", "worker", timeout_seconds=900, memory_mb=512, reserved_concurrency=50
+)
 WORKER_SINGLE: Final = Function(
     "worker-single", "worker", timeout_seconds=900, memory_mb=1_769, reserved_concurrency=5
 )
-EVENTS: Final = Function("events", "events", timeout_seconds=30, memory_mb=256, reserved_concurrency=20)
-SWEEPER: Final = Function("sweeper", "sweeper", timeout_seconds=55, memory_mb=256, reserved_concurrency=2)
+EVENTS: Final = Function(
+    "events", "events", timeout_seconds=30, memory_mb=256, reserved_concurrency=20
+)
+SWEEPER: Final = Function(
+    "sweeper", "sweeper", timeout_seconds=55, memory_mb=256, reserved_concurrency=2
+)
 API: Final = Function("api", "api", timeout_seconds=29, memory_mb=512, reserved_concurrency=50)
 FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 

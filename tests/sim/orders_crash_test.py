@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from order_shop import OrderShop
 
 from holdfast.sim.invariants import check, lost
 from holdfast.sim.world import CrashAt, CrashEachKind, RandomCrashes, When
 from statemachines.fates import Fate, fate_of
 from statemachines.orders import OrderRequest, read_orders
 from statemachines.shop import Line, Order
+from tests.order_shop import OrderShop
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -24,11 +24,13 @@ def an_order(fate: Fate, lines: int = 3) -> OrderRequest:
     """An order of three lines to which the simulated world does what `fate` says."""
     number = next(n for n in range(10_000, 90_000) if fate_of(str(n)) is fate)
     articles = [
-        Line(sku=f"sku{n}", description="A CANDLE", qty=n + 1, unit_pence=250)
-        for n in range(lines)
+        Line(sku=f"sku{n}", description="A CANDLE", qty=n + 1, unit_pence=250) for n in range(lines)
     ]
     order = Order(
-        id=str(number), placed_at="2026-03-02 10:00:00", customer_id="c1", country="UK",
+        id=str(number),
+        placed_at="2026-03-02 10:00:00",
+        customer_id="c1",
+        country="UK",
         lines=articles,
     )
     return OrderRequest(order)

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import CHANCE, Shop, add, call, chain, machine, wait_for
 
 from holdfast.core import apply as apply_module
+from holdfast.core import facts
+from holdfast.core.advance import is_overdue
+from holdfast.errors import RequestError
 from holdfast.runtime import duties, log, mail, messages, sweeper, worker
 from holdfast.runtime.effects import (
     Delete,
@@ -27,6 +29,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.front import Front
 from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import Killed, When, World
+from tests.builders import CHANCE, Shop, call, chain, machine, wait_for
 
 Patch = pytest.MonkeyPatch
 Schedule = Callable[[], list[str]]
@@ -52,7 +55,7 @@ def problems(shop: Shop, status: str = "SUCCEEDED") -> list[str]:
 
 def once(condition: Callable[[Effect], bool], action: Callable[[World], None], when: When) -> Any:
     """A hook that acts at the first effect that fits, and never again."""
-    done = []
+    done: list[Effect] = []
 
     def hook(world: World, effect: Effect, at: When) -> None:
         if at == when and not done and condition(effect):
@@ -73,20 +76,25 @@ def is_record(effect: Effect) -> bool:
 # -- R6 --------------------------------------------------------------------------------------------
 
 
+def _doubt_at(number: int, doubted: str) -> Any:
+    """A hook that loses the answer to the nth record that is written."""
+    seen: list[Effect] = []
+
+    def hook(world: World, effect: Effect, when: When) -> None:
+        if is_record(effect) and when == doubted:
+            seen.append(effect)
+            if len(seen) == number + 1:
+                raise Doubt("no answer came")
+
+    return hook
+
+
 def test_a_write_in_doubt_is_read_again_and_not_believed() -> None:
     def schedule() -> list[str]:
         found = []
         for number in range(4):
             for when in ("before", "after"):
-                seen = []
-
-                def hook(world: World, effect: Effect, at: When, when: Any = when) -> None:
-                    if is_record(effect) and at == when:
-                        seen.append(effect)
-                        if len(seen) == number + 1:  # noqa: B023
-                            raise Doubt("no answer came")
-
-                shop = Shop(chain(4), hook=hook)
+                shop = Shop(chain(4), hook=_doubt_at(number, when))
                 shop.start({"n": 0})
                 shop.world.run()
                 found += problems(shop)
@@ -140,8 +148,8 @@ def test_a_name_is_claimed_before_anything_runs() -> None:
             request = {"workflow": "flow", "input": {"n": number}, "name": "order-1"}
             try:
                 shop.world.call(shop.front.start("default", request, bytes([number] * 8)))
-            except Exception as error:
-                assert getattr(error, "status", None) == 409
+            except RequestError as error:
+                assert error.status == 409
         shop.world.run()
         runs = len(histories(shop.world))
         return problems(shop) if runs == 1 else [f"{runs} executions of one name"]
@@ -151,8 +159,13 @@ def test_a_name_is_claimed_before_anything_runs() -> None:
     def plant(patch: Patch) -> None:
         def claim(self: Front, tenant: Any, flow: Any, name: Any, data: Any, started: Any) -> Any:
             body = messages.start(
-                tenant, started["run"], workflow=flow, input={"v": '{"n": 0}'},
-                t0=started["t0"], definition=started["definition"], name=name,
+                tenant,
+                started["run"],
+                workflow=flow,
+                input={"v": '{"n": 0}'},
+                t0=started["t0"],
+                definition=started["definition"],
+                name=name,
             )
             yield Send((Message(body),))
             return (yield from real(self, tenant, flow, name, data, started))
@@ -241,8 +254,8 @@ def test_a_stored_event_beats_the_time_out_that_comes_after_it() -> None:
 
     def tick_blindly(self: worker.Hold, now_ms: int) -> Any:
         past_ms = now_ms - 1_000
-        if any(worker.is_overdue(frame, past_ms) for frame in self.state.frames.values()):
-            self.facts.append(worker.facts.Tick())
+        if any(is_overdue(frame, past_ms) for frame in self.state.frames.values()):
+            self.facts.append(facts.Tick())
         return
         yield
 
@@ -399,7 +412,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
 
         def expire(world: World) -> None:
             for item in world.services.items("executions"):
-                world.services.perform(Delete("executions", str(item["pk"]), item["sk"]))
+                world.services.perform(Delete("executions", str(item["pk"]), int(item["sk"])))
 
         shop.world.hook = once(lambda effect: isinstance(effect, Unlist), expire, "before")
         shop.start()
@@ -424,7 +437,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
 
 
 def test_who_gets_a_run_handed_on_takes_the_claim_that_the_message_names() -> None:
-    timeout = {"TimeoutSeconds": 90, "Arguments": {"n": 1}}
+    timeout: dict[str, Any] = {"TimeoutSeconds": 90, "Arguments": {"n": 1}}
     flow = machine({"one": call("slow", "two", **timeout), "two": call("slow", **timeout)})
 
     def schedule() -> list[str]:

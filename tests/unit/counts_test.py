@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from builders import Machine, Shop, ask, call, chain, machine, wait_for
-
 from holdfast import cost, limits
 from holdfast.runtime import sweeper
-from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Delete, Put, TaskFailed, TaskSucceeded
 from holdfast.runtime.keys import due_shard
+from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
 
 DAY = 86_400
 
@@ -165,13 +164,13 @@ def test_a_stop_costs_its_mail_and_one_record() -> None:
 
 
 def test_a_map_of_a_hundred_quick_tasks_takes_a_handful_of_records() -> None:
+    one = {"one": call("add", Arguments={"n": "{% $states.input %}"})}
     each = {
         "Type": "Map",
         "Items": "{% [1..100] %}",
-        "ItemProcessor": machine({"one": call("add", Arguments={"n": "{% $states.input %}"})}),
+        "ItemProcessor": {"StartAt": "one", "States": one},
         "End": True,
     }
-    del each["ItemProcessor"]["QueryLanguage"]
     _, shop = bill_of(machine({"all": each}))
 
     assert len(shop.world.services.items("executions")) <= 12
@@ -189,10 +188,8 @@ def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overd
         (item for item in shop.world.services.items("mail") if str(item["sk"]).endswith("#w")),
         key=lambda item: str(item["sk"]),
     )
-    overdue = {**row, "sk": f"{shop.world.now_ms:015d}#{row['t']}#{row['run']}#w"}
+    overdue = {**row, "sk": f"{shop.world.now_ms:015d}#{row['t']!s}#{row['run']!s}#w"}
     services = shop.world.services
-    from holdfast.runtime.effects import Delete, Put
-
     services.perform(Put("mail", overdue))
     services.perform(Delete("mail", str(row["pk"]), str(row["sk"])))
     reads = {}

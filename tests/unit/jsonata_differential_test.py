@@ -42,50 +42,58 @@ TABLE = """
 $order.id | $order.lines | $order.lines.sku | $order.lines[0].sku | $order.lines[-1] | $order.x.y
 $order.lines[qty > 1] | $order.lines[qty > 1].sku | $order.lines[sku = "B"].qty | $order.lines[5]
 $order.lines[$i].sku | $order.lines[$i - 1] | $order.lines^(>qty) | $order.lines^(sku, >qty).sku
-$one | $one.x | $one[0] | [$one.x] | $none | $none.x | $none[0] | [$none] | $nested | $nested[1][0]
-$nested[$i] | $nested[$i][0] | $nested[0] | $a[$i] | $a[-$i] | $a[1.0] | $a[[0, 2]] | $a[$ > 1]
-$a[$missing] | $a["x"] | $a[""] | $a[true] | $a[false] | $o.k.x | $o.k[x = 1] | $o.k[x = null].t
-$o.k[$not($exists(x))] | $o.k.t[0] | $o.k[0].t | ($o.k.t)[0] | $o.k.(t) | $o.k.{"t": t, "x": x}
-$o.k.(x + 1) | $o.z.y | $o.s.y | $n | $n.x | $n = null | $missing | $missing = null | $missing.x
-$i + 1 | $i - 2.5 | $f + 0 | $f * 2 | 7 / 2 | 6 / 2 | 7 % 3 | -7 % 3 | 5.5 % 2 | 0.1 + 0.2 | $big
-$big & "" | $big + 0 | 9007199254740992 + 1 | 3 * 0.1 | -$i | -$f | -$missing | $missing + 1 | 1e20
-$i < 2 | $i <= 1.0 | "a" < "b" | $missing < 1 | $i = 1.0 | true = 1 | "1" = 1 | [1, [2]] = [1, [2]]
-{"a": 1} = {"a": 1} | $i != 1 | $missing != 1 | 1 in $a | "1" in $a | true in [1] | 1 in 1 | 1 in []
-true and 1 | "" or 0 | [0] and true | [0, 1] or false | $missing and true | $n or "x" | {} or false
-"a" & 1 & 1.50 & true & null & $missing | "x" & $a & $o.z | "n " & 1e21 & " " & 1e-7 | 0.1 + 0.2 & ""
-$i > 0 ? "y" : "n" | $missing ? 1 | $n ? 1 : 2 | [] ? 1 : 2 | ($x := 1; $x + 1) | ($x := $a; $x[0])
-($v := $a[0]; $exists($v) ? $v : $error("no")) | ($v := $a[9]; $exists($v) ? $v : $error("no [9]"))
-($x := 1; ($x := 2; $x) + $x) | ($x := $missing; $exists($x)) | $x := 5 | ($y; $y := 1; $y)
-[] | [1] | [1, [2], $a, [$a]] | [$missing] | [$n] | [$map($a, function($v){$v * 2})] | [[], $none]
-[$map($nested, function($v){$v})] | $map($nested, function($v){$v}) | $map($a, function($v){$v})[0]
-[$map($a, function($v, $i){$v * $i})] | [$map($a, function($v, $i, $all){$count($all)})] | [1..3]
-[$filter($a, function($v){$v > 1})] | $filter($a, function($v){$v = 2}) | [$filter($a, function($v){0})]
-[$map($a, function($v){$v > 1 ? $v : $missing})] | $map($none, function($v){$v}) | [3..1] | [0..$i]
-$map(5, function($v){$v}) | $map($a, function($v){$map($a, function($w){$w * $v})}) | [$i..$i]
-$map($a, function($v){$filter($a, function($w){$w > $v})}) | $map($missing, function($v){1})
-$reduce($a, function($s, $v){$s + $v}) | $reduce($a, function($s, $v){$s + $v}, 10) | [$i..2, 9]
+$one | $one.x | $one[0] | [$one.x] | $none | $none.x | $none[0] | [$none] | $nested
+$nested[1][0] | $nested[$i] | $nested[$i][0] | $nested[0] | $a[$i] | $a[-$i] | $a[1.0]
+$a[[0, 2]] | $a[$ > 1] | $a[$missing] | $a["x"] | $a[""] | $a[true] | $a[false] | $o.k.x
+$o.k[x = 1] | $o.k[x = null].t | $o.k[$not($exists(x))] | $o.k.t[0] | $o.k[0].t | ($o.k.t)[0]
+$o.k.(t) | $o.k.{"t": t, "x": x} | $o.k.(x + 1) | $o.z.y | $o.s.y | $n | $n.x | $n = null
+$missing | $missing = null | $missing.x | $i + 1 | $i - 2.5 | $f + 0 | $f * 2 | 7 / 2 | 6 / 2
+7 % 3 | -7 % 3 | 5.5 % 2 | 0.1 + 0.2 | $big | $big & "" | $big + 0 | 9007199254740992 + 1
+3 * 0.1 | -$i | -$f | -$missing | $missing + 1 | 1e20 | $i < 2 | $i <= 1.0 | "a" < "b"
+$missing < 1 | $i = 1.0 | true = 1 | "1" = 1 | [1, [2]] = [1, [2]] | {"a": 1} = {"a": 1} | $i != 1
+$missing != 1 | 1 in $a | "1" in $a | true in [1] | 1 in 1 | 1 in [] | true and 1 | "" or 0
+[0] and true | [0, 1] or false | $missing and true | $n or "x" | {} or false
+"a" & 1 & 1.50 & true & null & $missing | "x" & $a & $o.z | "n " & 1e21 & " " & 1e-7
+0.1 + 0.2 & "" | $i > 0 ? "y" : "n" | $missing ? 1 | $n ? 1 : 2 | [] ? 1 : 2 | ($x := 1; $x + 1)
+($x := $a; $x[0]) | ($v := $a[0]; $exists($v) ? $v : $error("no"))
+($v := $a[9]; $exists($v) ? $v : $error("no [9]")) | ($x := 1; ($x := 2; $x) + $x)
+($x := $missing; $exists($x)) | $x := 5 | ($y; $y := 1; $y) | [] | [1] | [1, [2], $a, [$a]]
+[$missing] | [$n] | [$map($a, function($v){$v * 2})] | [[], $none]
+[$map($nested, function($v){$v})] | $map($nested, function($v){$v})
+$map($a, function($v){$v})[0] | [$map($a, function($v, $i){$v * $i})]
+[$map($a, function($v, $i, $all){$count($all)})] | [1..3] | [$filter($a, function($v){$v > 1})]
+$filter($a, function($v){$v = 2}) | [$filter($a, function($v){0})]
+[$map($a, function($v){$v > 1 ? $v : $missing})] | $map($none, function($v){$v}) | [3..1]
+[0..$i] | $map(5, function($v){$v}) | $map($a, function($v){$map($a, function($w){$w * $v})})
+[$i..$i] | $map($a, function($v){$filter($a, function($w){$w > $v})})
+$map($missing, function($v){1}) | $reduce($a, function($s, $v){$s + $v})
+$reduce($a, function($s, $v){$s + $v}, 10) | [$i..2, 9]
 $reduce($nested, function($s, $v){$append($s, [[$v]])}, []) | $reduce($none, function($s, $v){1})
 $reduce($none, function($s, $v){1}, 0) | $reduce($a, function($s, $v, $i){$s + $i}, 0)
 true in $map($nested, function($y){$y = [1]}) | ($f := function($v){$v + $i}; $map($a, $f))
 ($f := function($n){$n < 2 ? 1 : $n * $f($n - 1)}; $f(6)) | ($f := function($x, $y){$y}; $f(1, 2))
 ($f := function($n){$n = 0 ? "end" : $f($n - 1)}; $f(50)) | ($x := 1; $f := function(){$x}; $f())
-$sum($a) | $sum([]) | $sum([0.1, 0.2, 0.3]) | $sum($missing) | $sum(5) | $min($a) | $max([]) | $average($a)
-$count($a) | $count($none) | $count($missing) | $count($n) | $count(5) | $count([[1, 2]]) | $max([1, 2.5])
-$floor(2.7) | $floor(-2.5) | $ceil(2.1) | $round(2.5) | $round(3.5) | $round(-2.5) | $round(1.005, 2)
-$round(1234.5, -2) | $abs(-3) | $abs(-2.5) | $number("12.50") | $number("0x1F") | $number(true) | $number("1e3")
-$string($a) | $string($o) | $string(1.0) | $string("s") | $string($n) | $string($missing) | $string(0.1 + 0.2)
-$length("naïve 𝄞") | $substring("hello", 1) | $substring("hello", -3, 2) | $substring("hello", 1, 0)
-$substring("hello", 9) | $uppercase("straße") | $lowercase("ÄB") | $trim("x") | $join(["a", "b"], "-")
-$join([]) | $join("a") | $split("a,b,,c", ",") | $split("a", ",") | $replace("a-b-c", "-", "+")
-$replace("aa", "a", "$0") | $contains("abc", "bc") | $substringBefore("a-b", "-") | $substringAfter("ab", "x")
-$merge([{"a": 1}, {"a": 2, "b": 3}]) | $merge([]) | $merge($o.k) | $keys($o) | $keys({"a": 1}) | $keys({})
-$lookup($o, "k") | $lookup($o, "no") | $lookup({"a": null}, "a") | {"k": $missing, "n": $n} | {}
-{"a": {"b": [$a]}, "c": $order.lines.qty} | {$o.s: 1, "x": 2} | {$missing: 1} | {"a": 1, $o.s: 2}
-$type($a) | $type($n) | $type($missing) | $type(1) | $not(true) | $not($missing) | $boolean("0") | $boolean([0])
-$sort(["b", "a"]) | $sort([3, 1, 2.5]) | $sort($o.k, function($l, $r){$l.t > $r.t}) | $sort([]) | $sort(1)
-$reverse($a) | $reverse([1]) | $append($a, 4) | $append([], []) | $append($missing, 1) | $append(1, $none)
-$zip($a, ["x", "y"]) | $exists($n) | $exists($missing) | $error("boom") | $nested.$count($) | $a.($ * 2)
-"{% not an expression %}" | $o.k.t ~> $join("-") | $a ~> $map(function($v){$v + 1}) | $o.*.t | $o.**.x
+$sum($a) | $sum([]) | $sum([0.1, 0.2, 0.3]) | $sum($missing) | $sum(5) | $min($a) | $max([])
+$average($a) | $count($a) | $count($none) | $count($missing) | $count($n) | $count(5)
+$count([[1, 2]]) | $max([1, 2.5]) | $floor(2.7) | $floor(-2.5) | $ceil(2.1) | $round(2.5)
+$round(3.5) | $round(-2.5) | $round(1.005, 2) | $round(1234.5, -2) | $abs(-3) | $abs(-2.5)
+$number("12.50") | $number("0x1F") | $number(true) | $number("1e3") | $string($a) | $string($o)
+$string(1.0) | $string("s") | $string($n) | $string($missing) | $string(0.1 + 0.2)
+$length("naïve 𝄞") | $substring("hello", 1) | $substring("hello", -3, 2)
+$substring("hello", 1, 0) | $substring("hello", 9) | $uppercase("straße") | $lowercase("ÄB")
+$trim("x") | $join(["a", "b"], "-") | $join([]) | $join("a") | $split("a,b,,c", ",")
+$split("a", ",") | $replace("a-b-c", "-", "+") | $replace("aa", "a", "$0")
+$contains("abc", "bc") | $substringBefore("a-b", "-") | $substringAfter("ab", "x")
+$merge([{"a": 1}, {"a": 2, "b": 3}]) | $merge([]) | $merge($o.k) | $keys($o) | $keys({"a": 1})
+$keys({}) | $lookup($o, "k") | $lookup($o, "no") | $lookup({"a": null}, "a")
+{"k": $missing, "n": $n} | {} | {"a": {"b": [$a]}, "c": $order.lines.qty} | {$o.s: 1, "x": 2}
+{$missing: 1} | {"a": 1, $o.s: 2} | $type($a) | $type($n) | $type($missing) | $type(1)
+$not(true) | $not($missing) | $boolean("0") | $boolean([0]) | $sort(["b", "a"])
+$sort([3, 1, 2.5]) | $sort($o.k, function($l, $r){$l.t > $r.t}) | $sort([]) | $sort(1)
+$reverse($a) | $reverse([1]) | $append($a, 4) | $append([], []) | $append($missing, 1)
+$append(1, $none) | $zip($a, ["x", "y"]) | $exists($n) | $exists($missing) | $error("boom")
+$nested.$count($) | $a.($ * 2) | "{% not an expression %}" | $o.k.t ~> $join("-")
+$a ~> $map(function($v){$v + 1}) | $o.*.t | $o.**.x
 """
 EXPRESSIONS = [text.strip() for line in TABLE.splitlines() for text in line.split(" | ") if text]
 
@@ -152,7 +160,16 @@ class Generator:
             return str(self.pick(*leaves, "null", "true", "[]", *names, *names, *names))
         return str(getattr(self, self.pick(*self.FORMS))(depth - 1, names))
 
-    FORMS = ("operator", "operator", "operator", "choice", "index", "array", "object", "path")
+    FORMS: tuple[str, ...] = (
+        "operator",
+        "operator",
+        "operator",
+        "choice",
+        "index",
+        "array",
+        "object",
+        "path",
+    )
     FORMS += (
         "block",
         "map",

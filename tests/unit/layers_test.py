@@ -29,8 +29,17 @@ WIRING = {"local", "cli", "deployment"}
 PURE = ("asl", "core", "dsl")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {
-    "datetime.now", "datetime.utcnow", "date.today", "time.time", "time.monotonic", "time.time_ns",
-    "random.random", "uuid.uuid4", "os.urandom", "os.getenv", "print",
+    "datetime.now",
+    "datetime.utcnow",
+    "date.today",
+    "time.time",
+    "time.monotonic",
+    "time.time_ns",
+    "random.random",
+    "uuid.uuid4",
+    "os.urandom",
+    "os.getenv",
+    "print",
 }
 IMPURE_MODULES = {"boto3", "botocore", "random", "uuid", "secrets", "logging", "subprocess"}
 
@@ -68,8 +77,11 @@ def test_pure_packages_take_time_and_chance_as_values(path: Path) -> None:
         return
     modules = {name.split(".")[0] for name in _imports(path)}
     assert not modules & IMPURE_MODULES
-    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text()))
-             if isinstance(node, ast.Call)}
+    calls = {
+        ast.unparse(node.func)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+    }
     assert not {call for call in calls if ".".join(call.split(".")[-2:]) in IMPURE_CALLS}
     assert "open" not in calls or _package(path) == "dsl"
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from holdfast.asl.jsonata import JsonataError
 from holdfast.asl.program import (
     Catcher,
     Choice,
@@ -29,7 +30,6 @@ from holdfast.asl.program import (
     TaskKind,
     Wait,
 )
-from holdfast.asl.jsonata import JsonataError
 from holdfast.asl.template import Template, compile_template
 from holdfast.errors import WorkflowError
 from holdfast.limits import NAME_CHARACTERS_MAX
@@ -221,7 +221,7 @@ class _Parser:
         starts = [
             self.machine(branch, f"{path}/Branches/{number}")
             if isinstance(branch, dict)
-            else self.refuse(f"{path}/Branches/{number}", "expected an object") or ""
+            else self._no_machine(f"{path}/Branches/{number}")
             for number, branch in enumerate(branches)
         ]
         return Parallel(
@@ -339,6 +339,10 @@ class _Parser:
                     self.refuse(place, f"there is no state {target!r} on this level")
 
     # -- leaves ------------------------------------------------------------------------------------
+
+    def _no_machine(self, path: str) -> str:
+        self.refuse(path, "expected an object")
+        return ""
 
     def refuse(self, path: str, message: str) -> None:
         self.problems.append(Problem(path, message))

@@ -24,16 +24,17 @@ def worker_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     return _host().worker(event, context)
 
 
-def events_handler(event: dict[str, Any], context: Any) -> None:
-    _host().events(event, context)
+def events_handler(event: dict[str, Any], _context: Any) -> None:
+    _host().events(event)
 
 
-def sweeper_handler(event: dict[str, Any], context: Any) -> None:
-    _host().sweeper(event, context)
+def sweeper_handler(_event: dict[str, Any], context: Any) -> None:
+    _host().sweeper(context)
 
 
 def api_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    return _api()(event, context)
+    answer: dict[str, Any] = _api()(event, context)
+    return answer
 
 
 @functools.cache
@@ -52,7 +53,7 @@ def make_host(keys: Keys) -> Host:
     modules = os.environ[resources.ENV_MODULES].split(",")
     deployment = Deployment.from_modules(name.strip() for name in modules)
     programs = deployment.programs()
-    metrics = Metrics()
+    metrics = Metrics(os.environ[resources.ENV_STACK])
     ports = AwsPorts(
         Clients(),
         Names.from_environment(os.environ),

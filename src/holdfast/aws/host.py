@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastError, ServiceFault
@@ -56,7 +57,7 @@ class Host:
     def worker(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """An SQS batch; -> the messages that are to come back."""
         records = event["Records"]
-        queue = _queue_of(records)
+        queue = _queue_of(self.ports.names, records)
         now_ms = self.ports.perform(Clock())
         deadline_ms = now_ms + context.get_remaining_time_in_millis()
         receipts = {r["messageId"]: r["receiptHandle"] for r in records}
@@ -155,14 +156,14 @@ class Host:
 
     # -- the others --------------------------------------------------------------------------------
 
-    def events(self, event: Mapping[str, Any], context: Any) -> None:
+    def events(self, event: Mapping[str, Any]) -> None:
         """One event from the bus. A fault is raised: EventBridge tries again, then its DLQ."""
         now_ms = self.ports.perform(Clock())
         arrival = self.front.bus_event(TENANT_DEFAULT, event["id"], event["detail"], os.urandom(8))
         self.perform(arrival)
         self.metrics.flush(now_ms)
 
-    def sweeper(self, event: Mapping[str, Any], context: Any) -> None:
+    def sweeper(self, context: Any) -> None:
         """The minute's round: every shard, then the dead letters."""
         now_ms = self.ports.perform(Clock())
         owner = context.aws_request_id
@@ -200,6 +201,8 @@ class Holds:
     until_ms: int
 
 
-def _queue_of(records: list[Mapping[str, Any]]) -> QueueName:
-    """The queue's name is the end of its ARN; stacks put their own prefix before ours."""
-    return "single" if "single" in str(records[0]["eventSourceARN"]).lower() else "work"
+def _queue_of(names: Names, records: list[Mapping[str, Any]]) -> QueueName:
+    """The queue's physical name is the end of both its ARN and its URL."""
+    name = str(records[0]["eventSourceARN"]).rpartition(":")[2]
+    single = names.queue_url("single").rpartition("/")[2]
+    return "single" if name == single else "work"

@@ -89,7 +89,7 @@ def api_handler(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]
         return _json(200, {"workflows": [_workflow(item) for item in front.workflows.items()]})
 
     @app.not_found
-    def nothing(error: Exception) -> Any:
+    def nothing(_error: Exception) -> Any:
         route = f"{app.current_event.http_method} {app.current_event.path}"[:200]
         return _json(404, _problem(RequestError("HF208", f"there is no route {route}")))
 

@@ -17,6 +17,14 @@ from holdfast.runtime.effects import Message, QueueName, Send
 Entry: TypeAlias = dict[str, Any]
 
 
+def _body(text: str) -> Any:
+    """-> the JSON, or None: a foreign message must not keep the others from being revived."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     message_id: str
@@ -77,7 +85,7 @@ class Queues:
             DeadLetter(
                 message_id=message["MessageId"],
                 receipt_handle=message["ReceiptHandle"],
-                body=json.loads(message["Body"]),
+                body=_body(message["Body"]),
                 sent_at=int(message["Attributes"]["SentTimestamp"]),
             )
             for message in answer.get("Messages", [])

@@ -49,6 +49,7 @@ class AwsPorts:
         clock: Callable[[], int],
         metrics: Callable[[Measure], None],
     ) -> None:
+        self.names = names
         self._queues = Queues(clients, names)
         store, blobs = Store(clients, names), Blobs(clients, names)
         self._performers: dict[type[Any], Callable[[Any], Any]] = {

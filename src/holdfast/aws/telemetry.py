@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.runtime.effects import Measure
 
-NAMESPACE: Final = "Holdfast"
 _CLOUDWATCH_UNITS: Final = {"Count": "Count", "Seconds": "Seconds", "Bytes": "Bytes"}
 
 Write = Callable[[str], Any]
@@ -23,7 +23,8 @@ Write = Callable[[str], Any]
 class Metrics:
     """Adds up what one invocation measures: counts are summed, the longest time is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, stack: str) -> None:
+        self._stack = stack
         self._values: dict[str, tuple[float, str]] = {}
 
     def __call__(self, measure: Measure) -> None:
@@ -35,17 +36,22 @@ class Metrics:
     def flush(self, now_ms: int, write: Write = sys.stdout.write) -> None:
         values, self._values = self._values, {}
         if values:
-            write(json.dumps(_embedded(values, now_ms)) + "\n")
+            write(json.dumps(_embedded(self._stack, values, now_ms)) + "\n")
 
 
-def _embedded(values: dict[str, tuple[float, str]], now_ms: int) -> dict[str, Any]:
+def _embedded(stack: str, values: dict[str, tuple[float, str]], now_ms: int) -> dict[str, Any]:
     """Source: CloudWatch embedded metric format specification."""
     metrics = [
         {"Name": name, "Unit": _CLOUDWATCH_UNITS[unit]} for name, (_, unit) in values.items()
     ]
-    directive = {"Namespace": NAMESPACE, "Dimensions": [[]], "Metrics": metrics}
+    directive = {
+        "Namespace": resources.METRICS_NAMESPACE,
+        "Dimensions": [[resources.METRICS_DIMENSION]],
+        "Metrics": metrics,
+    }
     return {
         "_aws": {"Timestamp": now_ms, "CloudWatchMetrics": [directive]},
+        resources.METRICS_DIMENSION: stack,
         **{name: value for name, (value, _) in values.items()},
     }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Program, Task
 from holdfast.core import facts, steps
@@ -26,7 +26,6 @@ from holdfast.core.state import (
     Delay,
     Entered,
     Execution,
-    Exited,
     Frame,
     Timer,
 )
@@ -37,7 +36,8 @@ from holdfast.limits import (
     TAKEOVERS_MAX,
 )
 
-WORKER_LOST = "Holdfast.WorkerLost"
+WORKER_LOST: Final = "Holdfast.WorkerLost"
+TIMEOUT: Final = "States.Timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +190,13 @@ def _started_event(decision: Decision, frame: Frame, state: Task) -> int:
 def _failed(decision: Decision, fact: facts.FailedWith) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_task(decision, found[0], found[1], "TaskFailed", fact.error, fact.cause)
+        _fail_task(decision, found[0], found[1], "TaskFailed", error=fact.error, cause=fact.cause)
 
 
 def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_task(decision, found[0], found[1], "TaskTimedOut", "States.Timeout", None)
+        _fail_task(decision, found[0], found[1], "TaskTimedOut", error=TIMEOUT, cause=None)
 
 
 def _fail_task(
@@ -204,6 +204,7 @@ def _fail_task(
     frame: Frame,
     state: Task,
     event_type: str,
+    *,
     error: str | None,
     cause: str | None,
 ) -> None:
@@ -262,7 +263,7 @@ def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
         state = decision.state_of(frame)
         assert isinstance(state, Task)
-        _fail_task(decision, frame, state, "TaskTimedOut", "States.Timeout", None)
+        _fail_task(decision, frame, state, "TaskTimedOut", error=TIMEOUT, cause=None)
     else:
         steps.wake(decision, frame)
 
@@ -279,7 +280,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
-        _fail_task(decision, frame, state, "TaskFailed", WORKER_LOST, cause)
+        _fail_task(decision, frame, state, "TaskFailed", error=WORKER_LOST, cause=cause)
         return
     claim = decision.moment.claim(waiting.timeout_seconds)
     if claim is not None:

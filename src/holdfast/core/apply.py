@@ -364,7 +364,7 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
     return _lane_ended(state, _frame(state, event), event)
 
 
-def _iteration_failed(state: Execution, event: Event) -> Execution:
+def _iteration_failed(state: Execution, _event: Event) -> Execution:
     return state
 
 

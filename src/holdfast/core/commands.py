@@ -91,5 +91,3 @@ def next_due_ms(frame: Frame) -> int | None:
 def has_more(state: Execution) -> bool:
     """A record ended before the execution settled: whoever loads it goes on from here first."""
     return any(isinstance(frame.waiting, Entered) for frame in state.frames.values())
-
-

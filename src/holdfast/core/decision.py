@@ -122,5 +122,5 @@ class Decision:
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
     """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z."""
-    at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.timezone.utc)
+    at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1_000:03d}Z"

@@ -244,9 +244,7 @@ def schedule(
         "TaskScheduled", frame=frame.id, previous=frame.previous, details=details, **own
     )
     if state.kind not in {"task", "pure"}:
-        decision.emit(
-            "TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state)
-        )
+        decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
 
 
 def _task_details(
@@ -271,9 +269,7 @@ def resource_of(state: Task) -> dict[str, Any]:
     return {"resourceType": resource_type, "resource": resource}
 
 
-def _seconds(
-    decision: Decision, frame: Frame, template: Template | None, where: str
-) -> int | None:
+def _seconds(decision: Decision, frame: Frame, template: Template | None, where: str) -> int | None:
     if template is None:
         return None
     return whole_number(decision.evaluate(template, frame), where, least=1)
@@ -321,7 +317,7 @@ def handle_failure(
         return
     retried = find_retrier(state.retry, error or "", frame.retries)
     if retried is not None:
-        _retry(decision, frame, state, *retried, previous)
+        _retry(decision, frame, state, *retried, previous=previous)
         return
     if isinstance(frame.waiting, Lanes):
         decision.emit(f"{type(state).__name__}StateFailed", frame=frame.id, previous=previous)
@@ -347,6 +343,7 @@ def _retry(
     state: Task | Parallel | Map,
     number: int,
     retrier: Retrier,
+    *,
     previous: int,
 ) -> None:
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.draw())
@@ -373,8 +370,6 @@ def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | No
         return
     owner = decision.frame(frame.owner)
     if isinstance(decision.state_of(owner), Map):
-        details = {"index": frame.lane, "name": owner.position}
-        decision.emit(
-            "MapIterationFailed", frame=frame.id, previous=frame.previous, details=details
-        )
+        lane: dict[str, Any] = {"index": frame.lane, "name": owner.position}
+        decision.emit("MapIterationFailed", frame=frame.id, previous=frame.previous, details=lane)
     handle_failure(decision, owner.id, error, cause, frame.previous)

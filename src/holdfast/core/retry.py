@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
 from holdfast.asl.program import Catcher, Retrier
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 

@@ -138,9 +138,7 @@ class Lanes:
     results: Mapping[int, Json]
 
 
-WaitingFor: TypeAlias = (
-    Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes
-)
+WaitingFor: TypeAlias = Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes
 
 
 class Frame(NamedTuple):
@@ -262,9 +260,7 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
         waiting["claim"] = Claim(**waiting["claim"])
     if kind is Lanes:
         waiting["results"] = dict(waiting["results"])
-    return Frame(
-        **{**document, "retries": dict(document["retries"]), "waiting": kind(**waiting)}
-    )
+    return Frame(**{**document, "retries": dict(document["retries"]), "waiting": kind(**waiting)})
 
 
 def _pairs(numbered: Mapping[int, Json]) -> list[list[Any]]:
@@ -273,5 +269,5 @@ def _pairs(numbered: Mapping[int, Json]) -> list[list[Any]]:
 
 
 def _fields(value: Any, without: tuple[str, ...]) -> dict[str, Any]:
-    names = value._fields if isinstance(value, tuple) else value.__dataclass_fields__
+    names = value._fields if isinstance(value, Frame | Execution) else value.__dataclass_fields__
     return {name: getattr(value, name) for name in names if name not in without}

@@ -1,4 +1,4 @@
-"""What each of the eight state types does when it is entered, and when what it waits for is over."""
+"""What each of the eight state types does when it is entered, and when its wait is over."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def _parse_timestamp(value: Any) -> int:
     """RFC 3339 with an offset, as ASL asks for."""
     try:
         at = dt.datetime.fromisoformat(value)
-        if at.tzinfo is None:
-            raise ValueError(value)
     except (TypeError, ValueError):
+        at = None
+    if at is None or at.tzinfo is None:
         expected = "an RFC 3339 timestamp such as 2026-01-02T03:04:05Z"
-        raise EvaluationError("Timestamp", f"Timestamp has to be {expected}.") from None
+        raise EvaluationError("Timestamp", f"Timestamp has to be {expected}.")
     return int(at.timestamp() * 1_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from types import ModuleType
 
 from holdfast.dsl.compile import compile_module
 from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.dsl.registry import Registry
 from holdfast.errors import HoldfastError, WorkflowError
 
 
@@ -37,20 +38,27 @@ def compile_modules(names: Iterable[str]) -> list[Output]:
 def find_errors(names: Iterable[str]) -> list[str]:
     """-> everything that keeps the modules from being compiled, each as the text to show."""
     errors: list[str] = []
+    imported: list[str] = []
     for name in names:
         try:
-            compile_module(import_module(name))
+            module = import_module(name)
+            imported.append(name)
+            compile_module(module)
         except CompileErrors as refused:
             errors += [diagnostic.render() for diagnostic in refused.diagnostics]
         except HoldfastError as error:
             errors.append(str(error))
+    try:
+        Registry.from_modules(imported)
+    except HoldfastError as clash:
+        errors.append(str(clash))
     return errors
 
 
 def import_module(name: str) -> ModuleType:
     """Runs the user's own code; whatever that raises is the author's to mend."""
     try:
-        return importlib.import_module(name)
+        Registry.from_modules([name])
     except HoldfastError:
         raise
     except Exception as error:  # noqa: BLE001  # a module may raise anything
@@ -59,6 +67,7 @@ def import_module(name: str) -> ModuleType:
             f"{_place(error)}module {name} cannot be imported: {type(error).__name__}: {error}",
             help=f"try `python -c 'import {name}'`",
         ) from None
+    return sys.modules[name]
 
 
 def _outputs(module: ModuleType) -> Iterable[Output]:

@@ -41,7 +41,7 @@ LISTED_MAX: Final = 1_000_000
 DURABLE_STEPS: Final = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
 
 
-class BadOrders(RequestError):  # noqa: N818  # it holds every bad line of a file
+class OrderFileError(RequestError):  # noqa: N818  # it holds every bad line of a file
     """Nothing was started."""
 
     def __init__(self, errors: list[RequestError]) -> None:
@@ -145,7 +145,7 @@ class Report:
 
 
 def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
-    """Every order of a file (by default the sample), or `BadOrders` with all that is wrong."""
+    """Every order of a file (by default the sample), or `OrderFileError` with all that is wrong."""
     try:
         from statemachines import orders  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -158,7 +158,7 @@ def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
     found = orders.read_orders(path)
     errors = [*found.errors, *_unusable_names(found.requests, path)]
     if errors:
-        raise BadOrders(errors)
+        raise OrderFileError(errors)
     return found.requests
 
 

@@ -161,7 +161,7 @@ def _go_on(wait: Row) -> str | None:
 
 def history(rows: list[Row]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # The last column alone gives way: rich narrows the columns that may wrap, which its texts do not.
+    # The last column alone gives way: rich narrows what may wrap, and its texts are cut instead.
     table.columns[-1].no_wrap = False
     for row in rows:
         style = _style(row)

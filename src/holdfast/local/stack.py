@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,10 +21,12 @@ from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
+from holdfast.dsl.compile import compile_workflow
 from holdfast.dsl.surface import Workflow
 from holdfast.local import gateway
+from holdfast.local.build import import_module
 from holdfast.local.clock import VirtualClock
-from holdfast.local.cloud import LocalCloud
+from holdfast.local.cloud import STACK, LocalCloud
 from holdfast.local.pump import Handlers, LambdaContext, Pump
 from holdfast.runtime.effects import Measure
 from holdfast.runtime.tokens import Keys
@@ -32,16 +34,16 @@ from holdfast.runtime.tokens import Keys
 _logger: Final = logging.getLogger(__name__)
 
 
-def compile_in_memory(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
-    """-> ASL and map of the source as it stands: a laptop needs no compiled files."""
-    from holdfast.dsl.compile import compile_workflow  # noqa: PLC0415
+def deployment_of(modules: Sequence[str]) -> Deployment:
+    """Compiled from the source as it stands: a laptop needs no compiled files."""
+    for name in modules:
+        import_module(name)
+    return Deployment.from_modules(modules, _compile)
 
+
+def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
     compiled = compile_workflow(workflow)
     return compiled.asl, json.loads(compiled.map_text)
-
-
-def deployment_of(modules: Iterable[str]) -> Deployment:
-    return Deployment.from_modules(modules, compile_in_memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,16 @@ def local_stack(
             ports,
             deployment.setting(programs),
             deployment.front(programs, _process_keys()),
-            Metrics(),
+            Metrics("local"),
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,
         )
-        handlers = Handlers(host.worker, host.worker, host.events, host.sweeper)
+        handlers = Handlers(
+            worker=host.worker,
+            worker_single=host.worker,
+            events=lambda event, _: host.events(event),
+            sweeper=lambda _, context: host.sweeper(context),
+        )
         yield LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host))
 
 

@@ -27,6 +27,7 @@ from holdfast.asl.program import Json
 from holdfast.core.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
 from holdfast.core.state import Execution, from_json, to_json
+from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, NewerFormatError
 from holdfast.limits import (
     RECORD_BYTES_MAX,
@@ -36,7 +37,6 @@ from holdfast.limits import (
 )
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Item
-from holdfast.cost import item_bytes
 
 FORMAT: Final = 1
 
@@ -105,7 +105,7 @@ class Packer:
         if isinstance(value, list):
             return "[" + ",".join([self.pack(item) for item in value]) + "]"
         if len(value) == 1:
-            (key, item), = value.items()
+            ((key, item),) = value.items()
             if key and not key.strip("@"):
                 return f'{{"{key}@":{self.pack(item)}}}'
         return self.pack_fields(value)
@@ -181,9 +181,7 @@ class Encoded:
     book: ValueBook
 
 
-def encode_record(
-    header: Header, events: Sequence[Event], status: str, book: ValueBook
-) -> Encoded:
+def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
     """The book is written to: after a lost race it must be thrown away with the state."""
     packer = Packer(book, header.sequence)
     last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
@@ -207,9 +205,7 @@ def encode_record(
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
     """-> the record with the state after it. Its values get numbers after the record's own."""
     sequence = header.sequence
-    first = 1 + max(
-        (number for at, number in encoded.book.values if at == sequence), default=-1
-    )
+    first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
     book = ValueBook()
     packer = Packer(book, sequence, first)
     last = packer.pack(to_json(state))
@@ -228,7 +224,9 @@ def snapshot_bytes(encoded: Encoded) -> int:
     snapshot = encoded.item.get("ss")
     if isinstance(snapshot, bytes):
         return len(snapshot)
-    return len(next(data for key, data in encoded.blobs.items() if key.endswith(str(encoded.item["sb"]))))
+    return len(
+        next(data for key, data in encoded.blobs.items() if key.endswith(str(encoded.item["sb"])))
+    )
 
 
 def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
@@ -365,7 +363,7 @@ class Reader:
     def _resolved(self, found: dict[str, Any]) -> Any:
         if len(found) != 1:
             return found
-        (key, value), = found.items()
+        ((key, value),) = found.items()
         if not key or key.strip("@"):
             return found
         if key == "@":
@@ -384,4 +382,4 @@ def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ..
 
 
 def _what(item: Item) -> str:
-    return f"record {item.get('sk')} of execution {str(item.get('pk')).rpartition('#')[2]}"
+    return f"record {item.get('sk')!r} of execution {str(item.get('pk')).rpartition('#')[2]}"

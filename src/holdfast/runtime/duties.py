@@ -60,9 +60,7 @@ def _register(log: Log, entry: int, now_ms: int) -> mail.Facts:
 # -- timers ----------------------------------------------------------------------------------------
 
 
-def start_timer(
-    log: Log, entry: int, due_ms: int, now_ms: int
-) -> Generator[Effect, Any, None]:
+def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, None]:
     """Up to 15 minutes: a delayed message. Longer: a row that the sweeper turns into one."""
     delay_seconds = delay_until(due_ms, now_ms)
     if delay_seconds <= SQS_DELAY_SECONDS_MAX:

@@ -66,9 +66,7 @@ class Front:
 
     # -- start and stop ----------------------------------------------------------------------------
 
-    def start(
-        self, tenant: str, request: Mapping[str, Any], chance: bytes
-    ) -> Answer:
+    def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> Answer:
         """`request`: workflow, input, name?. The same name and input give the same execution."""
         definition = self._workflow(request.get("workflow"))
         workflow = str(request["workflow"])
@@ -238,7 +236,10 @@ class Front:
         found = yield PutIfAbsent("mail", item)
         if found is not None and {key: found.get(key) for key in fields} != fields:
             raise RequestError(
-                "HF231", "another answer has been given before", status=409, help="see the execution"
+                "HF231",
+                "another answer has been given before",
+                status=409,
+                help="see the execution",
             )
         key = keys.answer(token.entry, token.attempt)
         yield Send((Message(messages.wake_mail(tenant, token.run, key)),))
@@ -317,9 +318,7 @@ class Front:
             events = definition.source_map.get("events", {})
             if isinstance(name, str) and name in events:
                 return str(events[name])
-        raise RequestError(
-            "HF206", f"no workflow declares an event named {name!r:.90}", status=404
-        )
+        raise RequestError("HF206", f"no workflow declares an event named {name!r:.90}", status=404)
 
     def _require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
         """-> the loaded log, without a state when the execution was accepted but not begun."""
@@ -331,7 +330,9 @@ class Front:
             if log.state is not None or named is not None:
                 return log
         raise RequestError(
-            "HF207", f"there is no execution {identifier[:90]!r}", status=404,
+            "HF207",
+            f"there is no execution {identifier[:90]!r}",
+            status=404,
             help="give an execution's id, or the name that it was started with",
         )
 

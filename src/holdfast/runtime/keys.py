@@ -47,8 +47,7 @@ def require_business_key(key: str) -> str:
     if not isinstance(key, str) or not 1 <= len(key) <= BUSINESS_KEY_CHARACTERS_MAX:
         raise RequestError(
             "HF202",
-            "the key of an event has to be text of 1 to "
-            f"{BUSINESS_KEY_CHARACTERS_MAX} characters",
+            f"the key of an event has to be text of 1 to {BUSINESS_KEY_CHARACTERS_MAX} characters",
         )
     return key
 

@@ -103,7 +103,8 @@ class Log:
 
     def _read(self, items: list[Item], blobs: Mapping[str, bytes]) -> None:
         reader = Reader(blobs)
-        since, heads = items, ()
+        since: list[Item] = items
+        heads: tuple[Record, ...] = ()
         if int(items[0]["sn"]) == int(items[0]["sk"]):
             reader.from_snapshot(items[0])
             since, heads = items[1:], (_head(items[0]),)
@@ -193,7 +194,7 @@ def fetch_blobs(
     """-> the blobs that the items name, by hash. Each is checked against its hash when read."""
     found: dict[str, bytes] = {}
     for item in items:
-        require_format(item, f"record {item['sk']}")
+        require_format(item, f"record {item['sk']!r}")
         for digest in blobs_named_by(item):
             if digest not in found:
                 found[digest] = yield GetBlob(keys.blob(tenant, run, digest))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Generator, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
@@ -22,7 +22,7 @@ from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Q
 
 Facts: TypeAlias = Generator[Effect, Any, list[Fact]]
 
-MAIL = "mail"
+MAIL: Final = "mail"
 
 
 # -- values too large for an item or a message -----------------------------------------------------
@@ -41,9 +41,11 @@ def stow(tenant: str, place: str, value: Json) -> Generator[Effect, Any, dict[st
 
 def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:
     if "v" in stowed:
-        return json.loads(stowed["v"])
+        value: Json = json.loads(stowed["v"])
+        return value
     data = yield GetBlob(keys.blob(tenant, place, str(stowed["ref"])))
-    return json.loads(data)
+    fetched: Json = json.loads(data)
+    return fetched
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def _answer(
     tenant: str, run: str, entry: int, attempt: int, item: Item
 ) -> Generator[Effect, Any, Fact]:
     require_format(item, "an answer")
-    if "error" in item or "v" not in item and "ref" not in item:
+    if "v" not in item and "ref" not in item:
         error, cause = item.get("error"), item.get("cause")
         return facts.FailedWith(
             entry,

@@ -42,9 +42,7 @@ def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
     return _body(START, tenant, run, None, **fields)
 
 
-def wake_timer(
-    tenant: str, run: str, entry: int, due_ms: int, hint: Hint | None
-) -> dict[str, Any]:
+def wake_timer(tenant: str, run: str, entry: int, due_ms: int, hint: Hint | None) -> dict[str, Any]:
     return _body(WAKE_TIMER, tenant, run, hint, entry=entry, due=due_ms)
 
 

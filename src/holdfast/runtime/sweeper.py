@@ -7,12 +7,14 @@ A row is always written at its next place before it is deleted at the old one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.commands import next_due_ms
 from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     DEAD_LETTER_ROUNDS_MAX,
@@ -24,7 +26,6 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.runtime import duties, keys, mail, messages
 from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.effects import Clock, Effect, Get, Item, Measure, Message, Put, Query, Send
@@ -92,7 +93,10 @@ def _visit(row: Item, owner: str, now_ms: int) -> Does:
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     parked_ms = log.records[-1].at_ms
     look_ms = duties.next_look_ms(
-        log.state, duties.is_held(log.state, now_ms), parked_ms, now_ms + SWEEP_AHEAD_SECONDS * 1_000
+        log.state,
+        duties.is_held(log.state, now_ms),
+        parked_ms,
+        now_ms + SWEEP_AHEAD_SECONDS * 1_000,
     )
     yield from _move({**row, "seq": log.sequence}, look_ms)
 
@@ -129,8 +133,10 @@ def _move(row: Item, look_ms: int) -> Does:
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
-    return any(_is_due_for_recovery(frame.waiting, next_due_ms(frame), now_ms)
-               for frame in state.frames.values())
+    return any(
+        _is_due_for_recovery(frame.waiting, next_due_ms(frame), now_ms)
+        for frame in state.frames.values()
+    )
 
 
 def _is_due_for_recovery(waiting: Any, due_ms: int | None, now_ms: int) -> bool:
@@ -175,7 +181,7 @@ def _quarantine(body: Mapping[str, Any], rounds: tuple[str, ...]) -> Does:
             "pk": keys.QUARANTINE,
             "sk": keys.execution(body["t"], body["run"]),
             "f": FORMAT,
-            "k": body["k"],
+            "body": json.dumps(body),
             "of": ",".join(rounds),
             "at": now_ms,
         },

@@ -119,10 +119,9 @@ def _event(event: Event) -> dict[str, Any]:
 
 def _details_name(event_type: str) -> str:
     """TaskStateEntered -> stateEnteredEventDetails, as AWS names it; else by the type."""
-    for ending, name in _DETAILS.items():
-        if event_type.endswith(ending):
-            return f"{name}EventDetails"
-    return f"{event_type[0].lower()}{event_type[1:]}EventDetails"
+    own = f"{event_type[0].lower()}{event_type[1:]}"
+    shared = (name for ending, name in _DETAILS.items() if event_type.endswith(ending))
+    return f"{next(shared, own)}EventDetails"
 
 
 def _text(key: str, value: Any) -> Any:

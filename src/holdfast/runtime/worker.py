@@ -166,8 +166,7 @@ class Hold:
         """The first tasks run before record 0: they follow from the message alone (R3)."""
         attempts = self._attempts(state)
         return bool(attempts) and all(
-            (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
-            and self._knows(attempt)
+            (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX and self._knows(attempt)
             for attempt in attempts
         )
 

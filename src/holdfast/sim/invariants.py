@@ -145,9 +145,9 @@ def _leftovers(world: World, found: Iterable[History]) -> Iterator[str]:
     for item in world.services.items("executions"):
         is_running_entry = str(item.get("lp", "")).split("#")[2:3] == ["RUNNING"]
         if is_running_entry and str(item["ls"]).partition("#")[2] in ended:
-            yield f"{item['pk']}: ended, and still listed as RUNNING"
+            yield f"{item['pk']!r}: ended, and still listed as RUNNING"
         if "ev" not in item and "eb" not in item:
-            yield f"{item['pk']}: a record without events"
+            yield f"{item['pk']!r}: a record without events"
 
 
 def lost(world: World) -> list[str]:

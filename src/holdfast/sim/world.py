@@ -65,7 +65,7 @@ class World:
     setting: Setting
     tasks: RunsTask
     hook: Hook = no_faults
-    skew: Skew = lambda number: 0
+    skew: Skew = lambda _number: 0
     now_ms: int = START_MS
     services: Services = field(init=False)
     task_runs: Counter[tuple[str, int, int]] = field(default_factory=Counter)

@@ -1,0 +1,22 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import compensating, each, parallel, workflow
+from tests.golden.shop import Order, charge, gather, notify, refund, vat
+
+
+@workflow
+def flow(order: Order, n: int) -> None:
+    charge(order.id)
+    charge(order.id, 5, 6)
+    notify(*["a", "b"])
+    gather("a", "b")
+    each(order.lines, lambda line: notify("a", line.sku), concurrency=n)
+    each(order.lines, lambda: notify("a", "b"))
+    each(order.lines, vat)
+    parallel()
+    with compensating() as undo:
+        undo(vat, 5)
+        undo(refund)
+    charge.options(timeout=n)(order.id, 5)

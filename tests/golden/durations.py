@@ -1,0 +1,15 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import days, minutes, seconds, sleep, wait_for_event, workflow
+from tests.golden.shop import Payment
+
+
+@workflow
+def flow(n: int, x: float) -> None:
+    sleep(seconds(0.5))
+    sleep(5)
+    sleep(minutes(0))
+    sleep(days(x))
+    wait_for_event("paid", Payment, key="k", timeout=n)

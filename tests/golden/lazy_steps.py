@@ -1,0 +1,17 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import workflow
+from tests.golden.shop import Order, anything, charge, is_valid
+
+
+@workflow
+def flow(order: Order) -> None:
+    if order.coupon == "X" and charge(order.id, 5).status == "ok":
+        pass
+    receipts = [charge(order.id, line.unit_cents) for line in order.lines]
+    while is_valid(order):
+        pass
+    found = order.coupon or anything()
+    text = charge(order.id, 1).id if order.lines else ""

@@ -1,0 +1,22 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import workflow
+from tests.golden.shop import Colour, Order, anything
+
+
+@workflow
+def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
+    a = text - 1
+    b = x // 2.0
+    c = n**2
+    d = anything() + 1
+    e = -text
+    f = text * 3
+    for item in n:
+        pass
+    for item in range(x):
+        pass
+    g = n in colour
+    h = {n: 1}

@@ -1,0 +1,15 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import workflow
+from tests.golden.shop import Order, Payment
+
+
+@workflow
+def flow(order: Order, payment: Payment | None) -> str:
+    if order.coupon.startswith("VIP"):
+        return payment.id
+    if payment is not None and order.coupon is not None:
+        return payment.id + order.coupon.upper()
+    return order.coupon + payment.status

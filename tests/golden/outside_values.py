@@ -1,0 +1,18 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+import datetime
+import os
+
+from holdfast import workflow
+from tests.golden.shop import Order, charge
+
+RATES = {1: "a"}
+
+
+@workflow
+def flow(order: Order) -> str:
+    when = datetime.datetime.now() + datetime.timedelta(days=1)
+    task = charge
+    return os.environ["X"] + RATES[1] + missing + lost(order)

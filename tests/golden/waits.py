@@ -1,0 +1,16 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import ask, wait_for_event, workflow
+from tests.golden.shop import Order, Payment
+
+
+@workflow
+def flow(order: Order, n: int) -> None:
+    wait_for_event(f"paid.{n}", Payment, key=order.id)
+    wait_for_event("paid", Payment)
+    wait_for_event("paid", list[Payment], key=order.id)
+    wait_for_event("paid", dict, key=order.id)
+    wait_for_event("paid", Payment, key=n)
+    ask("Sure?", bool, assignee=order.coupon)

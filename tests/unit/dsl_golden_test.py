@@ -1,0 +1,49 @@
+"""What is refused, and in which words: tests/golden/<name>.py -> tests/golden/<name>.txt.
+
+`python -m tests.unit.dsl_golden_test` writes the texts anew; read the difference before it goes in.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from holdfast.dsl.compile import compile_module
+from holdfast.dsl.diagnostics import CODES, CompileErrors
+
+FOLDER = Path(__file__).parents[1] / "golden"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "shop")
+
+
+def refusals_of(name: str) -> CompileErrors:
+    module = importlib.import_module(f"tests.golden.{name}")
+    with pytest.raises(CompileErrors) as refused:
+        compile_module(module)
+    return refused.value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_refused_program_is_told_where_why_and_what_to_type(name: str) -> None:
+    assert f"{refusals_of(name)}\n" == (FOLDER / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_refusal_has_a_known_code_a_place_and_a_help(name: str) -> None:
+    for diagnostic in refusals_of(name).diagnostics:
+        assert diagnostic.code in CODES
+        assert diagnostic.help, diagnostic.message
+        assert 1 <= diagnostic.column <= len(diagnostic.source_line) + 1
+        assert diagnostic.column + diagnostic.width <= len(diagnostic.source_line) + 1
+
+
+def test_every_code_of_the_language_has_an_example() -> None:
+    found = {diagnostic.code for name in NAMES for diagnostic in refusals_of(name).diagnostics}
+    elsewhere = {"HF009", "HF061", "HF070", "HF071", "HF080"}
+    assert found | elsewhere == set(CODES)
+
+
+if __name__ == "__main__":
+    for golden in NAMES:
+        (FOLDER / f"{golden}.txt").write_text(f"{refusals_of(golden)}\n")
