@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.aws import entry
+from holdfast.aws.entry import api_handler
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    return entry.api_handler(event, context)
+    return api_handler(event, context)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.aws import entry
+from holdfast.aws.entry import events_handler
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    entry.events_handler(event, context)
+    events_handler(event, context)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.aws import entry
+from holdfast.aws.entry import sweeper_handler
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    entry.sweeper_handler(event, context)
+    sweeper_handler(event, context)

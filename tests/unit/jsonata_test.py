@@ -157,6 +157,17 @@ def test_values_are_cast_to_text_as_javascript_does(text: str, expected: str) ->
     assert on_both(text) == [expected, expected]
 
 
+def test_true_is_not_one_and_objects_compare_by_what_they_hold() -> None:
+    for text in ("true = 1", "[1] = [true]", "1 in [true]", "{'a': 0} = {'a': false}", "0 = null"):
+        assert on_both(text) == [False, False], text
+    for text in (
+        "1 = 1.0",
+        "{'a': 1, 'b': [2]} = {'b': [2], 'a': 1}",
+        "$distinct([1, true, 1.0])[1]",
+    ):
+        assert on_both(text) == [True, True], text
+
+
 def test_bindings_and_their_parts_are_never_changed() -> None:
     order: dict[str, Json] = {"lines": [], "xs": [1, [2]], "n": None}
     before = json.dumps(order)

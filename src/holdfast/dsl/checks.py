@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.dsl.ir import (
     Ask,
@@ -111,6 +113,7 @@ def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
 
 
 def check(block: Block, report: Report) -> None:
+    payloads: dict[str, type[Any]] = {}
     for statement in statements_of(block):
         match statement:
             case Try(_, body, handlers):
@@ -118,6 +121,11 @@ def check(block: Block, report: Report) -> None:
             case Loop(origin, _, None, _, body) if not _has_exit(body):
                 help_ = "add a `break`, a `return`, or a condition that can become false"
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
+            case Step(origin, WaitForEvent(event, payload)):
+                other = payloads.setdefault(event, payload)
+                if other is not payload:
+                    message = f"`{event}` is {payload.__name__} here and {other.__name__} before"
+                    report(origin, "HF053", message, "give each event one class, or two names")
             case _:
                 pass
 
@@ -148,9 +156,9 @@ def _check_handlers(failures: Failures, handlers: tuple[Handler, ...], report: R
 
 
 def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
-    if failures.anything or (failures.expressions and cls is Exception):
-        return True
-    return any(issubclass(raised, cls) for raised in failures.raised)
+    """An expression's error counts by its own class: that it cannot be caught so is HF032."""
+    own = (getattr(builtins, name) for name in failures.expressions)
+    return failures.anything or any(issubclass(raised, cls) for raised in (*failures.raised, *own))
 
 
 def _has_exit(block: Block) -> bool:

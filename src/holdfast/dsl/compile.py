@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import json
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -25,6 +25,7 @@ from holdfast.dsl.source import Source
 from holdfast.dsl.statements import Statements, local_names
 from holdfast.dsl.surface import Workflow
 from holdfast.dsl.types import Type
+from holdfast.errors import WorkflowError
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _document(value: object) -> str:
 
 def compile_module(module: ModuleType) -> list[Compiled]:
     """Every workflow that `module` defines; raises CompileErrors with all their refusals."""
-    source = Source.of(module)
+    source = _source(module)
     compiled: list[Compiled] = []
     refused: list[Diagnostic] = []
     for workflow in vars(module).values():
@@ -86,9 +87,25 @@ def compile_module(module: ModuleType) -> list[Compiled]:
 
 def compile_workflow(workflow: Workflow[..., Any]) -> Compiled:
     """Raises CompileErrors with all refusals."""
-    module = inspect.getmodule(workflow.function)
-    assert module is not None
-    return _compile(Source.of(module), workflow)
+    module = sys.modules.get(workflow.function.__module__)
+    if module is None:
+        raise _without_source(workflow.function.__module__)
+    return _compile(_source(module), workflow)
+
+
+def _source(module: ModuleType) -> Source:
+    try:
+        return Source.of(module)
+    except (OSError, TypeError):
+        raise _without_source(module.__name__) from None
+
+
+def _without_source(name: str) -> WorkflowError:
+    return WorkflowError(
+        "HF004",
+        f"the source of module {name} cannot be read",
+        help="put the workflow into a .py file and import it from there",
+    )
 
 
 def _compile(source: Source, workflow: Workflow[..., Any]) -> Compiled:
@@ -104,7 +121,8 @@ def _compile(source: Source, workflow: Workflow[..., Any]) -> Compiled:
 def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | None:
     """The `def`, when it has a form that can be a workflow."""
     node = unit.source.find(workflow.function)
-    assert node is not None, "the source on disk is not the source that was imported"
+    if node is None:
+        raise _without_source(workflow.function.__module__)
     arguments = node.args
     odd = [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
     if isinstance(node, ast.AsyncFunctionDef):

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
 from holdfast.dsl.models import ModelField, fields_of, fits, obstacle_of
 from holdfast.dsl.query import ObjectOf, literal
-from holdfast.dsl.types import ModelOf, describe, is_refused
+from holdfast.dsl.types import ModelOf, describe_exactly, is_refused
 
 _PURE_HELP = "build it in a @pure function"
 
@@ -63,8 +63,8 @@ def _check(
         lowering.unit.refuse(keyword.value, "HF045", message, _PURE_HELP)
     elif not fits(value.type, field.type):
         message = (
-            f"{place} is {describe(field.type)} and this is {describe(value.type)}: "
-            "pydantic might convert or refuse it"
+            f"{place} is {describe_exactly(field.type)} and this is "
+            f"{describe_exactly(value.type)}: pydantic might convert or refuse it"
         )
         help_ = "give it a value of that type; annotate the type where it is unknown"
         lowering.unit.refuse(keyword.value, "HF045", message, help_)

@@ -21,7 +21,6 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF006": "a parameter without a type annotation",
         "HF007": "a workflow or branch declared in a way the language does not have",
         "HF008": "arguments that do not fit the call",
-        "HF009": "a parameter or constant of a type that cannot cross into JSON",
         "HF010": "code that can never run",
         "HF011": "an expression statement without effect",
         "HF012": "a durable step where it might not run, or might run more than once",

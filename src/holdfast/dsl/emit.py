@@ -61,20 +61,7 @@ from holdfast.dsl.regions import (
 )
 from holdfast.dsl.surface import CompensationFailed, Retry, Task
 
-_STATES: Final = Variable("states")
-_RESULT: Final = Field(_STATES, "result")
-_BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|each))\(")
-
-
-@dataclass(slots=True)
-class Machine:
-    """What all branches of one machine share, and what its map needs."""
-
-    world: World
-    names: Names = field(default_factory=Names)
-    tasks: set[str] = field(default_factory=set)
-    events: dict[str, type[Any]] = field(default_factory=dict)
-    answers: dict[str, type[Any]] = field(default_factory=dict)
+_RESULT: Final = Field(STATES, "result")
 
 
 def emit_block(machine: Machine, block: Block) -> dict[str, Any]:
@@ -111,7 +98,7 @@ class _Emitter:
             case Continue():
                 self.assembler.jump(self._loops[-1][0])
             case Return(origin, value):
-                state = {"Type": "Succeed", "Output": _output(value.query)}
+                state = {"Type": "Succeed", "Output": output_of(value.query)}
                 self.assembler.end(origin, origin.text, state)
             case Raise():
                 self._raise(statement)
@@ -230,7 +217,7 @@ class _Emitter:
         ways = routes(self._regions, expression(held))
         choices = [
             {
-                "Condition": expression(_is_one_of(held, route.names)),
+                "Condition": expression(is_one_of(held, route.names)),
                 **({"Assign": route.assign} if route.assign else {}),
                 "Next": route.label,
             }
@@ -307,8 +294,8 @@ class _Emitter:
         for name, task in region.tasks.items():
             self.assembler.place(labels[name])
             arguments = expression(Field(Index(steps, left), "arguments"))
-            undone = self._task_state(task, arguments)
-            failure = {region.compensate.failure: _compensation_failed(name)}
+            undone = task_state(self.machine, task, arguments)
+            failure = {region.compensate.failure: compensation_failed(name)}
             undone["Catch"] = [{"ErrorEquals": [ALL], "Assign": failure, "Next": head}]
             self.assembler.end(origin, f"undo: {name}", {**undone, "Next": head})
         self.assembler.place(done)
@@ -324,7 +311,7 @@ class _Emitter:
         if statement.targets:
             result = _RESULT if can_fail else NULL
             state["Assign"] = {
-                target.variable: _part(result, target) for target in statement.targets
+                target.variable: part_of(result, target) for target in statement.targets
             }
         if statement.targets is not None:
             self.assembler.add(statement.origin, name, state)
@@ -332,77 +319,30 @@ class _Emitter:
             self.assembler.end(statement.origin, name, {**state, "End": True})
         else:
             self.assembler.add(statement.origin, name, state)
-            nothing = {"Type": "Succeed", "Output": _output(NULL)}
+            nothing = {"Type": "Succeed", "Output": output_of(NULL)}
             self.assembler.end(statement.origin, f"after {name}", nothing)
 
     def _action(self, statement: Step) -> tuple[str, dict[str, Any]]:
         origin = statement.origin
         match statement.action:
             case RunTask(task, arguments):
-                return task.label or task.name, self._task_state(task, template(arguments.query))
+                return task.label or task.name, task_state(self.machine, task, template(arguments.query))
             case WaitForEvent() as wait:
-                return self._wait(wait)
+                return event_state(self.machine, wait)
             case Ask() as question:
-                return self._ask(question)
+                return question_state(question)
             case Sleep(seconds):
                 return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
             case RunParallel(branches):
                 bodies = [emit_block(self.machine, branch) for branch in branches]
-                return _short(origin.text), {"Type": "Parallel", "Branches": bodies}
+                return short_name(origin.text), {"Type": "Parallel", "Branches": bodies}
             case RunEach() as each:
-                return _short(origin.text), self._each(each, origin)
-
-    def _task_state(self, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
-        self.machine.tasks.add(task.name)
-        kind = "pure" if task.is_pure else "task"
-        state = {
-            "Type": "Task",
-            "Resource": f"holdfast:{kind}:{task.name}",
-            "Arguments": arguments,
-        }
-        if task.timeout is not None:
-            state["TimeoutSeconds"] = int(task.timeout.total_seconds())
-        if task.heartbeat is not None:
-            state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
-        if task.retry is not None and task.retry.max_attempts > 1:
-            state["Retry"] = [self._retrier(task.retry)]
-        return state
-
-    def _retrier(self, retry: Retry) -> dict[str, Any]:
-        names = names_of(retry.on, self.machine.world) if retry.on else (ALL,)
-        retrier: dict[str, Any] = {
-            "ErrorEquals": list(names),
-            "IntervalSeconds": int(retry.interval.total_seconds()),
-            "MaxAttempts": retry.max_attempts - 1,
-            "BackoffRate": retry.backoff,
-        }
-        if retry.max_delay is not None:
-            retrier["MaxDelaySeconds"] = int(retry.max_delay.total_seconds())
-        if retry.jitter:
-            retrier["JitterStrategy"] = "FULL"
-        return retrier
-
-    def _wait(self, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:
-        self.machine.events[wait.event] = wait.payload
-        state = {
-            "Type": "Task",
-            "Resource": "holdfast:event.waitForTaskToken",
-            "Arguments": {"event": wait.event, "key": template(wait.key.query)},
-        }
-        return f"wait for {wait.event}", _with_timeout(state, wait.timeout)
-
-    def _ask(self, question: Ask) -> tuple[str, dict[str, Any]]:
-        state = {
-            "Type": "Task",
-            "Resource": "holdfast:ask.waitForTaskToken",
-            "Arguments": template(question.arguments.query),
-        }
-        return f"ask for {question.answer.__name__}", _with_timeout(state, question.timeout)
+                return short_name(origin.text), self._each(each, origin)
 
     def _each(self, each: RunEach, origin: Origin) -> dict[str, Any]:
         emitter = _Emitter(self.machine)
         if each.parameter is not None:
-            assign = {each.parameter: expression(Field(_STATES, "input"))}
+            assign = {each.parameter: expression(Field(STATES, "input"))}
             item = {"Type": "Pass", "Assign": assign}
             emitter.assembler.add(origin, f"item: {each.parameter}", item)
         emitter.block(each.body)
@@ -411,38 +351,3 @@ class _Emitter:
         if each.concurrency:
             state["MaxConcurrency"] = each.concurrency
         return state
-
-
-def _with_timeout(state: Mapping[str, Any], timeout: Expression | None) -> dict[str, Any]:
-    if timeout is None:
-        return dict(state)
-    return {**state, "TimeoutSeconds": template(timeout.query)}
-
-
-def _output(value: Query) -> Any:
-    """As an expression, null cannot be taken for an Output that was left out."""
-    return expression(NULL) if value == NULL else template(value)
-
-
-def _part(result: Query, target: Target) -> str:
-    part = result if target.part is None else Index(result, Constant(target.part))
-    return expression(part)
-
-
-def _is_one_of(error: Variable, names: tuple[str, ...]) -> Query:
-    listed = ArrayOf(tuple(Constant(name) for name in names))
-    return Binary("in", Field(error, "Error"), listed)
-
-
-def _compensation_failed(task_name: str) -> Any:
-    """What `surface.compensating` raises."""
-    text = Constant(f"undo of {task_name} failed: ")
-    cause = Binary("&", text, cause_of(Field(_STATES, "errorOutput")))
-    name = Constant(CompensationFailed.__name__)
-    return template(ObjectOf((("Error", name), ("Cause", cause))))
-
-
-def _short(text: str) -> str:
-    """`parcels = each(order.lines, lambda …)` -> `parcels = each(…)`."""
-    found = _BRANCHED.match(text)
-    return f"{found.group(1)}(…)" if found else text

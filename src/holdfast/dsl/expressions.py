@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import builtins
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from enum import Enum
-from types import MappingProxyType, ModuleType
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
 from holdfast.dsl import operators
+from holdfast.dsl.calls import lower_call
+from holdfast.dsl.choices import (
+    lower_comparison,
+    lower_conditional,
+    lower_operands,
+    lower_truth_of_operands,
+)
 from holdfast.dsl.comprehensions import lower_dict_comprehension, lower_list_comprehension
-from holdfast.dsl.construct import construct
 from holdfast.dsl.context import (
     NOTHING,
     REFUSED_EXPRESSION,
@@ -22,58 +25,33 @@ from holdfast.dsl.context import (
     Expression,
     Held,
     Unit,
-    fails_of,
     path_of,
 )
-from holdfast.dsl.durable import find_durable
-from holdfast.dsl.functions import call_function, refuse_call
+from holdfast.dsl.displays import lower_dict, lower_list, lower_tuple
 from holdfast.dsl.iteration import Leaf, walk
-from holdfast.dsl.methods import call_method
 from holdfast.dsl.models import fields_of
 from holdfast.dsl.narrowing import narrow
+from holdfast.dsl.outside import INTEGER_MAX, from_outside
 from holdfast.dsl.query import (
-    FALSE,
-    TRUE,
-    ArrayOf,
-    Binary,
     Call,
-    Conditional,
     Constant,
-    Entry,
     Field,
-    ObjectOf,
-    Query,
     Variable,
-    hold,
-    item_of,
-    literal,
 )
 from holdfast.dsl.scope import Scope
 from holdfast.dsl.subscripts import lower_subscript
 from holdfast.dsl.text import lower_joined
 from holdfast.dsl.types import (
-    BOOL,
-    DURATION,
     REFUSED,
     UNKNOWN,
-    DictOf,
     EnumOf,
-    ListOf,
     ModelOf,
-    TupleOf,
-    Type,
     describe,
     is_refused,
-    is_text,
-    join,
     join_all,
-    may_be_list,
     may_be_none,
     of_constant,
 )
-
-#: Doubles hold every integer up to here.
-INTEGER_MAX: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +78,7 @@ class Expressions:
                 return self._constant(node, constant)
             case ast.Name(id=name) if self.scope.is_local(name):
                 return self._local(node, name)
-            case ast.Name() | ast.Attribute() if self._is_outside(node):
+            case ast.Name() | ast.Attribute() if self.is_outside(node):
                 return self._outside(node)
             case ast.Attribute():
                 return self._attribute(node)
@@ -115,35 +93,33 @@ class Expressions:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return operators.negate(self.unit, node, self.lower(operand))
             case ast.BoolOp():
-                return self._bool_operands(node)
+                return lower_operands(self, node)
             case ast.Compare():
-                return self._compare(node)
+                return lower_comparison(self, node)
             case ast.IfExp():
-                return self._conditional(node)
+                return lower_conditional(self, node)
             case ast.JoinedStr():
                 return lower_joined(self, node)
             case ast.List(elts=items):
-                return self._list(items)
+                return lower_list(self, items)
             case ast.Tuple(elts=items):
-                return self._tuple(items)
+                return lower_tuple(self, items)
             case ast.Dict():
-                return self._dict(node)
+                return lower_dict(self, node)
             case ast.ListComp() | ast.GeneratorExp():
                 return lower_list_comprehension(self, node)
             case ast.DictComp():
                 return lower_dict_comprehension(self, node)
             case ast.Call():
-                return self._call(node)
+                return lower_call(self, node)
             case _:
-                return self._unsupported(node)
+                return self.unsupported(node)
 
     def truth(self, node: ast.expr, /) -> Expression:
         """Whether Python takes the value of `node` for true."""
         match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                return self._all_true(values)
-            case ast.BoolOp(op=ast.Or(), values=values):
-                return self._any_true(values)
+            case ast.BoolOp():
+                return lower_truth_of_operands(self, node)
             case _:
                 return operators.truth(self.unit, node, self.lower(node))
 
@@ -193,7 +169,7 @@ class Expressions:
             case None | bool() | int() | float() | str():
                 return Expression(Constant(value), of_constant(value))
             case _:
-                return self._unsupported(node)
+                return self.unsupported(node)
 
     def _local(self, node: ast.Name, name: str) -> Expression:
         entry = self.environment.entries.get(name)
@@ -214,13 +190,9 @@ class Expressions:
                     node, "HF007", f"`{name}` is no value", f"call it: `{name}(…)`"
                 )
 
-    def _is_outside(self, node: ast.expr) -> bool:
+    def is_outside(self, node: ast.expr) -> bool:
         """Whether a name or a chain of attributes starts outside the workflow."""
         while isinstance(node, ast.Attribute):
-            if self.unit.outside(node.value) is NOTHING and not isinstance(
-                node.value, ast.Attribute | ast.Name
-            ):
-                return False
             node = node.value
         return isinstance(node, ast.Name) and not self.scope.is_local(node.id)
 
@@ -233,23 +205,7 @@ class Expressions:
             return self.unit.refused(
                 node, "HF004", f"`{name}` is not defined", "import it, or pass it as an argument"
             )
-        return self.from_outside(node, found)
-
-    def from_outside(self, node: ast.expr, found: Any) -> Expression:
-        """A constant of the author's module, written into the state machine."""
-        if isinstance(found, timedelta) and found.microseconds == 0:
-            return Expression(Constant(int(found.total_seconds())), DURATION)
-        plain = _json_constant(found)
-        if plain is NOTHING:
-            kind = "module" if isinstance(found, ModuleType) else type(found).__name__
-            return self.unit.refused(
-                node,
-                "HF003",
-                f"`{self.unit.text(node)}` is {kind}: "
-                "only JSON constants can be used from outside the workflow",
-                "pass it as an argument, or use it inside a @task",
-            )
-        return Expression(literal(plain), of_constant(found))
+        return from_outside(self.unit, node, found)
 
     def _attribute(self, node: ast.Attribute) -> Expression:
         base = self.lower(node.value)
@@ -288,187 +244,7 @@ class Expressions:
                     "read it inside a @pure function",
                 )
 
-    # Choices.
-
-    def _bool_operands(self, node: ast.BoolOp) -> Expression:
-        """`and` and `or` give one of their operands; JSONata's give a boolean."""
-        is_and = isinstance(node.op, ast.And)
-        first, rest = node.values[0], node.values[1:]
-        value = self.lower(first)
-        if not rest:
-            return value
-        place = self.inside("a condition").narrowed(first, is_true=is_and)
-        tail = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
-        if len(rest) > 1:
-            tail.end_lineno, tail.end_col_offset = rest[-1].end_lineno, rest[-1].end_col_offset
-        other = place.lower(tail)
-        test = operators.truth(self.unit, first, value)
-        if any(map(is_refused, (value.type, other.type, test.type))):
-            return REFUSED_EXPRESSION
-        fails = fails_of(value, other)
-        if value.type == other.type == BOOL:
-            return Expression(_connect(value, other, is_and=is_and), BOOL, fails)
-
-        def choose(held: Query) -> Query:
-            is_true = operators.truth(self.unit, first, Expression(held, value.type)).query
-            if is_and:
-                return Conditional(is_true, other.query, held)
-            return Conditional(is_true, held, other.query)
-
-        return Expression(hold(value.query, choose), join(value.type, other.type), fails)
-
-    def _all_true(self, values: list[ast.expr]) -> Expression:
-        return self._connected(values, is_and=True)
-
-    def _any_true(self, values: list[ast.expr]) -> Expression:
-        return self._connected(values, is_and=False)
-
-    def _connected(self, values: list[ast.expr], *, is_and: bool) -> Expression:
-        first = self.truth(values[0])
-        place = self.inside("a condition")
-        found = [first]
-        for before, value in itertools.pairwise(values):
-            place = place.narrowed(before, is_true=is_and)
-            found.append(place.truth(value))
-        result = found[-1]
-        for one in reversed(found[:-1]):
-            query = _connect(one, result, is_and=is_and)
-            result = Expression(query, BOOL, fails_of(one, result))
-        return REFUSED_EXPRESSION if any(is_refused(one.type) for one in found) else result
-
-    def _conditional(self, node: ast.IfExp) -> Expression:
-        test = self.truth(node.test)
-        place = self.inside("a condition")
-        then = place.narrowed(node.test, is_true=True).lower(node.body)
-        otherwise = place.narrowed(node.test, is_true=False).lower(node.orelse)
-        if any(map(is_refused, (test.type, then.type, otherwise.type))):
-            return REFUSED_EXPRESSION
-        query = Conditional(test.query, then.query, otherwise.query)
-        return Expression(query, join(then.type, otherwise.type), fails_of(test, then, otherwise))
-
-    def _compare(self, node: ast.Compare) -> Expression:
-        left = self.lower(node.left)
-        right = self._comparand(node.ops[0], node.comparators[0])
-        first = operators.compare(self.unit, node, node.ops[0], left, right)
-        if len(node.ops) == 1:
-            return first
-        if len(node.ops) > 2 or right.fails or is_refused(first.type):
-            help_ = "join two comparisons with `and`"
-            return self.unit.refused(node, "HF002", "this chain of comparisons is too long", help_)
-        # The middle is written twice: it cannot fail and has no effect.
-        last = self.inside("a condition").lower(node.comparators[1])
-        second = operators.compare(self.unit, node, node.ops[1], right, last)
-        if is_refused(second.type):
-            return REFUSED_EXPRESSION
-        return Expression(_connect(first, second, is_and=True), BOOL, fails_of(first, second))
-
-    def _comparand(self, operator: ast.cmpop, node: ast.expr) -> Expression:
-        if isinstance(operator, ast.In | ast.NotIn) and isinstance(node, ast.Set):
-            return self._list(node.elts)
-        return self.lower(node)
-
-    # Displays.
-
-    def _list(self, nodes: list[ast.expr]) -> Expression:
-        items = [self._item(node) for node in nodes]
-        if any(is_refused(item.type) for item in items):
-            return REFUSED_EXPRESSION
-        type_ = ListOf(join_all(item.type for item in items))
-        return Expression(ArrayOf(tuple(item.query for item in items)), type_, fails_of(*items))
-
-    def _tuple(self, nodes: list[ast.expr]) -> Expression:
-        items = [self._item(node) for node in nodes]
-        type_ = TupleOf(tuple(item.type for item in items))
-        return Expression(ArrayOf(tuple(item.query for item in items)), type_, fails_of(*items))
-
-    def _item(self, node: ast.expr) -> Expression:
-        value = self.lower(node)
-        if isinstance(value.type, ListOf | TupleOf):
-            return Expression(item_of(value.query), value.type, value.fails)
-        if may_be_list(value.type) and not is_refused(value.type):
-            return self.unit.refused(
-                node,
-                "HF046",
-                f"a value of type {describe(value.type)} in a list: is it a list itself?",
-                "annotate the type of the value",
-            )
-        return value
-
-    def _dict(self, node: ast.Dict) -> Expression:
-        keys = [None if key is None else self.lower(key) for key in node.keys]
-        values = [self.lower(value) for value in node.values]
-        parts = [*(key for key in keys if key is not None), *values]
-        if any(is_refused(part.type) for part in parts):
-            return REFUSED_EXPRESSION
-        types: list[Type] = []
-        for key, key_node, value in zip(keys, node.keys, values, strict=True):
-            if key is None and isinstance(value.type, DictOf):
-                types.append(value.type.value)
-            elif key is None or not is_text(key.type):
-                where = node if key_node is None else key_node
-                message = "a dict of a workflow has text keys"
-                return self.unit.refused(where, "HF040", message, 'use text: {"1": …}')
-            else:
-                types.append(value.type)
-        return Expression(_merged(keys, values), DictOf(join_all(types)), fails_of(*parts))
-
-    # Calls.
-
-    def _call(self, node: ast.Call) -> Expression:
-        function = node.func
-        if find_durable(self.unit, self.scope, node) is not None:
-            return self._misplaced(node)
-        if isinstance(function, ast.Attribute) and not self._is_outside(function):
-            return call_method(self, node, function)
-        if isinstance(function, ast.Name) and self.scope.is_local(function.id):
-            name = function.id
-            help_ = f"parallel({name}, …), each(items, {name})"
-            message = f"`{name}` is local: only a branch of parallel() or each()"
-            return self.unit.refused(node, "HF005", message, help_)
-        if isinstance(function, ast.Attribute) and isinstance(
-            self.unit.outside(function.value), type
-        ):
-            # A method of a class from outside: the class is what cannot be used here.
-            return self.lower(function.value)
-        found = self.unit.outside(function) if self._is_outside(function) else NOTHING
-        if found is NOTHING:
-            if isinstance(function, ast.Attribute):
-                return call_method(self, node, function)
-            return self._unknown_function(node)
-        if isinstance(found, type) and hasattr(found, "model_fields"):
-            return construct(self, node, found)
-        known = call_function(self, node, found)
-        return self._ordinary(node, found) if known is None else known
-
-    def _unknown_function(self, node: ast.Call) -> Expression:
-        name = self.unit.text(node.func)
-        if isinstance(node.func, ast.Name):
-            help_ = "import it, and decorate it with @task or @pure"
-            return self.unit.refused(node, "HF004", f"`{name}` is not defined", help_)
-        return self._unsupported(node)
-
-    def _misplaced(self, node: ast.Call) -> Expression:
-        name, text = self.unit.text(node.func), self.unit.text(node)
-        return self.unit.refused(
-            node,
-            "HF012",
-            f"`{name}` is a durable step and cannot run inside {self.place or 'this expression'}",
-            f"call it on its own line first: `x = {text}`, or use each() for one call per item",
-        )
-
-    def _ordinary(self, node: ast.Call, found: object) -> Expression:
-        name = self.unit.text(node.func)
-        if isinstance(found, type) or getattr(builtins, name, None) is found:
-            return refuse_call(self, node, "has no JSONata form", "call it inside a @pure function")
-        return self.unit.refused(
-            node,
-            "HF005",
-            f"`{name}` is an ordinary Python function: a workflow cannot call it",
-            "decorate it with @task (durable, retried, may do I/O) or @pure (quick, no I/O), "
-            "or write it out here",
-        )
-
-    def _unsupported(self, node: ast.expr) -> Expression:
+    def unsupported(self, node: ast.expr) -> Expression:
         kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
         return self.unit.refused(
             node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"
@@ -489,45 +265,3 @@ _NAMES_OF_NODES: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.Constant: "this constant",
     }
 )
-
-
-def _json_constant(value: object) -> Any:
-    """The JSON of a constant; NOTHING when it has none."""
-    match value:
-        case Enum():
-            return _json_constant(value.value)
-        case int() if abs(value) > INTEGER_MAX:
-            return NOTHING
-        case None | bool() | int() | float() | str():
-            return value
-        case list() | tuple():
-            items = [_json_constant(item) for item in value]
-            return NOTHING if any(item is NOTHING for item in items) else items
-        case dict() if all(isinstance(key, str) for key in value):
-            rows = {key: _json_constant(item) for key, item in value.items()}
-            return NOTHING if any(item is NOTHING for item in rows.values()) else rows
-        case _:
-            return NOTHING
-
-
-def _connect(left: Expression, right: Expression, *, is_and: bool) -> Query:
-    """JSONata may evaluate both sides of `and`; only a conditional protects one that may fail."""
-    if not right.fails:
-        return Binary("and" if is_and else "or", left.query, right.query)
-    if is_and:
-        return Conditional(left.query, right.query, FALSE)
-    return Conditional(left.query, TRUE, right.query)
-
-
-def _merged(keys: list[Expression | None], values: list[Expression]) -> Query:
-    """One object; keys that are computed or spread may repeat, and then the last one counts."""
-    pairs = list(zip(keys, values, strict=True))
-    if all(key is not None and isinstance(key.query, Constant) for key, _ in pairs):
-        rows = {
-            str(key.query.value): value.query
-            for key, value in pairs
-            if key is not None and isinstance(key.query, Constant)
-        }
-        return ObjectOf(tuple(rows.items()))
-    parts = (value.query if key is None else Entry(key.query, value.query) for key, value in pairs)
-    return Call("merge", (ArrayOf(tuple(parts)),))

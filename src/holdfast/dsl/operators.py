@@ -70,6 +70,17 @@ SYMBOLS: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.GtE: ">=",
     }
 )
+_NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
+    {
+        ast.Pow: "**",
+        ast.MatMult: "@",
+        ast.BitAnd: "&",
+        ast.BitOr: "|",
+        ast.BitXor: "^",
+        ast.LShift: "<<",
+        ast.RShift: ">>",
+    }
+)
 _PURE_HELP: Final = "call it inside a @pure function"
 
 
@@ -84,8 +95,8 @@ def arithmetic(
         return REFUSED_EXPRESSION
     symbol = SYMBOLS.get(type(operator))
     if symbol is None:
-        name = type(operator).__name__
-        return unit.refused(node, "HF002", f"the operator {name} has no JSONata form", _PURE_HELP)
+        message = f"the operator `{_NO_FORM[type(operator)]}` has no exact JSONata form"
+        return unit.refused(node, "HF002", message, _PURE_HELP)
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     found = _combine(symbol, left, right)

@@ -272,7 +272,10 @@ class Statements:
             found = self.value(value)
             if is_refused(found.type) and len(self.unit.diagnostics) > before:
                 return
-        self.unit.refuse(node, "HF011", "this expression has no effect in a workflow")
+        message = "this expression has no effect in a workflow"
+        self.unit.refuse(
+            node, "HF011", message, f"remove it, or use it: `x = {self.unit.text(value)}`"
+        )
 
     def _unsupported(self, node: ast.stmt) -> None:
         kind, help_ = _NO_STATEMENTS.get(

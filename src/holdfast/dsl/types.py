@@ -311,6 +311,13 @@ def describe(type_: Type) -> str:
             return " | ".join(map(describe, ordered))
 
 
+def describe_exactly(type_: Type) -> str:
+    """With the values that a text may have."""
+    if isinstance(type_, TextOf):
+        return f"Literal[{', '.join(map(repr, type_.values))}]"
+    return describe(type_)
+
+
 def is_text_enum(type_: Type) -> bool:
     """Its str() is its value, in every Python that we support."""
     return isinstance(type_, EnumOf) and issubclass(type_.enum, StrEnum)

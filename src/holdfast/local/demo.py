@@ -41,8 +41,8 @@ LISTED_MAX: Final = 1_000_000
 DURABLE_STEPS: Final = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
 
 
-class OrderFileError(RequestError):  # noqa: N818  # it holds every bad line of a file
-    """Nothing was started."""
+class OrderFileError(RequestError):
+    """Every bad line of a file. Nothing was started."""
 
     def __init__(self, errors: list[RequestError]) -> None:
         super().__init__(errors[0].code, errors[0].message, help=errors[0].help)

@@ -26,7 +26,7 @@ from holdfast.dsl.surface import Workflow
 from holdfast.local import gateway
 from holdfast.local.build import import_module
 from holdfast.local.clock import VirtualClock
-from holdfast.local.cloud import STACK, LocalCloud
+from holdfast.local.cloud import LocalCloud
 from holdfast.local.pump import Handlers, LambdaContext, Pump
 from holdfast.runtime.effects import Measure
 from holdfast.runtime.tokens import Keys

@@ -37,9 +37,8 @@ def execution(
         shown["stopped"] = iso_time(state.stopped_ms)
     if state.status == "SUCCEEDED":
         shown["output"] = state.output
-    for key, text in (("error", state.error), ("cause", state.cause)):
-        if text is not None:
-            shown[key] = text
+    texts = {"error": state.error, "cause": state.cause}
+    shown |= {key: text for key, text in texts.items() if text is not None}
     waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
     return {**shown, "waits": [wait for wait in waits if wait is not None]}
 

@@ -1,0 +1,128 @@
+"""The fields of single states, and the small queries in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.dsl.assembler import Names
+from holdfast.dsl.context import Expression
+from holdfast.dsl.failures import ALL, World, names_of
+from holdfast.dsl.ir import Ask, Target, WaitForEvent
+from holdfast.dsl.query import (
+    NULL,
+    ArrayOf,
+    Binary,
+    Constant,
+    Field,
+    Index,
+    ObjectOf,
+    Query,
+    Variable,
+    cause_of,
+    expression,
+    template,
+)
+from holdfast.dsl.surface import CompensationFailed, Retry, Task
+
+STATES: Final = Variable("states")
+_BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|each))\(")
+
+
+@dataclass(slots=True)
+class Machine:
+    """What all branches of one machine share, and what its map needs."""
+
+    world: World
+    names: Names = field(default_factory=Names)
+    tasks: set[str] = field(default_factory=set)
+    events: dict[str, type[Any]] = field(default_factory=dict)
+    answers: dict[str, type[Any]] = field(default_factory=dict)
+
+
+def task_state(machine: Machine, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
+    machine.tasks.add(task.name)
+    kind = "pure" if task.is_pure else "task"
+    state = {
+        "Type": "Task",
+        "Resource": f"holdfast:{kind}:{task.name}",
+        "Arguments": arguments,
+    }
+    if task.timeout is not None:
+        state["TimeoutSeconds"] = int(task.timeout.total_seconds())
+    if task.heartbeat is not None:
+        state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
+    if task.retry is not None and task.retry.max_attempts > 1:
+        state["Retry"] = [_retrier(machine, task.retry)]
+    return state
+
+
+def _retrier(machine: Machine, retry: Retry) -> dict[str, Any]:
+    names = names_of(retry.on, machine.world) if retry.on else (ALL,)
+    retrier: dict[str, Any] = {
+        "ErrorEquals": list(names),
+        "IntervalSeconds": int(retry.interval.total_seconds()),
+        "MaxAttempts": retry.max_attempts - 1,
+        "BackoffRate": retry.backoff,
+    }
+    if retry.max_delay is not None:
+        retrier["MaxDelaySeconds"] = int(retry.max_delay.total_seconds())
+    if retry.jitter:
+        retrier["JitterStrategy"] = "FULL"
+    return retrier
+
+
+def event_state(machine: Machine, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:
+    machine.events[wait.event] = wait.payload
+    state = {
+        "Type": "Task",
+        "Resource": "holdfast:event.waitForTaskToken",
+        "Arguments": {"event": wait.event, "key": template(wait.key.query)},
+    }
+    return f"wait for {wait.event}", _with_timeout(state, wait.timeout)
+
+
+def question_state(question: Ask) -> tuple[str, dict[str, Any]]:
+    state = {
+        "Type": "Task",
+        "Resource": "holdfast:ask.waitForTaskToken",
+        "Arguments": template(question.arguments.query),
+    }
+    return f"ask for {question.answer.__name__}", _with_timeout(state, question.timeout)
+
+
+def _with_timeout(state: Mapping[str, Any], timeout: Expression | None) -> dict[str, Any]:
+    if timeout is None:
+        return dict(state)
+    return {**state, "TimeoutSeconds": template(timeout.query)}
+
+
+def output_of(value: Query) -> Any:
+    """As an expression, null cannot be taken for an Output that was left out."""
+    return expression(NULL) if value == NULL else template(value)
+
+
+def part_of(result: Query, target: Target) -> str:
+    part = result if target.part is None else Index(result, Constant(target.part))
+    return expression(part)
+
+
+def is_one_of(error: Variable, names: tuple[str, ...]) -> Query:
+    listed = ArrayOf(tuple(Constant(name) for name in names))
+    return Binary("in", Field(error, "Error"), listed)
+
+
+def compensation_failed(task_name: str) -> Any:
+    """What `surface.compensating` raises."""
+    text = Constant(f"undo of {task_name} failed: ")
+    cause = Binary("&", text, cause_of(Field(_STATES, "errorOutput")))
+    name = Constant(CompensationFailed.__name__)
+    return template(ObjectOf((("Error", name), ("Cause", cause))))
+
+
+def short_name(text: str) -> str:
+    """`parcels = each(order.lines, lambda …)` -> `parcels = each(…)`."""
+    found = _BRANCHED.match(text)
+    return f"{found.group(1)}(…)" if found else text
