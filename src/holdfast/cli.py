@@ -267,11 +267,21 @@ def _wait(client: Client, identifier: str, seconds: float) -> Any:
     """-> the execution when it has ended, or as it stands after the time."""
     deadline = time.monotonic() + seconds
     while True:
-        execution = client.execution(identifier)
+        execution = _accepted(client, identifier)
         left = deadline - time.monotonic()
         if execution["status"] != "RUNNING" or left <= 0:
             return execution
         time.sleep(min(POLL_SECONDS, left))
+
+
+def _accepted(client: Client, identifier: str) -> Any:
+    """-> an execution whose start was accepted: while no worker has begun it, it has no log."""
+    try:
+        return client.execution(identifier)
+    except RequestError as error:
+        if error.status != 404:
+            raise
+        return {"execution": identifier, "status": "RUNNING", "waits": [{"kind": "start"}]}
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -11,5 +11,6 @@ def flow(order: Order) -> None:
     notify("größe 📦", order.grösse)  # the caret counts characters
     notify(
         order.id,  # several lines
-        order.nothing.at_all,
+        order.nothing
+        .at_all,
     )

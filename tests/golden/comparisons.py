@@ -12,7 +12,7 @@ def flow(order: Order, payment: Payment, n: int, flag: bool, colour: Colour) -> 
     b = colour == "red"
     c = order == payment
     d = anything() == n
-    e = n is 5
+    e = n is order.lines
     f = order.coupon < "x"
     g = flag < True
     h = order.lines > order.lines

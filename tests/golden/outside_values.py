@@ -8,7 +8,7 @@ import os
 from holdfast import workflow
 from tests.golden.shop import Order, charge
 
-RATES = {1: "a"}
+RATES = {1: 'a'}
 
 
 @workflow

@@ -9,7 +9,6 @@ from tests.golden.shop import Order
 @workflow
 def flow(order: Order) -> str:
     import json
-
     assert order.lines
     for line in order.lines:
         del line
@@ -18,9 +17,7 @@ def flow(order: Order) -> str:
     match order.coupon:
         case None:
             return json.dumps("none")
-
     class Inner:
         pass
-
     global other
     return "x"

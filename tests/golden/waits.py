@@ -14,3 +14,5 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("paid", dict, key=order.id)
     wait_for_event("paid", Payment, key=n)
     ask("Sure?", bool, assignee=order.coupon)
+    wait_for_event("twice", Payment, key=order.id)
+    wait_for_event("twice", Order, key=order.id)

@@ -75,12 +75,11 @@ Arrivals = Mapping[str, Any]
 def run_direct(workflow: Workflow[..., Any], values: Mapping[str, Any], come: Arrivals) -> Outcome:
     harness = _Harness(come)
     token = surface.harness.set(harness)
-    hints = TypeAdapter(dict[str, Any])
     try:
-        normal = workflow.normalise_input(hints.dump_python(dict(values), mode="json"))
+        normal: Any = workflow.normalise_input(to_jsonable_python(dict(values)))
         arguments = workflow._boundary.parse_arguments(normal)
         output = to_jsonable_python(workflow(**arguments))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the outcome of the run
         name = "States.Timeout" if type(error) is WaitTimeout else type(error).__name__
         return Outcome(error=name, cause=str(error), trace=harness.trace)
     finally:
@@ -167,7 +166,7 @@ class _Run:
     def _attempt(self, entry: int, number: int, attempt: Any) -> Fact:
         try:
             output = self.tasks[attempt.target].call_json(attempt.arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what the worker does
             return FailedWith(entry, number, type(error).__name__, str(error))
         return Succeeded(entry, number, output)
 

@@ -92,7 +92,8 @@ $not(true) | $not($missing) | $boolean("0") | $boolean([0]) | $sort(["b", "a"])
 $sort([3, 1, 2.5]) | $sort($o.k, function($l, $r){$l.t > $r.t}) | $sort([]) | $sort(1)
 $reverse($a) | $reverse([1]) | $append($a, 4) | $append([], []) | $append($missing, 1)
 $append(1, $none) | $zip($a, ["x", "y"]) | $exists($n) | $exists($missing) | $error("boom")
-$nested.$count($) | $a.($ * 2) | ($r := $map($a, function($v){$filter($a, function($w){$w = $v})}); $r[0])
+$nested.$count($) | $a.($ * 2)
+($r := $map($a, function($v){$filter($a, function($w){$w = $v})}); $r[0])
 "{% not an expression %}" | $o.k.t ~> $join("-")
 $a ~> $map(function($v){$v + 1}) | $o.*.t | $o.**.x
 """

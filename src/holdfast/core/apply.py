@@ -384,10 +384,6 @@ def _opened(state: Execution, event: Event) -> Execution:
     return state._replace(opened_at=event.holdfast["sequence"])
 
 
-def _control_seen(state: Execution, event: Event) -> Execution:
-    return state._replace(last_control=event.holdfast["control"])
-
-
 _HANDLERS: Final[Mapping[str, _Apply]] = {
     "TaskScheduled": _task_scheduled,
     "TaskStarted": _task_started,
@@ -410,5 +406,4 @@ _HANDLERS: Final[Mapping[str, _Apply]] = {
     "RetryDelayed": _retry_delayed,
     "TaskUnknown": _task_unknown,
     "HeartbeatSeen": _heartbeat_seen,
-    "ControlSeen": _control_seen,
 }

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 #: Events of our own: unnumbered, no predecessor.
 OWN_EVENTS: Final = frozenset(
-    {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen", "ControlSeen"}
+    {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
 )
 TERMINAL_EVENTS: Final = frozenset(
     {"ExecutionSucceeded", "ExecutionFailed", "ExecutionTimedOut", "ExecutionAborted"}

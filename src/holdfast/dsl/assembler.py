@@ -85,20 +85,22 @@ class Assembler:
             pending.target = label
         self._pending = []
 
-    def add(self, origin: Origin, name: str, state: dict[str, Any]) -> None:
-        """A state after which the next one follows."""
+    def add(self, origin: Origin, name: str, state: dict[str, Any]) -> str:
+        """A state after which the next one follows; gives its name."""
         following = Label()
-        self.end(origin, name, {**state, "Next": following})
+        given = self.end(origin, name, {**state, "Next": following})
         self._pending = [following]
+        return given
 
-    def end(self, origin: Origin, name: str, state: dict[str, Any]) -> None:
-        """A state that says itself what comes after it."""
+    def end(self, origin: Origin, name: str, state: dict[str, Any]) -> str:
+        """A state that says itself what comes after it; gives its name."""
         given = self.names.give(name, origin)
         for pending in self._pending:
             pending.target = given
         self._pending = []
         self._states[given] = state
         _mark_used(state)
+        return given
 
     def machine(self) -> dict[str, Any]:
         """`StartAt` and `States`, with every label replaced by its state's name."""

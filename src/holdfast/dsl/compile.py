@@ -16,13 +16,14 @@ from holdfast.dsl.boundary import Json
 from holdfast.dsl.checks import check
 from holdfast.dsl.context import Environment, Expression, Unit
 from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
-from holdfast.dsl.emit import Machine, emit_block
+from holdfast.dsl.emit import emit_block
 from holdfast.dsl.flow import Flow
 from holdfast.dsl.ir import Assign, Block, Origin
 from holdfast.dsl.query import Field, Variable
 from holdfast.dsl.signatures import signature_of
 from holdfast.dsl.source import Source
 from holdfast.dsl.statements import Statements, local_names
+from holdfast.dsl.states import Machine
 from holdfast.dsl.surface import Workflow
 from holdfast.dsl.types import Type
 from holdfast.errors import WorkflowError

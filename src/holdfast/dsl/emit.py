@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.dsl.assembler import Assembler, Label, Names
+from holdfast.dsl.assembler import Assembler, Label
 from holdfast.dsl.context import Expression
-from holdfast.dsl.failures import ALL, World, names_of
+from holdfast.dsl.failures import ALL
 from holdfast.dsl.ir import (
     Ask,
     Assign,
@@ -31,7 +28,6 @@ from holdfast.dsl.ir import (
     Sleep,
     Statement,
     Step,
-    Target,
     Try,
     WaitForEvent,
 )
@@ -44,7 +40,6 @@ from holdfast.dsl.query import (
     Field,
     Index,
     ObjectOf,
-    Query,
     Variable,
     cause_of,
     expression,
@@ -59,7 +54,18 @@ from holdfast.dsl.regions import (
     static_route,
     undo_region,
 )
-from holdfast.dsl.surface import CompensationFailed, Retry, Task
+from holdfast.dsl.states import (
+    STATES,
+    Machine,
+    compensation_failed,
+    event_state,
+    is_one_of,
+    output_of,
+    part_of,
+    question_state,
+    short_name,
+    task_state,
+)
 
 _RESULT: Final = Field(STATES, "result")
 
@@ -313,12 +319,13 @@ class _Emitter:
             state["Assign"] = {
                 target.variable: part_of(result, target) for target in statement.targets
             }
-        if statement.targets is not None:
-            self.assembler.add(statement.origin, name, state)
-        elif can_fail:
-            self.assembler.end(statement.origin, name, {**state, "End": True})
+        if statement.targets is None and can_fail:
+            given = self.assembler.end(statement.origin, name, {**state, "End": True})
         else:
-            self.assembler.add(statement.origin, name, state)
+            given = self.assembler.add(statement.origin, name, state)
+        if isinstance(statement.action, Ask):
+            self.machine.answers[given] = statement.action.answer
+        if statement.targets is None and not can_fail:
             nothing = {"Type": "Succeed", "Output": output_of(NULL)}
             self.assembler.end(statement.origin, f"after {name}", nothing)
 
@@ -326,7 +333,8 @@ class _Emitter:
         origin = statement.origin
         match statement.action:
             case RunTask(task, arguments):
-                return task.label or task.name, task_state(self.machine, task, template(arguments.query))
+                state = task_state(self.machine, task, template(arguments.query))
+                return task.label or task.name, state
             case WaitForEvent() as wait:
                 return event_state(self.machine, wait)
             case Ask() as question:

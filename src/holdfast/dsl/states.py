@@ -117,7 +117,7 @@ def is_one_of(error: Variable, names: tuple[str, ...]) -> Query:
 def compensation_failed(task_name: str) -> Any:
     """What `surface.compensating` raises."""
     text = Constant(f"undo of {task_name} failed: ")
-    cause = Binary("&", text, cause_of(Field(_STATES, "errorOutput")))
+    cause = Binary("&", text, cause_of(Field(STATES, "errorOutput")))
     name = Constant(CompensationFailed.__name__)
     return template(ObjectOf((("Error", name), ("Cause", cause))))
 

@@ -1,0 +1,173 @@
+"""`serve` as an HTTP server: what it refuses, and that nothing it is sent makes it fall over."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from holdfast.cli import main
+from holdfast.limits import BODY_BYTES_MAX
+from holdfast.local.project import STATE
+
+pytestmark = pytest.mark.xdist_group("serve")
+
+ROOT = Path(__file__).parents[2]
+
+
+def call(
+    url: str, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, Any]:
+    address = urlsplit(url)
+    assert address.port is not None
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=10)
+    try:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, named)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def exchange(url: str, sent: bytes) -> bytes:
+    """-> everything that the server says to these bytes before it hangs up."""
+    address = urlsplit(url)
+    assert address.port is not None
+    with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def code_of(answer: Any) -> str:
+    return str(answer["error"]["code"])
+
+
+def test_the_workflows_of_the_modules_are_served(url: str) -> None:
+    status, answer = call(url, "GET", "/workflows")
+    assert status == 200
+    assert {workflow["workflow"] for workflow in answer["workflows"]} == {
+        "order_fulfilment",
+        "loan_approval",
+        "document_signing",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("GET", "/nowhere", None, 404, "HF208"),
+        ("PUT", "/executions", b"{}", 404, "HF208"),
+        ("POST", "/executions", b'{"workflow":', 400, "HF242"),
+        ("POST", "/executions", b"[1]", 400, "HF242"),
+        ("POST", "/executions", b"\xff\xfe", 400, "HF242"),
+        ("POST", "/executions", b'{"workflow": 7}', 404, "HF205"),
+        ("POST", "/executions", b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", 400, "HF243"),
+        ("POST", "/executions", b'{"a": "\\ud800"}', 400, "HF243"),
+        ("POST", "/events", b'{"name": "nonsense", "key": "k"}', 404, "HF206"),
+        ("POST", "/events", b'{"name": "bank.confirmed", "key": ""}', 400, "HF202"),
+        ("POST", "/answers", b'{"token": "forged", "output": 1}', 403, "HF230"),
+        ("GET", "/executions?status=BORED", None, 400, "HF204"),
+    ],
+)
+def test_a_wrong_request_gets_a_status_and_a_code(
+    url: str, method: str, path: str, body: bytes | None, status: int, code: str
+) -> None:
+    found, answer = call(url, method, path, body)
+    assert (found, code_of(answer)) == (status, code)
+
+
+def test_a_body_over_the_limit_is_refused_before_it_is_read(url: str) -> None:
+    status, answer = call(url, "POST", "/executions", b"x" * (BODY_BYTES_MAX + 1))
+    assert (status, code_of(answer)) == (413, "HF241")
+    # It says how much is to come and sends nothing: the answer does not wait for it.
+    announced = b"POST /events HTTP/1.1\r\nHost: %s\r\nContent-Length: 99999999999\r\n\r\n"
+    assert b"413" in exchange(url, announced % urlsplit(url).netloc.encode()).split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"Content-Length: many\r\n", b"Content-Length: -1\r\n", b"Transfer-Encoding: chunked\r\n"],
+)
+def test_a_length_that_is_none_is_refused(url: str, headers: bytes) -> None:
+    host = urlsplit(url).netloc.encode()
+    answer = exchange(url, b"POST /events HTTP/1.1\r\nHost: " + host + b"\r\n" + headers + b"\r\n")
+    assert re.match(rb"HTTP/1.1 4(00|11) ", answer)
+    assert b"HF279" in answer
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GARBAGE\r\n\r\n", b"BREW / HTTP/1.1\r\n\r\n", b"GET / HTTP/9\r\n\r\n"]
+)
+def test_what_is_no_request_is_refused_in_json(url: str, sent: bytes) -> None:
+    assert b'{"error": {"code": "HF279"' in exchange(url, sent)
+    assert call(url, "GET", "/workflows")[0] == 200
+
+
+def test_a_web_page_cannot_talk_to_it(url: str) -> None:
+    """Neither from its own origin, nor under a name of its own that leads to this machine."""
+    for headers in ({"Origin": "https://shop.example"}, {"Host": "shop.example"}):
+        status, answer = call(url, "POST", "/events", b"{}", **headers)
+        assert (status, code_of(answer)) == (403, "HF278")
+
+
+def test_commands_find_the_serve_of_their_project_until_it_is_interrupted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.holdfast]\nmodules = ["statemachines.document_signing"]\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["list"]) == 2
+    assert "--endpoint URL or --stack NAME" in capsys.readouterr().err
+    serve = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from holdfast.cli import main; sys.exit(main())",
+            "serve",
+            "--port",
+            "0",
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert serve.stdout is not None
+        assert serve.stdout.readline().startswith("serving document_signing at http://127.0.0.1:")
+        assert main(["start", "document_signing", "--input", '{"doc_id": "1"}']) == 0
+        assert main(["list", "--json"]) == 0
+        serve.send_signal(signal.SIGINT)
+        printed, complaints = serve.communicate(timeout=20)
+    finally:
+        serve.kill()
+        serve.wait()
+    assert (serve.returncode, printed, complaints) == (0, "", "")
+    assert not (tmp_path / STATE).exists()
+    assert main(["list"]) == 2
+
+
+def test_a_state_file_that_a_dead_serve_left_is_as_good_as_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for left in (f'{{"url": "http://127.0.0.1:1", "pid": {gone.pid}}}', "{", '{"url": 1}', "[]"):
+        (tmp_path / STATE).parent.mkdir(exist_ok=True)
+        (tmp_path / STATE).write_text(left)
+        assert main(["list"]) == 2
+        assert "error[HF273]" in capsys.readouterr().err

@@ -1,0 +1,366 @@
+"""The command line without a cloud: compiling, checking, arguments, and finding the API."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from holdfast import cli
+from holdfast.cli import main
+
+GREETING = """
+from holdfast import task, workflow
+
+@task
+def greet(name: str) -> str:
+    return f"hello {name}"
+
+@workflow
+def hello(name: str) -> str:
+    return greet(name)
+"""
+REFUSED = """
+from holdfast import workflow
+
+@workflow
+def wrong(name: str) -> str:
+    with open(name) as file:
+        return file.read()
+
+@workflow
+def wrong_too(name):
+    return name
+"""
+
+
+@dataclass
+class Project:
+    """A folder with modules, and the command line inside it."""
+
+    folder: Path
+    capture: pytest.CaptureFixture[str]
+    printed: str = ""
+    complaints: str = ""
+
+    def module(self, name: str, source: str) -> None:
+        (self.folder / f"{name}.py").write_text(source)
+
+    def __call__(self, *arguments: str) -> int:
+        status = main(arguments)
+        self.printed, self.complaints = self.capture.readouterr()
+        assert "Traceback" not in self.printed + self.complaints
+        return status
+
+
+@pytest.fixture
+def holdfast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Project:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr("sys.modules", sys.modules.copy())
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    return Project(tmp_path, capsys)
+
+
+# -- compile ---------------------------------------------------------------------------------------
+
+
+def test_compile_writes_definition_and_map_beside_the_module(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    assert holdfast("compile", "greeting") == 0
+    assert holdfast.printed == "written  hello.asl.json\nwritten  hello.map.json\n"
+    asl = json.loads((holdfast.folder / "hello.asl.json").read_text())
+    assert asl["QueryLanguage"] == "JSONata"
+    source_map = json.loads((holdfast.folder / "hello.map.json").read_text())
+    assert source_map["function"] == "greeting:hello"
+
+
+def test_compile_leaves_a_file_that_is_current_alone(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    holdfast("compile", "greeting")
+    written = (holdfast.folder / "hello.asl.json").stat().st_mtime_ns
+    assert holdfast("compile", "greeting") == 0
+    assert "current  hello.asl.json" in holdfast.printed
+    assert (holdfast.folder / "hello.asl.json").stat().st_mtime_ns == written
+
+
+def test_compile_check_names_what_is_stale_and_writes_nothing(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    holdfast("compile", "greeting")
+    assert holdfast("compile", "--check", "greeting") == 0
+    (holdfast.folder / "hello.asl.json").write_text("{}")
+    assert holdfast("compile", "--check", "greeting") == 1
+    assert holdfast.complaints == "hello.asl.json is not what its source compiles to\n"
+    assert (holdfast.folder / "hello.asl.json").read_text() == "{}"
+
+
+def test_the_modules_of_the_project_are_the_default_also_from_a_folder_below(
+    holdfast: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holdfast.module("greeting", GREETING)
+    (holdfast.folder / "pyproject.toml").write_text('[tool.holdfast]\nmodules = ["greeting"]\n')
+    (holdfast.folder / "below").mkdir()
+    monkeypatch.chdir(holdfast.folder / "below")
+    assert holdfast("compile") == 0
+    assert (holdfast.folder / "hello.asl.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        (None, "HF270"),
+        ("[tool.other]", "HF270"),
+        ("[tool.holdfast]\nmodules = 7", "HF271"),
+        ("[tool.holdfast", "HF271"),
+    ],
+)
+def test_without_modules_compile_says_where_to_name_them(
+    holdfast: Project, settings: str | None, code: str
+) -> None:
+    if settings is not None:
+        (holdfast.folder / "pyproject.toml").write_text(settings)
+    assert holdfast("compile") == 2
+    assert f"error[{code}]" in holdfast.complaints
+    assert "pyproject.toml" in holdfast.complaints
+
+
+# -- check -----------------------------------------------------------------------------------------
+
+
+def test_check_shows_every_refusal_of_every_module(holdfast: Project) -> None:
+    holdfast.module("refused", REFUSED)
+    holdfast.module("greeting", GREETING)
+    assert holdfast("check", "refused", "greeting", "nowhere") == 1
+    assert "refused.py:6:" in holdfast.printed
+    assert "refused.py:10:" in holdfast.printed
+    assert "error[HF070]: module nowhere cannot be found" in holdfast.printed
+    assert holdfast.printed.endswith("problems\n")
+    assert not list(holdfast.folder.glob("*.json"))
+
+
+def test_check_has_nothing_to_say_about_good_modules(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    assert holdfast("check", "greeting") == 0
+    assert holdfast.printed == "no problems\n"
+
+
+def test_a_refused_module_is_not_compiled(holdfast: Project) -> None:
+    holdfast.module("refused", REFUSED)
+    assert holdfast("compile", "refused") == 1
+    assert "refused.py:6:" in holdfast.complaints
+    assert holdfast.printed == ""
+
+
+def test_two_modules_that_use_one_name_are_told_apart(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    holdfast.module("farewell", GREETING)
+    assert holdfast("check", "greeting", "farewell") == 1
+    assert "error[HF071]: two tasks are called greet" in holdfast.printed
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("import holdfast\n1 / 0", "broken.py:2: module broken cannot be imported: ZeroDivision"),
+        ("def f(:\n", "broken.py:1: module broken cannot be imported: SyntaxError"),
+        ("import not_installed_here", "No module named 'not_installed_here'"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_its_authors_to_mend(
+    holdfast: Project, source: str, says: str
+) -> None:
+    holdfast.module("broken", source)
+    assert holdfast("compile", "broken") == 1
+    assert "error[HF072]" in holdfast.complaints
+    assert says in holdfast.complaints
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("dance",),
+        ("show",),
+        ("event", "x", "--key", "k"),
+        ("answer", "token"),
+        ("answer", "token", "--output", "1", "--error", "E"),
+        ("list", "--endpoint", "http://x", "--stack", "y"),
+        ("list", "--status", "BORED"),
+        ("serve", "--port", "eighty"),
+    ],
+)
+def test_wrong_usage_is_status_two(holdfast: Project, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        holdfast(*arguments)
+    assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{not json", "--input is not JSON"),
+        ("@nowhere.json", "--input: nowhere.json: No such file"),
+        ("[" * 100_000, "--input is not JSON"),
+    ],
+)
+def test_an_input_that_is_no_json_never_leaves(holdfast: Project, text: str, says: str) -> None:
+    assert holdfast("start", "hello", "--input", text, "--endpoint", "http://127.0.0.1:1") == 2
+    assert f"error[HF282]: {says}" in holdfast.complaints
+
+
+def test_a_cause_without_an_error_is_refused(holdfast: Project) -> None:
+    assert holdfast("answer", "token", "--output", "1", "--cause", "none") == 2
+    assert "--cause belongs to --error" in holdfast.complaints
+
+
+def test_an_interrupted_command_ends_without_a_word(
+    holdfast: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.project, "modules_or_default", interrupt)
+    assert holdfast("compile") == 130
+    assert holdfast.printed + holdfast.complaints == ""
+
+
+def test_a_bug_is_reported_as_one(holdfast: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.project, "modules_or_default", lambda _: 1 / 0)
+    assert holdfast("compile") == 2
+    assert "error[HF900]: ZeroDivisionError" in holdfast.complaints
+
+
+def test_a_port_that_is_taken_is_said(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert holdfast("serve", "--port", port, "--modules", "greeting") == 2
+    assert f"error[HF277]: cannot listen on 127.0.0.1:{port}" in holdfast.complaints
+
+
+# -- finding the API -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list",),
+        ("show", "x"),
+        ("history", "x"),
+        ("stop", "x"),
+        ("start", "hello"),
+        ("event", "e", "--key", "k", "--data", "1"),
+        ("answer", "t", "--output", "1"),
+    ],
+)
+def test_without_an_api_a_command_names_both_ways_to_one(
+    holdfast: Project, arguments: tuple[str, ...]
+) -> None:
+    assert holdfast(*arguments) == 2
+    assert "holdfast serve" in holdfast.complaints
+    assert "--endpoint URL or --stack NAME" in holdfast.complaints
+
+
+def test_an_endpoint_that_nobody_answers_is_named(holdfast: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    assert holdfast("list", "--endpoint", url) == 2
+    assert f"error[HF275]: {url} cannot be reached" in holdfast.complaints
+
+
+@pytest.mark.parametrize("endpoint", ["ftp://host", "file:///etc/passwd", "localhost:8080", ""])
+def test_an_endpoint_that_is_no_url_is_refused(holdfast: Project, endpoint: str) -> None:
+    assert holdfast("list", "--endpoint", endpoint) == 2
+    assert "error[HF274]" in holdfast.complaints
+
+
+STACKS = """<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">
+<DescribeStacksResult><Stacks><member><StackName>shop</StackName>
+<CreationTime>2026-01-01T00:00:00Z</CreationTime><StackStatus>CREATE_COMPLETE</StackStatus>
+<Outputs>{outputs}</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>"""
+OUTPUT = "<member><OutputKey>ApiUrl</OutputKey><OutputValue>{url}</OutputValue></member>"
+
+
+class Aws(BaseHTTPRequestHandler):
+    """CloudFormation, and an API that wants signatures, at one address."""
+
+    outputs: ClassVar[str] = OUTPUT
+    authorizations: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        host, port = self.server.server_address[:2]
+        outputs = self.outputs.format(url=f"http://{host!s}:{port}")
+        self._say(200, "text/xml", STACKS.format(outputs=outputs))
+
+    def do_GET(self) -> None:
+        self.authorizations.append(self.headers.get("Authorization", ""))
+        self._say(200, "application/json", '{"executions": []}')
+
+    def _say(self, status: int, kind: str, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Aws]]:
+    monkeypatch.setattr(Aws, "authorizations", [])
+    with HTTPServer(("127.0.0.1", 0), Aws) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        for name, value in {
+            "AWS_ENDPOINT_URL_CLOUDFORMATION": url,
+            "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "eu-north-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield Aws
+        server.shutdown()
+        thread.join()
+
+
+def test_requests_to_a_stack_are_signed_for_its_api(holdfast: Project, aws: type[Aws]) -> None:
+    assert holdfast("list", "--stack", "shop", "--json") == 0
+    assert holdfast.printed == "[]\n"
+    (authorization,) = aws.authorizations
+    assert authorization.startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
+    assert "/eu-north-1/execute-api/aws4_request" in authorization
+    assert "secret" not in authorization
+
+
+def test_a_stack_of_something_else_is_refused(
+    holdfast: Project, aws: type[Aws], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aws, "outputs", "")
+    assert holdfast("list", "--stack", "shop") == 2
+    assert "error[HF276]: stack shop has no output ApiUrl" in holdfast.complaints
+
+
+def test_a_stack_without_a_region_is_said(
+    holdfast: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    assert holdfast("list", "--stack", "shop") == 2
+    assert "error[HF276]: stack shop: You must specify a region" in holdfast.complaints

@@ -1,0 +1,308 @@
+"""Timers, time-outs, heartbeats and events: what the passing of time does, and what it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.asl.parse import parse_definition
+from holdfast.core import facts
+from holdfast.core.advance import advance
+from holdfast.core.commands import Register, RunAttempt, StartTimer, next_due_ms, owed
+from holdfast.core.facts import EventReceived, HeartbeatSeen, Moment, Tick
+from holdfast.errors import HoldfastBug
+from tests.builders import ask, call, machine, wait_for
+from tests.unit.core_kit import START_MS, Case, nobody, one, run
+
+HOUR = 3_600
+RETENTION_MS = 14 * 86_400_000
+
+
+def nap(**fields: Any) -> dict[str, Any]:
+    return one({"Type": "Wait", **fields})
+
+
+def received(case: Case, event_id: str = "e1", data: Any = "paid", **fields: Any) -> EventReceived:
+    expires_ms = fields.pop("expires_ms", START_MS + RETENTION_MS)
+    return EventReceived(case.waiting().entry, event_id, data, expires_ms)
+
+
+# -- Wait ------------------------------------------------------------------------------------------
+
+
+def test_a_wait_ends_at_its_time_and_not_before() -> None:
+    case = Case(nap(Seconds=10)).start({"a": 1}).after(9.999)
+    assert not case.state.is_ended
+
+    assert case.after(0.001).output == {"a": 1}
+
+
+def test_the_seconds_of_a_wait_may_be_an_expression() -> None:
+    assert Case(nap(Seconds="{% $states.input %}")).start(3).after(3).output == 3
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "is_over"),
+    [
+        ("2027-01-15T08:00:00Z", True),
+        ("2027-01-15T09:00:00+01:00", True),
+        ("2027-01-15T08:00:00.001Z", False),
+        ("1970-01-01T00:00:00Z", True),
+    ],
+)
+def test_a_wait_for_a_moment_that_is_past_is_over_at_once(timestamp: str, is_over: bool) -> None:
+    assert run(nap(Timestamp=timestamp)).state.is_ended is is_over
+
+
+def test_a_wait_of_no_seconds_sets_no_timer() -> None:
+    case = run(nap(Seconds=0))
+
+    assert case.types == [
+        "ExecutionStarted",
+        "WaitStateEntered",
+        "WaitStateExited",
+        "ExecutionSucceeded",
+    ]
+
+
+def test_assign_and_output_of_a_wait_are_evaluated_when_it_ends() -> None:
+    case = Case(nap(Seconds=5, Output="{% $millis() %}")).start().after(7)
+
+    assert case.output == START_MS + 7_000
+
+
+def test_nothing_fires_while_a_clock_that_is_ahead_may_be_wrong() -> None:
+    program = parse_definition(nap(Seconds=10))
+    started = Moment(START_MS, lambda _: 0.5, nobody, clock_error_ms=500)
+    state = advance(
+        program, None, [facts.Started("r", None, "flow", None, START_MS)], started
+    ).state
+    for late_ms, is_ended in ((10_999, False), (11_000, True)):
+        moment = Moment(START_MS + late_ms, lambda _: 0.5, nobody, clock_error_ms=500)
+        assert advance(program, state, [Tick()], moment).state.is_ended is is_ended
+
+
+# -- time-outs -------------------------------------------------------------------------------------
+
+
+def test_an_execution_past_its_time_is_timed_out_whatever_it_does() -> None:
+    flow = one(call("ship"), TimeoutSeconds=60)
+    case = Case(flow).start().after(59)
+    assert case.state.status == "RUNNING"
+    case.after(1)
+
+    assert case.state.status == "TIMED_OUT"
+    assert case.links[-1] == (4, 0, "ExecutionTimedOut")
+
+
+def test_a_wait_from_outside_times_out_as_a_task_does() -> None:
+    case = Case(one(wait_for("paid", TimeoutSeconds=HOUR))).start().after(HOUR)
+
+    assert case.failure == ("States.Timeout", None)
+    assert case.links[-2:] == [(5, 4, "TaskTimedOut"), (6, 5, "ExecutionFailed")]
+
+
+def test_a_time_out_can_be_caught_and_retried() -> None:
+    catch = [{"ErrorEquals": ["States.Timeout"], "Next": "late"}]
+    retry = [{"ErrorEquals": ["States.Timeout"], "MaxAttempts": 1, "IntervalSeconds": 10}]
+    flow = machine(
+        {
+            "it": ask(TimeoutSeconds=60, Catch=catch, Retry=retry),
+            "late": {"Type": "Succeed", "Output": "late"},
+        }
+    )
+    case = Case(flow).start().after(60)
+    assert case.waiting().attempt == 2
+    assert case.waiting().due_ms == START_MS + (60 + 10 + 60) * 1_000
+
+    assert case.after(70).output == "late"
+
+
+def test_the_time_out_of_an_inline_task_is_told_by_its_holder() -> None:
+    case = Case(one(call("ship", TimeoutSeconds=5))).start()
+    assert case.waiting().timeout_seconds == 5
+    assert case.after(100).waiting().attempt == 1
+
+    case.offer(facts.TimedOut(case.waiting().entry, 1))
+    assert case.failure == ("States.Timeout", None)
+
+
+def test_one_tick_ends_everything_that_is_due() -> None:
+    branches = [
+        {"StartAt": f"nap{n}", "States": {f"nap{n}": {"Type": "Wait", "Seconds": n, "End": True}}}
+        for n in (1, 2, 3)
+    ]
+    case = Case(one({"Type": "Parallel", "Branches": branches})).start().after(2)
+    assert case.positions == ["nap3"]
+
+    assert case.after(1).state.status == "SUCCEEDED"
+
+
+def test_a_time_out_that_fails_a_parallel_leaves_nothing_for_the_other_timers_to_fire() -> None:
+    branches = [
+        {"StartAt": "first", "States": {"first": wait_for("paid", TimeoutSeconds=5)}},
+        {"StartAt": "nap", "States": {"nap": {"Type": "Wait", "Seconds": 5, "End": True}}},
+    ]
+    case = Case(one({"Type": "Parallel", "Branches": branches})).start().after(5)
+
+    assert case.failure[0] == "States.Timeout"
+    assert "WaitStateExited" not in case.types
+
+
+# -- heartbeats ------------------------------------------------------------------------------------
+
+
+def beating() -> Case:
+    return Case(one(ask(HeartbeatSeconds=30, TimeoutSeconds=100))).start()
+
+
+def test_a_missed_heartbeat_is_a_time_out() -> None:
+    assert beating().after(30).failure == ("States.Timeout", None)
+
+
+def test_a_heartbeat_moves_the_next_one_but_not_the_whole_time_out() -> None:
+    case = beating()
+    for _ in range(3):
+        case.after(25).offer(HeartbeatSeen(case.waiting().entry, case.now_ms))
+        assert case.waiting().heartbeat_due_ms == case.now_ms + 30_000
+
+    assert case.after(24).state.status == "RUNNING"
+    assert case.after(1).failure == ("States.Timeout", None)
+
+
+def test_an_older_heartbeat_leaves_no_trace() -> None:
+    case = beating().after(10)
+    case.offer(HeartbeatSeen(case.waiting().entry, case.now_ms))
+    before = list(case.events)
+    case.offer(HeartbeatSeen(case.waiting().entry, case.now_ms - 1), HeartbeatSeen(99, case.now_ms))
+
+    assert case.events == before
+
+
+def test_a_heartbeat_for_a_wait_that_asks_for_none_leaves_no_trace() -> None:
+    case = Case(one(ask())).start()
+    before = list(case.events)
+    case.offer(HeartbeatSeen(case.waiting().entry, case.now_ms))
+
+    assert case.events == before
+
+
+# -- events by key ---------------------------------------------------------------------------------
+
+
+def test_an_event_completes_its_wait_with_its_data() -> None:
+    case = Case(one(wait_for("paid"))).start()
+
+    assert case.offer(received(case, data={"pence": 5})).output == {"pence": 5}
+
+
+def test_an_expired_event_is_not_used() -> None:
+    case = Case(one(wait_for("paid"))).start()
+    before = list(case.events)
+    case.offer(received(case, expires_ms=case.now_ms))
+
+    assert case.events == before
+
+
+def test_an_event_is_used_once_and_forgotten_when_it_has_expired() -> None:
+    flow = machine({n: wait_for("paid", m) for n, m in [("a", "b"), ("b", "c"), ("c", None)]})
+    case = Case(flow).start()
+    case.offer(received(case, expires_ms=START_MS + 10_000))
+    case.offer(received(case, expires_ms=START_MS + 10_000))
+    assert case.positions == ["b"]
+    assert case.state.used_events == {"e1": START_MS + 10_000}
+    case.after(20).offer(received(case, "e2", expires_ms=START_MS + 90_000))
+
+    assert case.positions == ["c"]
+    assert case.state.used_events == {"e2": START_MS + 90_000}
+
+
+def test_an_event_for_a_task_leaves_no_trace() -> None:
+    case = Case(one(call("ship"))).start()
+    before = list(case.events)
+    case.offer(received(case))
+
+    assert case.events == before
+
+
+# -- what is owed ----------------------------------------------------------------------------------
+
+
+def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() -> None:
+    branches = [
+        {"StartAt": "run", "States": {"run": call("ship")}},
+        {"StartAt": "nap", "States": {"nap": {"Type": "Wait", "Seconds": 5, "End": True}}},
+        {"StartAt": "ev", "States": {"ev": wait_for("paid", TimeoutSeconds=9)}},
+        {"StartAt": "hum", "States": {"hum": ask()}},
+    ]
+    case = Case(one({"Type": "Parallel", "Branches": branches}, TimeoutSeconds=60)).start()
+
+    assert owed(case.state) == [
+        StartTimer(-1, START_MS + 60_000),
+        RunAttempt("0.0", case.waiting("run")),
+        StartTimer(2, START_MS + 5_000),
+        Register(3, "paid", "k1"),
+        StartTimer(3, START_MS + 9_000),
+    ]
+
+
+def test_an_ended_execution_is_owed_nothing() -> None:
+    assert owed(run(one({"Type": "Pass"}, TimeoutSeconds=60)).state) == []
+
+
+def test_only_an_attempt_that_nobody_has_becomes_due() -> None:
+    held = Case(one(call("ship"))).start()
+    free = Case(one(call("ship")), claim=nobody).start()
+
+    assert next_due_ms(held.frame("it")) is None
+    assert next_due_ms(free.frame("it")) == START_MS
+
+
+# -- before the start ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        facts.Succeeded(0, 1, None),
+        facts.FailedWith(0, 1, None, None),
+        facts.TimedOut(0, 1),
+        facts.EventReceived(0, "e", None, START_MS * 2),
+        facts.HeartbeatSeen(0, START_MS),
+        facts.Tick(),
+        facts.TakenOver(0, 1),
+        facts.TaskUnknown(0, 1),
+        facts.StopRequested("1", None, None),
+    ],
+    ids=lambda fact: type(fact).__name__,
+)
+def test_a_fact_before_the_start_leaves_no_trace(fact: facts.Fact) -> None:
+    started = facts.Started("r", None, "flow", None, START_MS)
+    moment = Moment(START_MS, lambda _: 0.5, nobody, clock_error_ms=0)
+    program = parse_definition(one(call("ship")))
+    plain = advance(program, None, [started], moment)
+
+    assert advance(program, None, [fact, started], moment) == plain
+
+
+def test_no_facts_and_no_start_is_no_execution() -> None:
+    moment = Moment(START_MS, lambda _: 0.5, nobody, clock_error_ms=0)
+
+    with pytest.raises(HoldfastBug):
+        advance(parse_definition(one(call("ship"))), None, [], moment)
+
+
+def test_a_second_start_leaves_no_trace() -> None:
+    case = Case(one(call("ship"))).start(1)
+    before = list(case.events)
+    case.start(2)
+
+    assert case.events == before
+
+
+def test_an_execution_is_opened_once() -> None:
+    case = Case(one(call("ship"))).start().offer(facts.Opened(3), facts.Opened(4))
+
+    assert case.state.opened_at == 3
+    assert case.types.count("Opened") == 1
