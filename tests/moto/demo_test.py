@@ -80,12 +80,13 @@ def test_the_report_shows_outcomes_steps_time_and_both_prices(
 
 # -- bad input -------------------------------------------------------------------------------------
 
+LINE = {"sku": "A", "description": None, "qty": 1, "unit_price": "2.50"}
 GOOD = {
     "id": "900100",
     "placed_at": "2026-03-02 09:00:00",
     "customer_id": None,
     "country": "Norway",
-    "lines": [{"sku": "A", "description": None, "qty": 1, "unit_price": "2.50"}],
+    "lines": [LINE],
 }
 
 
@@ -97,7 +98,7 @@ def test_a_file_with_bad_lines_is_refused_with_every_one_of_them(
         json.dumps(GOOD),
         "{not json",
         json.dumps({**GOOD, "id": "900101", "country": 7}),
-        json.dumps({**GOOD, "id": "900102", "lines": [{**GOOD["lines"][0], "unit_price": "NaN"}]}),
+        json.dumps({**GOOD, "id": "900102", "lines": [{**LINE, "unit_price": "NaN"}]}),
         json.dumps(GOOD),
         json.dumps({**GOOD, "id": "not a name"}),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
 import sys
@@ -14,8 +15,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from holdfast import cli
 from holdfast.cli import main
+from holdfast.local import project
 
 GREETING = """
 from holdfast import task, workflow
@@ -53,6 +54,7 @@ class Project:
 
     def module(self, name: str, source: str) -> None:
         (self.folder / f"{name}.py").write_text(source)
+        importlib.invalidate_caches()
 
     def __call__(self, *arguments: str) -> int:
         status = main(arguments)
@@ -64,12 +66,12 @@ class Project:
 @pytest.fixture
 def holdfast(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Project:
+) -> Iterator[Project]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr("sys.modules", sys.modules.copy())
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
-    return Project(tmp_path, capsys)
+    yield Project(tmp_path, capsys)
+    for path in tmp_path.glob("*.py"):
+        sys.modules.pop(path.stem, None)
 
 
 # -- compile ---------------------------------------------------------------------------------------
@@ -232,13 +234,13 @@ def test_an_interrupted_command_ends_without_a_word(
     def interrupt(_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.project, "modules_or_default", interrupt)
+    monkeypatch.setattr(project, "modules_or_default", interrupt)
     assert holdfast("compile") == 130
     assert holdfast.printed + holdfast.complaints == ""
 
 
 def test_a_bug_is_reported_as_one(holdfast: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.project, "modules_or_default", lambda _: 1 / 0)
+    monkeypatch.setattr(project, "modules_or_default", lambda _: 1 / 0)
     assert holdfast("compile") == 2
     assert "error[HF900]: ZeroDivisionError" in holdfast.complaints
 
@@ -302,8 +304,7 @@ class Aws(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        host, port = self.server.server_address[:2]
-        outputs = self.outputs.format(url=f"http://{host!s}:{port}")
+        outputs = self.outputs.format(url=f"http://{self.headers['Host']}")
         self._say(200, "text/xml", STACKS.format(outputs=outputs))
 
     def do_GET(self) -> None:

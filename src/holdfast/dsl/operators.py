@@ -137,15 +137,13 @@ def _combine(symbol: str, left: Expression, right: Expression) -> _Combined | No
         return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
     if symbol == "/" and both_numbers:
         return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
-    if left.type == right.type == INT and symbol == "//":
-        return _divide(a, b, INT, _floor)
-    if left.type == right.type == INT and symbol == "%":
-        return _divide(a, b, INT, _modulo)
+    if symbol in ("//", "%") and both_numbers and _number(left.type, right.type) == INT:
+        return _divide(a, b, INT, _floor if symbol == "//" else _modulo)
     return None
 
 
 def _number(left: Type, right: Type) -> Type:
-    return INT if left == right == INT else FLOAT
+    return FLOAT if FLOAT in (*members_of(left), *members_of(right)) else INT
 
 
 def _floor(a: Query, b: Query) -> Query:

@@ -83,7 +83,8 @@ FLOAT: Final = Simple("float")
 STR: Final = Simple("str")
 DURATION: Final = Simple("timedelta")
 UNKNOWN: Final = Simple("unknown")
-#: The element of `[]`: joins with anything to that thing.
+#: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
+#: never a value.
 NEVER: Final = Simple("nothing")
 #: The value of something that was refused already; everything about it is accepted silently.
 REFUSED: Final = Simple("refused")
@@ -245,17 +246,17 @@ def is_refused(*types_: Type) -> bool:
 
 def is_numeric(type_: Type) -> bool:
     """A number; bool is not, for `True` is no JSON number."""
-    return all(member in (INT, FLOAT) for member in members_of(type_))
+    return all(member in (INT, FLOAT, NEVER) for member in members_of(type_))
 
 
 def is_text(type_: Type) -> bool:
-    return all(member == STR or isinstance(member, TextOf) for member in members_of(type_))
+    return all(member in (STR, NEVER) or isinstance(member, TextOf) for member in members_of(type_))
 
 
 def may_be_list(type_: Type) -> bool:
     """Whether JSONata might flatten it: a list, or something whose form is not known."""
     return any(
-        member in (UNKNOWN, NEVER, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
+        member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
         for member in members_of(type_)
     )
 

@@ -7,6 +7,7 @@ the executions and their histories; calls and their cost come from the hook in b
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 MODULE: Final = "statemachines.order_fulfilment"
 WORKFLOW: Final = "order_fulfilment"
+#: Where the workflow lies when Holdfast runs from its sources, whatever folder the user stands in.
+CHECKOUT: Final = str(Path(__file__).parents[3])
 SAMPLE: Final = "orders-sample.jsonl"
 START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; outcomes do not depend on it
 LISTED_MAX: Final = 1_000_000
@@ -146,6 +149,8 @@ class Report:
 
 def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
     """Every order of a file (by default the sample), or `OrderFileError` with all that is wrong."""
+    if CHECKOUT not in sys.path:
+        sys.path.append(CHECKOUT)
     try:
         from statemachines import orders  # noqa: PLC0415
     except ModuleNotFoundError:

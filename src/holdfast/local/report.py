@@ -26,6 +26,10 @@ from holdfast.runtime.effects import Measure
 BAR_CHARACTERS: Final = 24
 EXAMPLES_MAX: Final = 2
 NAMES_MAX: Final = 10
+FOOTNOTE: Final = (
+    "Assumed: 6 ms at 256 MB for each commit. On neither bill: the time of the tasks,\n"
+    "and the front door (API Gateway)."
+)
 _STYLES: Final = {"shipped": "green", "charged": "green", "refused": "yellow", "failed": "yellow"}
 
 
@@ -58,7 +62,7 @@ def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], Non
 
 
 def put_report(report: Report) -> None:
-    put(_outcomes(report), "", _figures(report), "", _receipt(report))
+    put(_outcomes(report), "", _figures(report), "", _receipt(report), "", Text(FOOTNOTE, "dim"))
     bad = [execution for execution in report.executions if execution.outcome is None]
     if bad or report.lost:
         names = ", ".join(execution.name for execution in bad[:NAMES_MAX])
@@ -129,7 +133,7 @@ def _receipt(report: Report) -> Table:
 def _transitions(report: Report) -> Line:
     return Line(
         service="Step Functions",
-        what="state transitions",
+        what="transitions (Standard)",
         count=report.transitions,
         usd_per_million=STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS,
         usd=step_functions_usd(report.transitions),
@@ -140,10 +144,14 @@ def _line(table: Table, line: Line) -> None:
     table.add_row(
         line.service,
         line.what,
-        f"{line.count:,.0f}",
+        _count(line.count),
         f"{line.usd_per_million:.3f}",
         f"{line.usd:.6f}",
     )
+
+
+def _count(count: float) -> str:
+    return f"{count:,.0f}" if count >= 10 or count == int(count) else f"{count:.2f}"
 
 
 def _total(table: Table, report: Report, name: str, usd: float, style: str) -> None:
