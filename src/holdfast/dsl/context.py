@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.dsl.diagnostics import Diagnostic
 from holdfast.dsl.failures import World
-from holdfast.dsl.query import NULL, Query
+from holdfast.dsl.query import Query, Refused
 from holdfast.dsl.scope import Scope
 from holdfast.dsl.source import Source, Span
-from holdfast.dsl.types import REFUSED, Type, bounded, join
+from holdfast.dsl.types import REFUSED, Type, bounded, is_refused, join
 
 Entry: TypeAlias = "Held | LocalFunction | UndoHandle"
 
@@ -75,6 +75,25 @@ class Environment:
 
     def with_fact(self, path: str, type_: Type) -> Environment:
         return Environment(self.entries, {**self.facts, path: type_})
+
+
+def without_refused(environment: Environment | None, known: Environment) -> Environment | None:
+    """`environment`, with what was refused as it was in `known`.
+
+    A loop's body is lowered several times, and only the last time counts. What it refused before
+    must not silence what it refuses then.
+    """
+    if environment is None:
+        return None
+    entries = dict(environment.entries)
+    for name, entry in environment.entries.items():
+        if isinstance(entry, Held) and is_refused(entry.type):
+            old = known.entries.get(name)
+            if isinstance(old, Held):
+                entries[name] = Held(old.value, old.type, entry.is_definite)
+            else:
+                del entries[name]
+    return Environment(entries, environment.facts)
 
 
 def join_environments(left: Environment | None, right: Environment | None) -> Environment | None:
@@ -178,7 +197,7 @@ class Unit:
         return NOTHING
 
 
-REFUSED_EXPRESSION: Final = Expression(NULL, REFUSED)
+REFUSED_EXPRESSION: Final = Expression(Refused(), REFUSED)
 
 
 class Lowering(Protocol):

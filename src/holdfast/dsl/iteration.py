@@ -16,6 +16,7 @@ from holdfast.dsl.query import (
     Index,
     Query,
     RangeOf,
+    Refused,
     item_of,
 )
 from holdfast.dsl.types import (
@@ -161,7 +162,7 @@ def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[a
 def refused_names(target: ast.expr) -> list[tuple[ast.Name, Held]]:
     """Every name of a target that was refused, so that its uses are not refused again."""
     nodes = [node for node in ast.walk(target) if isinstance(node, ast.Name)]
-    return [(node, Held(Constant(None), REFUSED)) for node in nodes]
+    return [(node, Held(Refused(), REFUSED)) for node in nodes]
 
 
 def _as_leaf(element: Element) -> Leaf:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from holdfast.dsl.context import Environment, Expression, Held, join_environments
+from holdfast.dsl.context import Environment, Expression, Held, join_environments, without_refused
 from holdfast.dsl.flow import LoopPoint
 from holdfast.dsl.ir import Assign, Block, Break, If, Loop
 from holdfast.dsl.iteration import Leaf, Row, Walk, bind, require_int, walk
@@ -185,7 +185,9 @@ def _stable(
     for _ in range(_ROUNDS_MAX):
         with statements.unit.trial():
             _, again = _round(statements, node, head, enter)
-        grown = join_environments(head, join_environments(start, again.head.environment))
+        assert head is not None
+        known = without_refused(again.head.environment, head)
+        grown = join_environments(head, join_environments(start, known))
         if grown == head:
             break
         head = grown

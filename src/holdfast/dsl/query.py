@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from holdfast.dsl.boundary import Json
+from holdfast.errors import HoldfastBug
 
 Query: TypeAlias = (
     "Constant | Variable | Field | Index | Call | Binary | Negative | Conditional | ArrayOf"
-    " | Nested | Flat | RangeOf | ObjectOf | Entry | Function | Block"
+    " | Nested | Flat | RangeOf | ObjectOf | Entry | Function | Block | Refused"
 )
 
 
@@ -138,6 +139,11 @@ class Block:
     body: Query
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Stands for what was refused. It has no text: it must never reach a state machine."""
+
+
 NULL: Final = Constant(None)
 TRUE: Final = Constant(value=True)
 FALSE: Final = Constant(value=False)
@@ -207,6 +213,8 @@ def render(query: Query) -> str:
             return f"function({names}){{ {render(body)} }}"
         case Block(name, value, body):
             return f"(${name} := {render(value)}; {render(body)})"
+        case Refused():
+            raise HoldfastBug("an expression was refused without a word")
 
 
 def _inside(query: Query, strength: int) -> str:

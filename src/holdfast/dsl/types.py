@@ -241,7 +241,18 @@ def may_be_none(type_: Type) -> bool:
 
 
 def is_refused(*types_: Type) -> bool:
-    return REFUSED in types_
+    """Whether something about a value was refused already."""
+    for type_ in types_:
+        match type_:
+            case ListOf(inner) | DictOf(inner):
+                if is_refused(inner):
+                    return True
+            case TupleOf(parts) | Union(parts):
+                if is_refused(*parts):
+                    return True
+            case _ if type_ == REFUSED:
+                return True
+    return False
 
 
 def is_numeric(type_: Type) -> bool:
