@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import workflow
-from tests.golden.shop import Order, charge, CardDeclined
+from tests.golden.shop import CardDeclined, Order, charge, notify
 
 
 @workflow
@@ -16,4 +16,7 @@ def flow(order: Order) -> str:
         pass
     for line in order.lines:
         last = line.sku
+    while order.coupon is None:
+        notify("a", later)
+        later = first
     return first + payment.id + last + line.sku

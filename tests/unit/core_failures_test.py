@@ -352,3 +352,37 @@ def test_facts_about_claims_do_not_touch_a_wait_for_something_else() -> None:
     case.offer(TakenOver(case.waiting().entry, 1), TaskUnknown(case.waiting().entry, 1))
 
     assert case.events == before
+
+
+# -- evaluations that fail in a state that handles errors ------------------------------------------
+
+
+def test_arguments_that_fail_are_tried_again_as_often_as_the_retrier_says() -> None:
+    retrier = retry(IntervalSeconds=5, MaxAttempts=2)
+    case = Case(one(call("ship", Arguments="{% $nothing %}", Retry=[retrier]))).start()
+    assert (case.positions, case.types.count("EvaluationFailed")) == (["it"], 1)
+    case.after(5)
+    assert case.types.count("EvaluationFailed") == 2
+    case.after(10)
+
+    assert case.failure[0] == "States.QueryEvaluationError"
+    assert case.types.count("EvaluationFailed") == 3
+
+
+def test_arguments_that_fail_only_in_a_later_attempt_are_tried_again_too() -> None:
+    arguments = "{% $states.context.State.RetryCount = 1 ? $nothing : 1 %}"
+    case = Case(one(call("ship", Arguments=arguments, Retry=[retry()]))).start()
+    case.fail("Busy")
+    assert case.types[-2:] == ["EvaluationFailed", "RetryDelayed"]
+    case.after(2)
+
+    assert case.succeed("done").output == "done"
+
+
+def test_a_result_whose_output_fails_runs_the_task_again_when_retried() -> None:
+    state = call("ship", Output="{% $states.result.x %}", Retry=[retry(MaxAttempts=1)])
+    case = Case(one(state)).start().succeed({}).after(1)
+    assert case.waiting().attempt == 1
+    assert case.waiting().entry != 0
+
+    assert case.succeed({"x": 1}).output == 1

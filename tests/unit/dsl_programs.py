@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 #: Type -> annotation; variables of these types exist from the start.
@@ -38,7 +39,7 @@ class Programs:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.variables: dict[str, str] = {name: type_ for name, type_ in PARAMETERS.items()}
+        self.variables: dict[str, str] = dict(PARAMETERS)
         self.names = 0
         self.is_branch = False
 
@@ -50,13 +51,11 @@ class Programs:
             if names and self.random.random() < 0.7:
                 return self.random.choice(names)
             return self.random.choice(LITERALS[type_])
-        return getattr(self, f"_{_KINDS[type_]}")(depth - 1)
+        draw: Callable[[int], str] = getattr(self, f"_{_KINDS[type_]}")
+        return draw(depth - 1)
 
-    def _pick(self, *makers: object) -> str:
-        maker = self.random.choice(makers)
-        assert callable(maker)
-        drawn: str = maker()
-        return drawn
+    def _pick(self, *makers: Callable[[], str]) -> str:
+        return self.random.choice(makers)()
 
     def _loop(self, pattern: str, source: str, type_: str, depth: int) -> str:
         """A comprehension: `pattern` gets the element variable as {x} and a body as {body}."""
@@ -166,6 +165,7 @@ class Programs:
             lambda: f"[{e('list[int]', depth)}, {e('list[int]', depth)}]",
             lambda: f"[{e('list[int]', depth)}]",
             lambda: f"({e('list[list[int]]', depth)} + {e('list[list[int]]', depth)})",
+            lambda: f"{e('list[list[int]]', depth)}[{e('int', 0)}:{e('int', 0)}]",
             lambda: self._loop("[{body} {loop}]", "list[int]", "list[int]", depth),
             lambda: self._loop("[{body} {loop}]", "list[list[int]]", "list[int]", depth),
         )
@@ -243,7 +243,9 @@ class Programs:
             lambda: f"{self._fresh('int')} = echo({e('int')})",
             lambda: f"say({e('str')})",
             lambda: f"{self._fresh('int')} = fail_with({self.random.choice(_ERRORS)})",
-            lambda: f"{self._fresh('str')} = upper({e('str')}) + str(echo({e('int')}) + {e('int', 1)})",
+            lambda: (
+                f"{self._fresh('str')} = upper({e('str')}) + str(echo({e('int')}) + {e('int', 1)})"
+            ),
             lambda: f"sleep(seconds(abs({e('int', 1)}) + 1))",
         ]
         return [self.random.choice(makers)()]
@@ -289,7 +291,10 @@ class Programs:
         return [*rows, f"    {count} += 1", *self.body(depth, "    ", in_loop=True)]
 
     def _jump(self) -> list[str]:
-        return [f"if {self.expression('bool')}:", f"    {self.random.choice(['break', 'continue'])}"]
+        return [
+            f"if {self.expression('bool')}:",
+            f"    {self.random.choice(['break', 'continue'])}",
+        ]
 
     def _try(self) -> list[str]:
         depth, in_loop = self._depth - 1, self._in_loop
@@ -322,7 +327,7 @@ class Programs:
         kept, was, self.is_branch = dict(self.variables), self.is_branch, True
         source = self.random.choice(["list[int]", "list[Line]"])
         items = self.expression(source)
-        self.variables = {n: t for n, t in kept.items()}
+        self.variables = dict(kept)
         parameter = self._new(_ELEMENTS[source])
         inner = self._inner_body(depth)
         self.variables, self.is_branch = kept, was
@@ -330,7 +335,8 @@ class Programs:
         total = self._new("list[int]")
         rows += [f"{total} = each({items}, {name}, concurrency=1)"]
         left, right = self._new("int"), self._new("str")
-        value = self.expression("str", 1)
+        # A failing branch ends its siblings wherever they are: only one of these can fail.
+        value = self.random.choice(LITERALS["str"])
         return [*rows, f"{left}, {right} = parallel(lambda: echo({total}[0]), lambda: {value})"]
 
     def _inner_body(self, depth: int) -> list[str]:

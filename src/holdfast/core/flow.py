@@ -43,17 +43,19 @@ def leave(
     default: Json,
     extra: Mapping[str, Json] | None = None,
     previous: int | None = None,
+    is_caught: bool = False,
 ) -> None:
     """Evaluates Assign and Output, exits the state, and goes on to `target` (None: the end).
 
-    `default` is the state's output when it has no Output; `extra` adds to `$states`.
+    `default` is the state's output when it has no Output; `extra` adds to `$states`. A catcher
+    whose own Output fails (`is_caught`) is not asked again: it would fail for ever.
     """
     assign, output = results
     try:
         assigned = None if assign is None else decision.evaluate(assign, frame, extra)
         data = default if output is None else decision.evaluate(output, frame, extra)
     except EvaluationError as error:
-        fail_evaluation(decision, frame, error)
+        fail_evaluation(decision, frame, error, is_caught=is_caught)
         return
     details: dict[str, Any] = {"name": frame.position, "output": data}
     if assigned:
@@ -230,9 +232,9 @@ def schedule(
         return
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
+        assert isinstance(frame.waiting, Failed)
+        own |= {"entry": frame.waiting.entry, "attempt": frame.waiting.attempt + 1}
         own["retrier"] = retrier
-        if isinstance(frame.waiting, Failed) and frame.waiting.entry is not None:
-            own |= {"entry": frame.waiting.entry, "attempt": frame.waiting.attempt + 1}
     is_due = due_ms is None or due_ms <= decision.moment.now_ms
     if not is_due:
         own["due"] = due_ms
@@ -286,7 +288,9 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
 # -- failing ---------------------------------------------------------------------------------------
 
 
-def fail_evaluation(decision: Decision, frame: Frame, error: EvaluationError) -> None:
+def fail_evaluation(
+    decision: Decision, frame: Frame, error: EvaluationError, *, is_caught: bool = False
+) -> None:
     cause = (
         f"An error occurred while executing the state '{frame.position}' (entered at the "
         f"event id #{frame.entered_event}). {error.cause}"
@@ -300,7 +304,11 @@ def fail_evaluation(decision: Decision, frame: Frame, error: EvaluationError) ->
     # AWS hangs the failure of the first state off nothing, as it does its entry.
     previous = 0 if frame.previous == frame.entered_event == 2 else frame.previous
     decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
-    handle_failure(decision, frame.id, details["error"], details["cause"])
+    if is_caught or decision.frame(frame.id).position == "":
+        # An iteration whose selector failed has entered no state that could handle it.
+        pass_on(decision, decision.frame(frame.id), details["error"], details["cause"])
+    else:
+        handle_failure(decision, frame.id, details["error"], details["cause"])
 
 
 def handle_failure(
@@ -334,6 +342,7 @@ def handle_failure(
         (catcher.assign, catcher.output),
         default=caught,
         extra={"errorOutput": caught},
+        is_caught=True,
     )
 
 
@@ -348,9 +357,10 @@ def _retry(
 ) -> None:
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.draw())
     due_ms = decision.moment.now_ms + delay
-    if isinstance(state, Task):
+    if isinstance(state, Task) and _has_attempt(frame):
         schedule(decision, frame, state, due_ms=due_ms, retrier=number)
     else:
+        # Also a task whose own expressions failed: they are evaluated again, and counted.
         decision.emit(
             "RetryDelayed",
             frame=frame.id,
@@ -359,6 +369,10 @@ def _retry(
             due=due_ms,
             retrier=number,
         )
+
+
+def _has_attempt(frame: Frame) -> bool:
+    return isinstance(frame.waiting, Failed) and frame.waiting.entry is not None
 
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:

@@ -21,9 +21,9 @@ from holdfast.dsl.types import (
     Type,
     describe,
     from_annotation,
+    is_list,
     is_refused,
     join,
-    may_be_list,
 )
 
 if TYPE_CHECKING:
@@ -235,10 +235,7 @@ def lower_append(statements: Statements, node: ast.Expr, call: ast.Call, name: s
         message = f"`.append()` on {describe(current.type)} has no JSONata form"
         unit.refuse(call, "HF002", message, f"annotate it: {name}: list[str] = []")
         return
-    is_list = isinstance(value.type, ListOf | TupleOf)
-    one = items_of(
-        value.query, is_list=None if may_be_list(value.type) and not is_list else is_list
-    )
+    one = items_of(value.query, is_list=is_list(value.type))
     longer = Expression(Call("append", (current.query, one)), current.type, value.fails)
     variable = statements.scope.name(name)
     statements.emit(Assign(statements.origin(node), ((variable, longer),)))

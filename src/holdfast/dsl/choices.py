@@ -11,7 +11,7 @@ from holdfast.dsl import operators
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, fails_of
 from holdfast.dsl.displays import lower_list
 from holdfast.dsl.query import FALSE, TRUE, Binary, Conditional, Query, hold
-from holdfast.dsl.types import BOOL, is_refused, join
+from holdfast.dsl.types import BOOL, is_refused, join, without_none
 
 if TYPE_CHECKING:
     from holdfast.dsl.expressions import Expressions
@@ -44,7 +44,9 @@ def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bo
             return Conditional(is_true, other.query, held)
         return Conditional(is_true, held, other.query)
 
-    return Expression(hold(value.query, choose), join(value.type, other.type), fails)
+    # `a or b` gives `a` only when it is true, and None never is.
+    kept = value.type if is_and else without_none(value.type)
+    return Expression(hold(value.query, choose), join(kept, other.type), fails)
 
 
 def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> Expression:

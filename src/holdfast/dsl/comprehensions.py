@@ -27,8 +27,7 @@ from holdfast.dsl.query import (
 from holdfast.dsl.types import (
     DictOf,
     ListOf,
-    TupleOf,
-    Type,
+    is_list,
     is_refused,
     is_text,
     may_be_list,
@@ -136,15 +135,9 @@ def _reduced(
     items: Query, parameters: tuple[Variable, ...], test: Expression | None, value: Expression
 ) -> Query:
     done = Variable("_done")
-    one = items_of(value.query, is_list=_is_list(value.type))
+    one = items_of(value.query, is_list=is_list(value.type))
     longer: Query = Call("append", (done, one))
     if test is not None:
         longer = Conditional(test.query, longer, done)
     names = (done.name, *(parameter.name for parameter in parameters))
     return Call("reduce", (items, Function(names, longer), ArrayOf(())))
-
-
-def _is_list(type_: Type) -> bool | None:
-    if isinstance(type_, ListOf | TupleOf):
-        return True
-    return None if may_be_list(type_) else False

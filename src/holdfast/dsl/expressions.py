@@ -42,6 +42,7 @@ from holdfast.dsl.scope import Scope
 from holdfast.dsl.subscripts import lower_subscript
 from holdfast.dsl.text import lower_joined
 from holdfast.dsl.types import (
+    NEVER,
     REFUSED,
     UNKNOWN,
     EnumOf,
@@ -227,6 +228,8 @@ class Expressions:
             case EnumOf(cls) if node.attr == "value":
                 type_ = join_all(of_constant(member.value) for member in cls)
                 return Expression(base.query, type_, base.fails)
+            case type_ if type_ == NEVER:
+                return Expression(Field(base.query, node.attr), NEVER, base.fails)
             case type_ if may_be_none(type_):
                 text = self.unit.text(node.value)
                 return self.unit.refused(

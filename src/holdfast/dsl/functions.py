@@ -102,11 +102,10 @@ def _sum(lowering: Lowering, node: ast.Call) -> Expression:
     if items is None:
         return REFUSED_EXPRESSION
     element = element_of(items.type)
-    if element == NEVER:
-        return Expression(Constant(0), INT)
     if element is None or not is_numeric(element):
         return _no_form(lowering, node, items.type)
-    return Expression(Call("sum", (items.query,)), element, items.fails)
+    type_ = INT if element == NEVER else element
+    return Expression(Call("sum", (items.query,)), type_, items.fails)
 
 
 def _items(lowering: Lowering, node: ast.Call) -> Expression | None:

@@ -103,9 +103,11 @@ def _enumerate(lowering: Lowering, arguments: list[ast.expr], item: Query, posit
     if len(arguments) == 1:
         return Walk(inner.items, Row((Leaf(position, INT), inner.element)), has_position=True)
     start = require_int(lowering, arguments[1])
+    if not isinstance(start.query, Constant) and not is_refused(start.type):
+        message = "enumerate() starts at a constant in a workflow"
+        lowering.unit.refuse(arguments[1], "HF002", message, "enumerate(lines, 1)")
     number = Leaf(Binary("+", position, start.query), INT)
-    items = Expression(inner.items.query, inner.items.type, fails_of(inner.items, start))
-    return Walk(items, Row((number, inner.element)), has_position=True)
+    return Walk(inner.items, Row((number, inner.element)), has_position=True)
 
 
 def _range(lowering: Lowering, arguments: list[ast.expr]) -> Expression:

@@ -13,6 +13,7 @@ from holdfast.dsl.query import (
     NULL,
     TRUE,
     Binary,
+    Block,
     Call,
     Conditional,
     Constant,
@@ -192,6 +193,9 @@ def truth(unit: Unit, node: ast.expr, value: Expression) -> Expression:
             f"the truth of a value of {_kind(value.type)} type is ambiguous",
             "compare explicitly: `is not None`, `== …`, `len(…) > 0`; or annotate the type",
         )
+    if value.fails and isinstance(query, Constant):
+        # Always true, once it has a value; finding the value may fail.
+        query = Block("_v", value.query, query)
     return Expression(query, BOOL, value.fails)
 
 
@@ -384,8 +388,12 @@ def _membership(unit: Unit, node: ast.expr, item: Expression, of: Expression) ->
     if all(_is_scalar(type_) for type_ in (item.type, element)):
         return Expression(Binary("in", item.query, of.query), BOOL)
     # JSONata's `in` looks at scalars only, and not at null.
-    is_equal = Function(("_item",), Binary("=", Variable("_item"), item.query))
-    return Expression(Binary("in", TRUE, Flat(Call("map", (of.query, is_equal)))), BOOL)
+    return Expression(hold(item.query, lambda held: _is_any(held, of.query), "_wanted"), BOOL)
+
+
+def _is_any(wanted: Query, items: Query) -> Query:
+    is_equal = Function(("_item",), Binary("=", Variable("_item"), wanted))
+    return Binary("in", TRUE, Flat(Call("map", (items, is_equal))))
 
 
 def _is_scalar(type_: Type) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
+from typing import Final
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
 from holdfast.dsl.iteration import require_int
@@ -18,14 +20,19 @@ from holdfast.dsl.query import (
     Query,
     Variable,
     guard,
+    hold,
+    items_of,
 )
 from holdfast.dsl.types import (
     INT,
+    NEVER,
     DictOf,
     ListOf,
     TupleOf,
     Type,
     describe,
+    element_of,
+    is_list,
     is_refused,
     is_text,
     may_be_list,
@@ -78,7 +85,7 @@ def _tuple_item(
 def _slice(
     lowering: Lowering, node: ast.Subscript, base: Expression, part: ast.Slice
 ) -> Expression:
-    if part.step is not None or not _is_sliceable(base.type):
+    if part.step is not None or not (is_text(base.type) or isinstance(base.type, ListOf)):
         return lowering.unit.refused(
             node,
             "HF002",
@@ -93,11 +100,8 @@ def _slice(
     high = None if last is None else last.query
     if is_text(base.type):
         return Expression(_text_slice(base.query, low, high), base.type, fails)
-    return Expression(_list_slice(base.query, low, high), base.type, fails)
-
-
-def _is_sliceable(type_: Type) -> bool:
-    return is_text(type_) or (isinstance(type_, ListOf) and not may_be_list(type_.element))
+    query = _list_slice(base.query, element_of(base.type) or NEVER, low, high)
+    return Expression(query, base.type, fails)
 
 
 def _bound(lowering: Lowering, node: ast.expr | None, size: Query) -> Expression | None:
@@ -129,14 +133,39 @@ def _text_slice(text: Query, low: Query | None, high: Query | None) -> Query:
     return Call("substring", (text, start, _not_negative(Binary("-", high, start))))
 
 
-def _list_slice(items: Query, low: Query | None, high: Query | None) -> Query:
-    place = Variable("_place")
-    tests: list[Query] = []
-    if low is not None:
-        tests.append(Binary(">=", place, low))
-    if high is not None:
-        tests.append(Binary("<", place, high))
-    if not tests:
+def _list_slice(items: Query, element: Type, low: Query | None, high: Query | None) -> Query:
+    """The bounds are evaluated before the items are looked at, for there may be none."""
+    if low is None and high is None:
         return items
-    body = tests[0] if len(tests) == 1 else Binary("and", tests[0], tests[1])
-    return Flat(Call("filter", (items, Function(("_value", place.name), body))))
+    if low is None:
+        assert high is not None
+        return hold(high, lambda upper: _where(items, element, _is_before(upper)), "_high")
+    if high is None:
+        return hold(low, lambda lower: _where(items, element, _is_from(lower)), "_low")
+
+    def between(lower: Query, upper: Query) -> Query:
+        return _where(items, element, Binary("and", _is_from(lower), _is_before(upper)))
+
+    return hold(low, lambda lower: hold(high, partial(between, lower), "_high"), "_low")
+
+
+_PLACE: Final = Variable("_place")
+
+
+def _is_from(low: Query) -> Query:
+    return Binary(">=", _PLACE, low)
+
+
+def _is_before(high: Query) -> Query:
+    return Binary("<", _PLACE, high)
+
+
+def _where(items: Query, element: Type, test: Query) -> Query:
+    """The items whose position passes; `$filter` would flatten a single item that is a list."""
+    value, done = Variable("_value"), Variable("_done")
+    if not may_be_list(element):
+        return Flat(Call("filter", (items, Function((value.name, _PLACE.name), test))))
+    longer = Call("append", (done, items_of(value, is_list=is_list(element))))
+    kept = Conditional(test, longer, done)
+    parameters = (done.name, value.name, _PLACE.name)
+    return Call("reduce", (items, Function(parameters, kept), ArrayOf(())))

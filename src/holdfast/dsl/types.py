@@ -233,6 +233,7 @@ def widen(type_: Type) -> Type:
 
 
 def without_none(type_: Type) -> Type:
+    """Nothing remains of None itself."""
     return join_all(member for member in members_of(type_) if member != NONE)
 
 
@@ -270,6 +271,13 @@ def may_be_list(type_: Type) -> bool:
         member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
         for member in members_of(type_)
     )
+
+
+def is_list(type_: Type) -> bool | None:
+    """None when only the run knows."""
+    if isinstance(type_, ListOf | TupleOf):
+        return True
+    return None if may_be_list(type_) else False
 
 
 def element_of(type_: Type) -> Type | None:

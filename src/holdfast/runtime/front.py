@@ -43,6 +43,8 @@ from holdfast.runtime.tokens import Keys, Token, make_token, require_token
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 
 LISTED_MAX = 100
+#: A start message lives no longer; an execution that has no log by then never began.
+SQS_RETENTION_MS = 14 * 86_400_000
 
 
 class Types(Protocol):
@@ -282,10 +284,14 @@ class Front:
 
     def history(self, tenant: str, identifier: str) -> Answer:
         """-> every event since the start, in AWS's form; ours under `holdfast`."""
-        log = yield from self._require_log(tenant, identifier)
-        items = yield Query("executions", log.partition)
-        events = yield from view.history(tenant, log.run, items)
-        return {"execution": log.run, "events": events}
+        run = yield from self._find_run(tenant, identifier)
+        if run is None:
+            raise _no_execution(identifier)
+        items = yield Query("executions", keys.execution(tenant, run))
+        if not items:
+            run = (yield from self._require_log(tenant, identifier)).run
+        events = yield from view.history(tenant, run, items)
+        return {"execution": run, "events": events}
 
     def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
         """-> the newest executions. The list may be a moment behind; describe is not."""
@@ -322,29 +328,39 @@ class Front:
 
     def _require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
         """-> the loaded log, without a state when the execution was accepted but not begun."""
-        named = yield from self._find_named(tenant, identifier)
-        run = identifier if named is None else named
-        if keys.is_run(run):
+        run = yield from self._find_run(tenant, identifier)
+        if run is not None:
             log = Log(tenant, run, "front", "")
             yield from log.load()
-            if log.state is not None or named is not None:
+            now_ms = yield Clock()
+            # Its name, or an id of our own that is young: accepted, and no worker has begun it.
+            if log.state is not None or run != identifier or self._is_young(run, now_ms):
                 return log
-        raise RequestError(
-            "HF207",
-            f"there is no execution {identifier[:90]!r}",
-            status=404,
-            help="give an execution's id, or the name that it was started with",
-        )
+        raise _no_execution(identifier)
 
-    def _find_named(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
+    def _is_young(self, run: str, now_ms: int) -> bool:
+        is_ours = keys.is_minted(run, self.keys.secret)
+        return is_ours and now_ms - keys.minted_ms(run) < SQS_RETENTION_MS
+
+    def _find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
+        """-> the id itself, or that of the execution which owns the name."""
         if keys.is_run(identifier):
-            return None
+            return identifier
         keys.require_name(identifier, "an execution's name")
         for workflow in sorted(self.workflows):
             item = yield Get("mail", keys.name(tenant, workflow, identifier), keys.ONLY)
             if item is not None:
                 return str(item["run"])
         return None
+
+
+def _no_execution(identifier: str) -> RequestError:
+    return RequestError(
+        "HF207",
+        f"there is no execution {identifier[:90]!r}",
+        status=404,
+        help="give an execution's id, or the name that it was started with",
+    )
 
 
 def _hash(value: Json) -> str:
