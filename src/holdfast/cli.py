@@ -225,7 +225,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     with serve.serving(deployment, arguments.port) as served:
         announced = project.Serving(served.url, os.getpid())
         project.announce(announced, root)
-        signal.signal(signal.SIGTERM, _interrupt)
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, _interrupt)
         print(f"serving {', '.join(deployment.definitions)} at {served.url}; Ctrl-C ends it")
         sys.stdout.flush()
         try:
@@ -238,6 +239,9 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _interrupt(*_: Any) -> NoReturn:
+    """The first signal ends `serve` in order; a second one must not cut that order short."""
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
@@ -267,21 +271,11 @@ def _wait(client: Client, identifier: str, seconds: float) -> Any:
     """-> the execution when it has ended, or as it stands after the time."""
     deadline = time.monotonic() + seconds
     while True:
-        execution = _accepted(client, identifier)
+        execution = client.execution(identifier)
         left = deadline - time.monotonic()
         if execution["status"] != "RUNNING" or left <= 0:
             return execution
         time.sleep(min(POLL_SECONDS, left))
-
-
-def _accepted(client: Client, identifier: str) -> Any:
-    """-> an execution whose start was accepted: while no worker has begun it, it has no log."""
-    try:
-        return client.execution(identifier)
-    except RequestError as error:
-        if error.status != 404:
-            raise
-        return {"execution": identifier, "status": "RUNNING", "waits": [{"kind": "start"}]}
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -193,6 +193,21 @@ def flow(count: int, _: int, sum_value: int, states: int) -> int:
     }
 
 
+def test_what_may_fail_is_protected_by_a_conditional(tmp_path: Path) -> None:
+    """JSONata does not promise that `and` leaves its right side alone."""
+    found = compiled(
+        tmp_path,
+        """
+@workflow
+def flow(n: int, xs: list[int]) -> bool:
+    return (n > 1 and xs[0] > 1) or (n > 2 and n > 3)
+""",
+    )
+    (text,) = (state["Output"] for state in states_of(found.asl).values() if "Output" in state)
+    assert text.startswith("{% ($n > 1 ? (")
+    assert text.endswith(" > 1 : false) or $n > 2 and $n > 3 %}")
+
+
 def test_the_bodies_of_branches_have_variables_of_their_own(tmp_path: Path) -> None:
     found = compiled(
         tmp_path,

@@ -85,6 +85,7 @@ INPUTS: dict[str, tuple[str, list[Any]]] = {
     "lines": ("list[Line]", [[], LINES, LINES[:1]]),
     "colour": ("Colour", ["red", "blue"]),
     "size": ("Size", ["s", "l"]),
+    "anys": ("list[Any]", [[], [1, [2]], [[[3]], None], [[]]]),
     "os": ("list[str | None]", [[None], ["a", None]]),
 }
 
@@ -387,6 +388,14 @@ EXPRESSIONS = {
         "colour.value + '!'",
     ],
     "size": ["size", "f'{size}'", "size == 's'", "size == Size.S", "str(size)"],
+    "anys": [
+        "[x for x in anys]",
+        "[x for x in anys if x is not None]",
+        "anys[1:]",
+        "anys[0]",
+        "len(anys)",
+        "anys == []",
+    ],
     "os": [
         "None in os",
         "'a' in os",

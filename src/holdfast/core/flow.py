@@ -301,8 +301,9 @@ def fail_evaluation(
         "location": error.location,
         "state": frame.position,
     }
-    # AWS hangs the failure of the first state off nothing, as it does its entry.
-    previous = 0 if frame.previous == frame.entered_event == 2 else frame.previous
+    # AWS hangs what fails right after its entry off the same event as the entry, not off it.
+    is_at_entry = frame.previous == frame.entered_event
+    previous = frame.entry_previous if is_at_entry else frame.previous
     decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     if is_caught or decision.frame(frame.id).position == "":
         # An iteration whose selector failed has entered no state that could handle it.
@@ -327,8 +328,12 @@ def handle_failure(
     if retried is not None:
         _retry(decision, frame, state, *retried, previous=previous)
         return
-    if isinstance(frame.waiting, Lanes):
-        decision.emit(f"{type(state).__name__}StateFailed", frame=frame.id, previous=previous)
+    if isinstance(state, Parallel | Map):
+        decision.emit(
+            f"{type(state).__name__}StateFailed",
+            frame=frame.id,
+            previous=previous or frame.previous,
+        )
         frame = decision.frame(frame_id)
     catcher = find_catcher(state.catch, error or "")
     if catcher is None:
@@ -358,7 +363,9 @@ def _retry(
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.draw())
     due_ms = decision.moment.now_ms + delay
     if isinstance(state, Task) and _has_attempt(frame):
-        schedule(decision, frame, state, due_ms=due_ms, retrier=number)
+        # Its arguments see the retry that they are for in State.RetryCount.
+        counted = {**frame.retries, number: frame.retries.get(number, 0) + 1}
+        schedule(decision, frame._replace(retries=counted), state, due_ms=due_ms, retrier=number)
     else:
         # Also a task whose own expressions failed: they are evaluated again, and counted.
         decision.emit(

@@ -142,7 +142,8 @@ WaitingFor: TypeAlias = Entered | Exited | Failed | Attempt | Awaiting | Timer |
 
 
 class Frame(NamedTuple):
-    """`previous` is the id of the branch's last event; `retries` counts by retrier number."""
+    """`previous` is the id of the branch's last event, `entry_previous` that off which the entry of
+    the state hangs; `retries` counts by retrier number."""
 
     id: str
     owner: str | None
@@ -150,6 +151,7 @@ class Frame(NamedTuple):
     input: Json
     variables: Mapping[str, Json]
     previous: int
+    entry_previous: int
     entered_event: int
     entered_ms: int
     retries: Mapping[int, int]
