@@ -350,6 +350,7 @@ def test_everything_that_can_be_tagged_is(template: Template) -> None:
             assert {"Key": "application", "Value": "holdfast"} in properties["Tags"]
 
 
+@pytest.mark.slow
 def test_cfn_lint_finds_nothing(template: Template, chosen: Template) -> None:
     # W3005 is a dependency that CDK states twice.
     program = str(Path(sys.executable).with_name("cfn-lint"))

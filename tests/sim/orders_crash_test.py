@@ -36,8 +36,15 @@ def an_order(fate: Fate, lines: int = 3) -> OrderRequest:
     return OrderRequest(order)
 
 
+#: A bank that confirms after minutes; one that is waited for in vain, for days of sweeps.
+FATES = [
+    pytest.param(Fate.MINUTES, id="minutes"),
+    pytest.param(Fate.LATE, id="late", marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("fate", [Fate.MINUTES, Fate.LATE], ids=lambda fate: fate.name)
+@pytest.mark.parametrize("fate", FATES)
 def test_one_crash_at_any_effect_changes_nothing(fate: Fate, when: When) -> None:
     count = CrashAt(None, when)
     expected = OrderShop(count).fulfil([an_order(fate)])

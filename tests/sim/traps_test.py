@@ -416,7 +416,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
 
         shop.world.hook = once(lambda effect: isinstance(effect, Unlist), expire, "before")
         shop.start()
-        shop.world.run()
+        shop.world.run(until_ms=shop.world.now_ms + DAY_SECONDS * 1_000)
         return [str(item) for item in shop.world.services.items("executions")]
 
     def plant(patch: Patch) -> None:
