@@ -26,7 +26,7 @@ from statemachines.shop import Line, Order
 ID_CHARACTERS_MAX: Final = 64
 PENCE_EXACT_MAX: Final = 2**53 - 1  # beyond it a JSON number is no longer exact everywhere
 
-_PRICE: Final = re.compile(r"(-?)(0|[1-9][0-9]{0,14})(?:\.([0-9]{1,2}))?")
+_PRICE: Final = re.compile(r"(-?)(0|[1-9][0-9]{0,14})(?:\.([0-9]{1,6}))?")
 _FORM: Final = "{id, placed_at, customer_id, country, lines: [{sku, description, qty, unit_price}]}"
 _KINDS: Final = {
     type(None): "null",
@@ -139,14 +139,19 @@ def _parse_line(fields: _Fields) -> Line:
 
 
 def parse_pence(text: str, where: str) -> int:
-    """Pounds as a decimal string, exactly in pence: "2.5" -> 250. Never through a float."""
+    """Pounds as a decimal string, in whole pence: "2.5" -> 250. Never through a float.
+
+    The shop has prices of a tenth of a penny for tokens of goods: they round to the nearest penny,
+    halves away from zero.
+    """
     match = _PRICE.fullmatch(text)
     if match is None:
-        _refuse_price(text, where, 'an amount such as "2.55": at most 15 digits and 2 decimals')
+        _refuse_price(text, where, 'an amount such as "2.55": at most 15 digits and 6 decimals')
     sign, pounds, fraction = match.groups(default="")
-    pence = int(pounds) * 100 + int(fraction.ljust(2, "0"))
-    if sign and pence == 0:
+    millionths = int(pounds) * 1_000_000 + int(fraction.ljust(6, "0"))
+    if sign and millionths == 0:
         _refuse_price(text, where, 'zero without a sign, "0.00"')
+    pence = (millionths + 5_000) // 10_000
     return -pence if sign else pence
 
 

@@ -19,12 +19,13 @@ from holdfast.asl.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.dsl.boundary import Misfit, normalise_payload
 from holdfast.dsl.registry import Registry
-from holdfast.dsl.surface import TaskContext, Workflow, running_task
+from holdfast.dsl.surface import InvalidResult, TaskContext, Workflow, running_task
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.front import Front
+from holdfast.runtime.plain import plain_text, printable
 from holdfast.runtime.tokens import Keys
 from holdfast.runtime.worker import Setting
 
@@ -97,11 +98,18 @@ class Deployment:
         )
         try:
             with running_task(context):
-                return TaskSucceeded(self.registry.tasks[effect.name].call_json(effect.arguments))
+                output = self.registry.tasks[effect.name].call_json(effect.arguments)
         except Exception as error:  # noqa: BLE001  # user code may raise anything
             return TaskFailed(
-                type(error).__name__[:ERROR_CHARACTERS_MAX], _text(error)[:CAUSE_CHARACTERS_MAX]
+                type(error).__name__[:ERROR_CHARACTERS_MAX],
+                printable(_text(error))[:CAUSE_CHARACTERS_MAX],
             )
+        try:
+            plain_text(output, f"the result of {effect.name}")
+        except RequestError as error:
+            # What cannot be stored would fail each delivery of the message, for ever.
+            return TaskFailed(InvalidResult.__name__, error.message)
+        return TaskSucceeded(output)
 
     # -- types (runtime.front.Types) ---------------------------------------------------------------
 

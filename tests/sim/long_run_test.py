@@ -29,7 +29,10 @@ def counting_loop(steps: int) -> Machine:
                 "Next": "work",
             },
             "work": call(
-                "work", "again?", Arguments={"n": "{% $n %}"}, Assign={"n": "{% $states.result.n %}"}
+                "work",
+                "again?",
+                Arguments={"n": "{% $n %}"},
+                Assign={"n": "{% $states.result.n %}"},
             ),
             "again?": {
                 "Type": "Choice",
@@ -62,9 +65,11 @@ class Meter:
             self.bytes += item_bytes(effect.item)
 
     def close_window(self) -> None:
-        now = (self.writes, self.bytes, time.process_time())
-        self.windows.append(Window(*(a - b for a, b in zip(now, self._last, strict=True))))
-        self._last = now
+        writes, size, cpu_seconds = self._last
+        self._last = (self.writes, self.bytes, time.process_time())
+        self.windows.append(
+            Window(self.writes - writes, self.bytes - size, self._last[2] - cpu_seconds)
+        )
 
 
 def _run(steps: int) -> tuple[Meter, Shop]:

@@ -80,7 +80,7 @@ def test_a_retrier_without_numbers_has_those_of_asl() -> None:
     delays = [delay_seconds(case.fail("Busy")) for _ in range(3)]
 
     assert delays == [1, 2, 4]
-    assert case.fail("Busy").state.status == "FAILED"
+    assert case.fail("Busy").status == "FAILED"
 
 
 def test_no_delay_is_longer_than_a_year_whatever_the_rate() -> None:
@@ -114,7 +114,7 @@ def test_every_retry_draws_anew() -> None:
 
 
 def test_zero_attempts_means_no_retry() -> None:
-    assert retrying(retry(MaxAttempts=0)).fail("Busy").state.status == "FAILED"
+    assert retrying(retry(MaxAttempts=0)).fail("Busy").status == "FAILED"
 
 
 def test_the_first_retrier_that_matches_decides_and_each_counts_for_itself() -> None:
@@ -131,7 +131,7 @@ def test_the_first_retrier_that_matches_decides_and_each_counts_for_itself() -> 
 def test_a_retrier_that_is_used_up_does_not_pass_the_error_to_the_next() -> None:
     case = retrying(retry("Busy", MaxAttempts=1), retry("States.TaskFailed", MaxAttempts=9))
 
-    assert case.fail("Busy").fail("Busy").state.status == "FAILED"
+    assert case.fail("Busy").fail("Busy").status == "FAILED"
 
 
 def test_the_number_of_retries_is_in_the_context_and_starts_anew_in_the_next_state() -> None:
@@ -192,7 +192,7 @@ def test_a_retry_is_scheduled_off_the_failure_with_no_event_between() -> None:
 def test_which_errors_a_catcher_takes(pattern: str, error: str, is_caught: bool) -> None:
     case = Case(catching(catch(pattern))).start().fail(error)
 
-    assert case.state.status == ("SUCCEEDED" if is_caught else "FAILED")
+    assert case.status == ("SUCCEEDED" if is_caught else "FAILED")
 
 
 def test_the_first_catcher_that_matches_takes_the_error() -> None:
@@ -293,7 +293,7 @@ def test_a_stop_ends_everything_with_its_words_and_hangs_off_nothing() -> None:
     case = Case(one(call("ship"))).start()
     case.offer(StopRequested("5", "Stopped", "by hand"))
 
-    assert case.state.status == "ABORTED"
+    assert case.status == "ABORTED"
     assert (case.state.error, case.state.cause) == ("Stopped", "by hand")
     assert case.links[-1] == (4, 0, "ExecutionAborted")
     assert case.state.frames == {}
@@ -374,6 +374,7 @@ def test_arguments_that_fail_only_in_a_later_attempt_are_tried_again_too() -> No
     case = Case(one(call("ship", Arguments=arguments, Retry=[retry()]))).start()
     case.fail("Busy")
     assert case.types[-2:] == ["EvaluationFailed", "RetryDelayed"]
+    assert case.after(1).types[-2:] == ["EvaluationFailed", "RetryDelayed"]
     case.after(2)
 
     assert case.succeed("done").output == "done"

@@ -120,6 +120,10 @@ class Case:
         return self.frame(at).waiting
 
     @property
+    def status(self) -> str:
+        return self.state.status
+
+    @property
     def positions(self) -> list[str]:
         """The states in which tasks and waits are open, in the order of their frames."""
         return [frame.position for frame in self.state.frames.values() if _is_leaf(frame)]

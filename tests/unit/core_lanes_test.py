@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.facts import FailedWith, Succeeded
-from holdfast.core.state import Lanes
+from holdfast.core.state import Attempt, Lanes
 from holdfast.limits import MAX_CONCURRENCY_DEFAULT
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case, one, run
@@ -40,7 +40,8 @@ def caught(state: dict[str, Any], **catcher: Any) -> Machine:
 
 
 def open_entries(case: Case) -> list[int]:
-    return [frame.waiting.entry for frame in case.state.frames.values() if frame.owner is not None]
+    lanes = [frame for frame in case.state.frames.values() if frame.owner is not None]
+    return [frame.waiting.entry for frame in lanes if isinstance(frame.waiting, Attempt)]
 
 
 # -- Parallel --------------------------------------------------------------------------------------
@@ -185,6 +186,17 @@ def test_a_map_over_nothing_is_an_empty_list() -> None:
     assert case.types.count("MapIterationStarted") == 0
 
 
+def test_an_input_that_is_no_list_is_shown_in_the_failure_of_its_map() -> None:
+    state = map_over(None, {"Type": "Succeed"})
+    del state["Items"]
+    case = run(one(state), {"a": True})
+    details = case.last("EvaluationFailed").details
+
+    assert "location" not in details
+    assert details["cause"].endswith('Map state input must be an array but was: {"a":true}')
+    assert case.types[-3:] == ["EvaluationFailed", "MapStateFailed", "ExecutionFailed"]
+
+
 @pytest.mark.parametrize("items", ["{% 'text' %}", {"a": 1}, 5])
 def test_items_that_are_no_list_fail_the_map(items: Any) -> None:
     case = run(one(map_over(items, call("each"))))
@@ -226,7 +238,7 @@ def test_a_selector_that_fails_ends_the_map_before_other_items_begin() -> None:
 
     assert case.last("EvaluationFailed").details["location"] == "ItemSelector"
     assert case.types.count("MapIterationStarted") == 1
-    assert case.state.status == "FAILED"
+    assert case.status == "FAILED"
 
 
 def test_a_selector_that_fails_for_a_later_item_fails_the_map() -> None:
@@ -294,8 +306,8 @@ def test_a_map_of_passes_is_numbered_as_aws_numbers_it() -> None:
         (9, 8, "PassStateEntered"),
         (10, 9, "PassStateExited"),
         (11, 10, "MapIterationSucceeded"),
-        (12, 10, "MapStateSucceeded"),
-        (13, 10, "MapStateExited"),
+        (12, 11, "MapStateSucceeded"),
+        (13, 11, "MapStateExited"),
         (14, 13, "ExecutionSucceeded"),
     ]
 

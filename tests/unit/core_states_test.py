@@ -271,7 +271,7 @@ def test_every_field_that_cannot_be_evaluated_is_named(state: Any, location: str
     case = run(one(state))
 
     assert case.last("EvaluationFailed").details["location"] == location
-    assert case.state.status == "FAILED"
+    assert case.status == "FAILED"
 
 
 def test_a_failing_condition_is_named_with_its_rule() -> None:

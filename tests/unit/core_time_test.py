@@ -89,10 +89,10 @@ def test_nothing_fires_while_a_clock_that_is_ahead_may_be_wrong() -> None:
 def test_an_execution_past_its_time_is_timed_out_whatever_it_does() -> None:
     flow = one(call("ship"), TimeoutSeconds=60)
     case = Case(flow).start().after(59)
-    assert case.state.status == "RUNNING"
+    assert case.status == "RUNNING"
     case.after(1)
 
-    assert case.state.status == "TIMED_OUT"
+    assert case.status == "TIMED_OUT"
     assert case.links[-1] == (4, 0, "ExecutionTimedOut")
 
 
@@ -136,7 +136,7 @@ def test_one_tick_ends_everything_that_is_due() -> None:
     case = Case(one({"Type": "Parallel", "Branches": branches})).start().after(2)
     assert case.positions == ["nap3"]
 
-    assert case.after(1).state.status == "SUCCEEDED"
+    assert case.after(1).status == "SUCCEEDED"
 
 
 def test_a_time_out_that_fails_a_parallel_leaves_nothing_for_the_other_timers_to_fire() -> None:
@@ -167,7 +167,7 @@ def test_a_heartbeat_moves_the_next_one_but_not_the_whole_time_out() -> None:
         case.after(25).offer(HeartbeatSeen(case.waiting().entry, case.now_ms))
         assert case.waiting().heartbeat_due_ms == case.now_ms + 30_000
 
-    assert case.after(24).state.status == "RUNNING"
+    assert case.after(24).status == "RUNNING"
     assert case.after(1).failure == ("States.Timeout", None)
 
 

@@ -89,10 +89,10 @@ def test_random_programs_run_alike(first: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1_000, 4_000, 500))
+@pytest.mark.parametrize("first", range(1_000, 2_500, 250))
 def test_many_random_programs_run_alike(first: int, tmp_path: Path) -> None:
-    counts = _compare(range(first, first + 500), tmp_path)
-    assert counts["accepted"] >= 200, counts
+    counts = _compare(range(first, first + 250), tmp_path)
+    assert counts["accepted"] >= 100, counts
 
 
 def _show(seed: int) -> None:

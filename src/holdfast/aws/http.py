@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from holdfast.aws.host import Host
 from holdfast.errors import HoldfastError, RequestError
-from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
+from holdfast.limits import BODY_BYTES_MAX
 from holdfast.runtime.keys import TENANT_DEFAULT
+from holdfast.runtime.plain import require_plain
 
 _TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -133,35 +134,9 @@ def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError("HF242", "the body is not JSON") from None
     if not isinstance(value, dict):
         raise RequestError("HF242", "the body is not a JSON object")
-    _require_plain(value)
+    require_plain(value, "the body")
     return value
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
-
-
-def _require_plain(value: Any) -> None:
-    """No value deeper than the limit, and no text that is no Unicode: neither can be stored."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > JSON_DEPTH_MAX:
-            raise RequestError("HF243", f"the body is nested deeper than {JSON_DEPTH_MAX} levels")
-        below: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                below += [*item.keys(), *item.values()]
-            elif isinstance(item, list):
-                below += item
-            elif isinstance(item, str) and not _is_unicode(item):
-                raise RequestError("HF243", "the body holds a lone surrogate")
-        level = below
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

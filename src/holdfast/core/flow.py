@@ -6,6 +6,7 @@ The order of events and their predecessors are AWS's, as its recorded histories 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -128,7 +129,7 @@ def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
 def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list):
-        raise EvaluationError("Items", f"Items has to be an array, found {type(items).__name__}.")
+        raise _no_items(state, items)
     concurrency = 0
     if state.concurrency_max is not None:
         concurrency = whole_number(
@@ -153,6 +154,13 @@ def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
         if owner is None or not is_same_entry(owner, lanes.entry):
             return
         _start_iteration(decision, owner, state, started)
+
+
+def _no_items(state: Map, found: Json) -> EvaluationError:
+    if state.items is not None:
+        return EvaluationError("Items", f"Items has to be an array, found {type(found).__name__}.")
+    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+    return EvaluationError("", f"Map state input must be an array but was: {text}")
 
 
 def is_same_entry(frame: Frame, entry: int) -> bool:
@@ -298,7 +306,8 @@ def fail_evaluation(
     details = {
         "error": "States.QueryEvaluationError",
         "cause": cause[:CAUSE_CHARACTERS_MAX],
-        "location": error.location,
+        # AWS names no field where the state's input itself is at fault.
+        **({"location": error.location} if error.location else {}),
         "state": frame.position,
     }
     # AWS hangs what fails right after its entry off the same event as the entry, not off it.

@@ -134,6 +134,6 @@ def _parse_timestamp(value: Any) -> int:
     except (TypeError, ValueError):
         at = None
     if at is None or at.tzinfo is None:
-        expected = "an RFC 3339 timestamp such as 2026-01-02T03:04:05Z"
-        raise EvaluationError("Timestamp", f"Timestamp has to be {expected}.")
+        what = "cannot be parsed as an ISO-8601 extended offset date-time format string"
+        raise EvaluationError("Timestamp", f"The Timestamp field {what}: {value}")
     return int(at.timestamp() * 1_000)

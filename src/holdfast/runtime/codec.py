@@ -18,7 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from typing import Any, Final
@@ -297,6 +298,27 @@ def require_format(item: Mapping[str, Any], what: str) -> None:
         raise NewerFormatError(what, found, FORMAT)
 
 
+#: What Python raises where stored bytes are not what was written.
+_DAMAGE: Final = (
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Whatever damage makes a reader stumble over becomes a HoldfastBug, and never a guess."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise HoldfastBug(f"{what} cannot be read: {type(error).__name__}") from error
+
+
 def blobs_named_by(item: Item) -> list[str]:
     """-> the hashes of the blobs without which the item cannot be read."""
     return [digest for digest in str(item.get("bl", "")).split(",") if digest]
@@ -313,15 +335,20 @@ class Reader:
     def from_snapshot(self, item: Item) -> None:
         """Begins at a record with a snapshot: its events are folded into it already."""
         require_format(item, _what(item))
-        data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
-        self.book = ValueBook()
-        assert isinstance(data, bytes)
-        last = self._read_lines(_inflate(data), int(item["sk"]), int(item["so"]))
-        self.state = from_json(self._parse(last))
+        with reading(f"the snapshot in {_what(item)}"):
+            data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
+            self.book = ValueBook()
+            assert isinstance(data, bytes)
+            last = self._read_lines(_inflate(data), int(item["sk"]), int(item["so"]))
+            self.state = from_json(self._parse(last))
 
     def record(self, item: Item) -> Record:
         """-> the record, its events folded into `state`."""
         require_format(item, _what(item))
+        with reading(_what(item)):
+            return self._record(item)
+
+    def _record(self, item: Item) -> Record:
         sequence, at_ms = int(item["sk"]), int(item["at"])
         last = self._read_lines(self._payload(item), sequence, 0)
         first_id = 1 if self.state is None else self.state.last_event + 1

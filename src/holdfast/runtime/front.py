@@ -38,6 +38,7 @@ from holdfast.runtime.effects import (
     Send,
 )
 from holdfast.runtime.log import Log
+from holdfast.runtime.plain import printable
 from holdfast.runtime.tokens import Keys, Token, make_token, require_token
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
@@ -194,10 +195,10 @@ class Front:
                     "pk": keys.early_events(tenant),
                     "sk": f"{now_ms:015d}#{event_id}",
                     "f": FORMAT,
-                    "name": str(request.get("name", ""))[:200],
-                    "key": str(request.get("key", ""))[:200],
+                    "name": printable(str(request.get("name", "")))[:200],
+                    "key": printable(str(request.get("key", "")))[:200],
                     "id": event_id,
-                    "refused": f"{error.code}: {error.message}"[:1_000],
+                    "refused": printable(f"{error.code}: {error.message}")[:1_000],
                     "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
                     "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
                 },

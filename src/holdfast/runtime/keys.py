@@ -19,6 +19,7 @@ from holdfast.limits import (
     LIST_SHARDS,
     NAME_CHARACTERS_MAX,
 )
+from holdfast.runtime.plain import is_unicode
 
 TENANT_DEFAULT: Final = "default"
 ONLY: Final = "-"
@@ -44,7 +45,8 @@ def require_name(name: str, what: str) -> str:
 
 
 def require_business_key(key: str) -> str:
-    if not isinstance(key, str) or not 1 <= len(key) <= BUSINESS_KEY_CHARACTERS_MAX:
+    is_text = isinstance(key, str) and is_unicode(key)
+    if not is_text or not 1 <= len(key) <= BUSINESS_KEY_CHARACTERS_MAX:
         raise RequestError(
             "HF202",
             f"the key of an event has to be text of 1 to {BUSINESS_KEY_CHARACTERS_MAX} characters",

@@ -32,6 +32,7 @@ from holdfast.runtime.codec import (
     ValueBook,
     blobs_named_by,
     encode_record,
+    reading,
     require_format,
     snapshot_bytes,
     with_snapshot,
@@ -80,12 +81,16 @@ class Log:
         """One strong query, backwards to the newest snapshot; then folds from there."""
         limit = LOAD_RECORDS_WITHOUT_HINT
         if hint is not None:
-            limit = hint.sequence - hint.snapshot + 3
+            limit = max(1, hint.sequence - hint.snapshot + 3)
         newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
         if not newest_first:
             self._forget()
             return
         require_format(newest_first[0], f"the newest record of execution {self.run}")
+        with reading(f"the log of execution {self.run}"):
+            yield from self._load_back_to_snapshot(newest_first)
+
+    def _load_back_to_snapshot(self, newest_first: list[Item]) -> Reads:
         base = max(int(newest_first[0]["sn"]), 0)
         items = [item for item in reversed(newest_first) if int(item["sk"]) >= base]
         if int(items[0]["sk"]) > base:

@@ -19,6 +19,7 @@ from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
 from holdfast.runtime import keys
 from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
+from holdfast.runtime.plain import plain_text
 
 Facts: TypeAlias = Generator[Effect, Any, list[Fact]]
 
@@ -29,11 +30,14 @@ MAIL: Final = "mail"
 
 
 def stow(tenant: str, place: str, value: Json) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if len(text.encode()) <= MESSAGE_INPUT_BYTES_MAX:
-        return {"v": text}
+    """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
+
+    Every value from outside comes through here. Raises RequestError HF243, HF244.
+    """
+    text = plain_text(value, "the value")
     data = text.encode()
+    if len(data) <= MESSAGE_INPUT_BYTES_MAX:
+        return {"v": text}
     digest = hashlib.sha256(data).hexdigest()
     yield PutBlob(keys.blob(tenant, place, digest), data)
     return {"ref": digest}

@@ -27,7 +27,7 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import duties, keys, mail, messages
-from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.codec import FORMAT, reading, require_format
 from holdfast.runtime.effects import Clock, Effect, Get, Item, Measure, Message, Put, Query, Send
 from holdfast.runtime.log import Log
 
@@ -55,10 +55,11 @@ def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
 
 def _work_off(row: Item, owner: str, now_ms: int) -> Does:
     require_format(row, "a due row")
-    if "entry" in row:
-        yield from _timer(row, now_ms)
-    else:
-        yield from _visit(row, owner, now_ms)
+    with reading("a due row"):
+        if "entry" in row:
+            yield from _timer(row, now_ms)
+        else:
+            yield from _visit(row, owner, now_ms)
 
 
 def _look_ms(row: Item) -> int:

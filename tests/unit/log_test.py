@@ -1,0 +1,273 @@
+"""Loading a log with whatever hint, and appending to it with doubt and rivals about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.asl.parse import parse_definition
+from holdfast.core.advance import Step, advance
+from holdfast.core.facts import Moment, Started, Succeeded
+from holdfast.core.state import Attempt
+from holdfast.errors import HoldfastBug, NewerFormatError, ServiceFault
+from holdfast.limits import RECORD_RETENTION_SECONDS
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import Doubt, Effect, Item, Put, PutIfAbsent, Query
+from holdfast.runtime.log import DOUBTS_MAX, Log, draw
+from holdfast.runtime.messages import Hint
+from holdfast.sim.services import Services
+from tests.builders import call, machine
+from tests.unit.core_kit import START_MS, claim
+
+PROGRAM = parse_definition(
+    machine(
+        {
+            "work": call("work", "again?", Assign={"n": "{% $states.result %}"}),
+            "again?": {
+                "Type": "Choice",
+                "Choices": [{"Condition": "{% $n >= 0 %}", "Next": "work"}],
+                "Default": "done",
+            },
+            "done": {"Type": "Succeed"},
+        }
+    )
+)
+MOMENT = Moment(START_MS, lambda _: 0.5, claim, clock_error_ms=0)
+
+
+def services() -> Services:
+    return Services(lambda: START_MS)
+
+
+def new_log(owner: str = "w1") -> Log:
+    return Log("default", "r1", owner, "m1")
+
+
+def started() -> Step:
+    fact = Started("r1", None, "flow", {"text": "x" * 900}, START_MS)
+    return advance(PROGRAM, None, [fact], MOMENT)
+
+
+def next_step(log: Log, output: Any = 1) -> Step:
+    assert log.state is not None
+    waiting = log.state.frames[""].waiting
+    assert isinstance(waiting, Attempt)
+    fact = Succeeded(waiting.entry, waiting.attempt, output)
+    return advance(PROGRAM, log.state, [fact], MOMENT)
+
+
+def commit(world: Services, log: Log, step: Step, **options: Any) -> bool:
+    return bool(run(log.commit(step, START_MS, {}, **options), world.perform))
+
+
+def written(records: int, snapshots: tuple[int, ...] = ()) -> tuple[Services, Log]:
+    world, log = services(), new_log()
+    commit(world, log, started())
+    for number in range(1, records):
+        step = next_step(log, number)
+        commit(world, log, step, must_snapshot=number in snapshots)
+    return world, log
+
+
+def load(world: Services, hint: Hint | None = None) -> Log:
+    log = new_log("w2")
+    run(log.load(hint), world.perform)
+    return log
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("snapshots", [(), (3,), (19,), (2, 11)])
+@pytest.mark.parametrize(
+    "hint", [None, *[Hint(at, snap) for at in (-1, 0, 5, 19, 90) for snap in (-1, 0, 4, 19)]]
+)
+def test_a_hint_may_be_wrong_in_any_way(snapshots: tuple[int, ...], hint: Hint | None) -> None:
+    world, log = written(20, snapshots)
+    found = load(world, hint)
+
+    assert found.state == log.state
+    assert found.hint == log.hint == Hint(19, max(snapshots, default=-1))
+
+
+def test_what_is_loaded_goes_on_as_what_was_written() -> None:
+    world, log = written(12, snapshots=(7,))
+    found = load(world)
+    assert commit(world, found, next_step(found, "more"))
+
+    assert load(world).state == found.state
+    assert not commit(world, log, next_step(log, "other"))
+
+
+def test_a_load_with_a_true_hint_is_one_query() -> None:
+    world, log = written(20, snapshots=(3,))
+    before = world.effects["Query"]
+    load(world, log.hint)
+
+    assert world.effects["Query"] - before == 1
+
+
+def test_a_log_that_is_not_there_has_no_state() -> None:
+    assert load(services()).state is None
+
+
+def test_a_load_forgets_what_was_known_before() -> None:
+    log = written(3)[1]
+    run(log.load(), services().perform)
+
+    assert (log.state, log.sequence, log.snapshot, log.records) == (None, -1, -1, ())
+
+
+def test_a_record_of_a_newer_format_stops_the_load() -> None:
+    world, _ = written(3)
+    newest = world.items("executions")[-1]
+    world.perform(Put("executions", {**newest, "f": 2}))
+
+    with pytest.raises(NewerFormatError):
+        load(world)
+
+
+@pytest.mark.parametrize("attribute", ["sn", "at", "ev", "ttl", "w"])
+def test_a_record_that_lacks_something_stops_the_load(attribute: str) -> None:
+    world, _ = written(3)
+    newest = world.items("executions")[-1]
+    torn = {key: value for key, value in newest.items() if key != attribute}
+    world.perform(Put("executions", torn))
+
+    with pytest.raises(HoldfastBug):
+        load(world)
+
+
+# -- snapshots -------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_written_when_the_log_has_outgrown_it_fourfold() -> None:
+    world, log = written(400)
+    records = world.items("executions")
+    with_snapshot = [int(item["sk"]) for item in records if "so" in item]
+
+    assert log.snapshot == with_snapshot[-1]
+    assert 1 <= len(with_snapshot) <= 10
+    assert load(world).state == log.state
+
+
+def test_records_outlive_their_retention_only() -> None:
+    world, _ = written(1)
+
+    assert world.items("executions")[0]["ttl"] == START_MS // 1_000 + RECORD_RETENTION_SECONDS
+
+
+# -- doubt and rivals ------------------------------------------------------------------------------
+
+
+class Doubtful:
+    """Services that lose the answer to the first puts, having done them or not."""
+
+    def __init__(self, world: Services, times: int, *, is_stored: bool) -> None:
+        self.world, self.times, self.is_stored = world, times, is_stored
+        self.sent: list[Item] = []
+
+    def __call__(self, effect: Effect) -> Any:
+        if not isinstance(effect, PutIfAbsent):
+            return self.world.perform(effect)
+        self.sent.append(effect.item)
+        if len(self.sent) > self.times:
+            return self.world.perform(effect)
+        if self.is_stored:
+            self.world.perform(effect)
+        raise Doubt("no answer")
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_write_in_doubt_ends_as_one_record(is_stored: bool) -> None:
+    world, log = written(1)
+    doubtful = Doubtful(world, 1, is_stored=is_stored)
+
+    assert run(log.commit(next_step(log), START_MS, {}), doubtful)
+    assert all(item == doubtful.sent[0] for item in doubtful.sent)
+    assert len(world.items("executions")) == 2
+    assert load(world).state == log.state
+
+
+def test_a_write_that_stays_in_doubt_is_given_up_and_changes_nothing_in_hand() -> None:
+    world, log = written(1)
+    before = log.state
+
+    with pytest.raises(ServiceFault):
+        run(log.commit(next_step(log), START_MS, {}), Doubtful(world, 99, is_stored=False))
+    assert log.state is before
+    assert len(world.items("executions")) == 1
+
+
+def test_the_bytes_are_sent_again_only_a_few_times() -> None:
+    world, log = written(1)
+    doubtful = Doubtful(world, 99, is_stored=False)
+    with pytest.raises(Doubt):
+        run(log.commit(next_step(log), START_MS, {}), doubtful)
+
+    assert len(doubtful.sent) == DOUBTS_MAX
+
+
+def test_a_write_in_doubt_that_a_rival_has_overtaken_is_lost() -> None:
+    world, log = written(1)
+    rival = load(world)
+    assert commit(world, rival, next_step(rival, "rival"))
+
+    assert not run(log.commit(next_step(log), START_MS, {}), Doubtful(world, 1, is_stored=False))
+
+
+def test_who_loses_a_race_reloads_and_goes_on_behind() -> None:
+    world, log = written(2)
+    rival = load(world)
+    assert commit(world, rival, next_step(rival, "rival"))
+    assert not commit(world, log, next_step(log, "mine"))
+    run(log.load(), world.perform)
+
+    assert log.state == rival.state
+    assert commit(world, log, next_step(log, "mine"))
+    assert [record.nonce.partition(".")[0] for record in load(world).records] == [
+        *["w1"] * 2,
+        "w2",
+        "w1",
+    ]
+
+
+def test_new_bytes_get_a_new_nonce() -> None:
+    world, log = written(1)
+    sent: list[Item] = []
+
+    def fails(effect: Effect) -> Any:
+        if isinstance(effect, PutIfAbsent):
+            sent.append(effect.item)
+            raise ServiceFault("HF310", "slow down")
+        return world.perform(effect)
+
+    for output in (1, 2):
+        with pytest.raises(ServiceFault):
+            run(log.commit(next_step(log, output), START_MS, {}), fails)
+
+    assert sent[0]["w"] != sent[1]["w"]
+
+
+def test_chance_is_the_same_for_whoever_writes_the_record() -> None:
+    drawn = [draw("r1", 3, number) for number in range(200)]
+
+    assert drawn == [draw("r1", 3, number) for number in range(200)]
+    assert len(set(drawn)) == 200
+    assert all(0 <= value < 1 for value in drawn)
+    assert draw("r1", 4, 0) != draw("r1", 3, 0) != draw("r2", 3, 0)
+
+
+def test_a_load_asks_for_no_more_than_it_needs() -> None:
+    world, log = written(30, snapshots=(27,))
+    asked: list[Query] = []
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, Query):
+            asked.append(effect)
+        return world.perform(effect)
+
+    run(new_log("w2").load(log.hint), perform)
+
+    assert [query.limit for query in asked] == [29 - 27 + 3]
