@@ -98,8 +98,10 @@ class Deployment:
         )
         try:
             with running_task(context):
-                output = self.registry.tasks[effect.name].call_json(effect.arguments)
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
+                # A copy: what the task does to its arguments must not reach the state.
+                arguments = json.loads(json.dumps(effect.arguments))
+                output = self.registry.tasks[effect.name].call_json(arguments)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
             return TaskFailed(
                 type(error).__name__[:ERROR_CHARACTERS_MAX],
                 printable(_text(error))[:CAUSE_CHARACTERS_MAX],
@@ -126,7 +128,7 @@ class Deployment:
             ) from None
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     """An exception whose own text cannot be made must not take the worker with it."""
     try:
         return str(error)

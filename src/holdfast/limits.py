@@ -67,6 +67,11 @@ DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third time round is quarantine
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
+# A log whose oldest needed record is older than this is written a snapshot, while there is time.
+RECORD_AGING_SECONDS: Final = 45 * 86_400
+# A name goes before the log that it names (TTL is late by up to 2 days): a start that finds the
+# name must find the log too, or it would run the execution a second time.
+NAME_RETENTION_SECONDS: Final = 75 * 86_400
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400

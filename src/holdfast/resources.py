@@ -80,8 +80,10 @@ FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 
 # The queue's own visibility covers a process that dies before its first instruction; a worker that
 # lives shortens it to limits.VISIBILITY_SECONDS and extends it while it works.
-WORK: Final = Queue("work", WORKER.timeout_seconds + 60, receives_max=5, batch_size=10)
-SINGLE: Final = Queue("single", WORKER_SINGLE.timeout_seconds + 60, receives_max=3, batch_size=1)
+# Thirty receipts two minutes apart: an outage of DynamoDB has an hour, and then two rounds more,
+# before a message is set aside. A task that kills its worker ends sooner, by its fourth owner.
+WORK: Final = Queue("work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10)
+SINGLE: Final = Queue("single", WORKER_SINGLE.timeout_seconds + 60, receives_max=30, batch_size=1)
 QUEUES: Final = (WORK, SINGLE)
 
 BUS: Final = "holdfast"

@@ -62,7 +62,7 @@ def test_a_retry_is_the_next_attempt_of_the_same_entry_and_begins_at_its_time() 
 
 def test_a_retry_that_is_due_at_once_is_claimed_at_once() -> None:
     case = Case(
-        one(call("ship", Retry=[retry(JitterStrategy="FULL")])), draw=lambda _counter: 0.0
+        one(call("ship", Retry=[retry(JitterStrategy="FULL")])), draw=lambda: 0.0
     ).start()
 
     assert case.fail("Busy").waiting().claim is not None
@@ -93,16 +93,16 @@ def test_no_delay_is_longer_than_a_year_whatever_the_rate() -> None:
 @pytest.mark.parametrize("drawn", [0.0, 0.25, 0.999])
 def test_full_jitter_draws_between_nothing_and_the_whole_delay(drawn: float) -> None:
     fields = {"IntervalSeconds": 10, "JitterStrategy": "FULL"}
-    case = Case(one(call("ship", Retry=[retry(**fields)])), draw=lambda _counter: drawn)
+    case = Case(one(call("ship", Retry=[retry(**fields)])), draw=lambda: drawn)
 
     assert delay_seconds(case.start().fail("Busy")) == pytest.approx(10 * drawn)
 
 
 def test_every_retry_draws_anew() -> None:
-    drawn: list[int] = []
+    drawn: list[float] = []
 
-    def draw(counter: int) -> float:
-        drawn.append(counter)
+    def draw() -> float:
+        drawn.append(0.5)
         return 0.5
 
     case = Case(one(call("ship", Retry=[retry()])), draw=draw).start()
@@ -110,7 +110,7 @@ def test_every_retry_draws_anew() -> None:
     first = case.waiting()
     case.offer(Succeeded(first.entry, 1, "stale"))
 
-    assert drawn == [1]
+    assert drawn == [0.5]
 
 
 def test_zero_attempts_means_no_retry() -> None:

@@ -45,7 +45,7 @@ class Case:
         self,
         definition: Machine,
         *,
-        draw: Callable[[int], float] = lambda _counter: 0.5,
+        draw: Callable[[], float] = lambda: 0.5,
         claim: Callable[[int | None], Claim | None] = claim,
     ) -> None:
         self.program = parse_definition(definition)

@@ -138,7 +138,7 @@ class _Run:
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.now_ms, lambda _: 0.5, lambda _: None, CLOCK_ERROR_MS)
+        return Moment(self.now_ms, lambda: 0.5, lambda _: None, CLOCK_ERROR_MS)
 
     def next_facts(self, state: Execution) -> list[Fact]:
         """Steps in the order in which they were entered; time passes when nothing else can."""
@@ -157,9 +157,7 @@ class _Run:
         if dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
             self.trace.append(("sleep", (min(dues) - self.now_ms) / 1000))
         self.now_ms = min(dues)
-        late = Moment(
-            self.now_ms + 2 * CLOCK_ERROR_MS, lambda _: 0.5, lambda _: None, CLOCK_ERROR_MS
-        )
+        late = Moment(self.now_ms + 2 * CLOCK_ERROR_MS, lambda: 0.5, lambda _: None, CLOCK_ERROR_MS)
         self.now_ms = late.now_ms
         return [Tick()] if dues else []
 

@@ -154,7 +154,7 @@ def _run_compiled(workflow: Workflow[..., Any], arguments: Mapping[str, Any], wo
 def _moment(world: World) -> Moment:
     """Drawn delays are 0, so that retries take no time, as in a direct run."""
     now_ms = int(world.now.total_seconds() * 1_000)
-    return Moment(now_ms, draw=lambda _: 0.0, claim=lambda _: None, clock_error_ms=0)
+    return Moment(now_ms, draw=lambda: 0.0, claim=lambda _: None, clock_error_ms=0)
 
 
 def _next_fact(state: Execution, world: World) -> Fact:

@@ -53,6 +53,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 _MACHINE: Final = frozenset(
     {"Comment", "QueryLanguage", "StartAt", "States", "TimeoutSeconds", "Version"}
 )
+_LEVEL: Final = frozenset({"Comment", "QueryLanguage", "StartAt", "States", "ProcessorConfig"})
+_INLINE: Final = {"Mode": "INLINE"}
 _RETRIER: Final = frozenset(
     {"ErrorEquals", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds"}
     | {"JitterStrategy", "Comment"}
@@ -107,7 +109,6 @@ class _Parser:
         if not isinstance(document, dict):
             self.refuse("", f"expected an object, found {_kind(document)}")
             return None
-        self._only(document, _MACHINE, "")
         if document.get("QueryLanguage") != "JSONata":
             self.refuse("/QueryLanguage", 'expected "JSONata"')
         start_at = self.machine(document, "")
@@ -124,6 +125,7 @@ class _Parser:
 
     def machine(self, document: dict[str, Any], path: str) -> str:
         """Reads one level of states into the flat mapping; -> the name it starts at."""
+        self._only(document, _MACHINE if not path else _LEVEL, path)
         states = self._take(document, "States", dict, path) or {}
         for name, state in states.items():
             self.state(name, state, f"{path}/States/{name}")
@@ -154,6 +156,8 @@ class _Parser:
         if read is None:
             return self.refuse(f"{path}/Type", f"expected a state type, found {kind!r}")
         self._only(state, _FIELDS[str(kind)], path)
+        if state.get("QueryLanguage", "JSONata") != "JSONata":
+            self.refuse(f"{path}/QueryLanguage", 'expected "JSONata"')
         self.states[name] = read(name, state, path)
         return None
 
@@ -236,9 +240,8 @@ class _Parser:
 
     def _map(self, name: str, state: dict[str, Any], path: str) -> State:
         processor = self._take(state, "ItemProcessor", dict, path) or {}
-        mode = processor.get("ProcessorConfig", {}).get("Mode", "INLINE")
-        if mode != "INLINE":
-            self.refuse(f"{path}/ItemProcessor/ProcessorConfig/Mode", 'only "INLINE" is known here')
+        if processor.get("ProcessorConfig", _INLINE) not in ({}, _INLINE):
+            self.refuse(f"{path}/ItemProcessor/ProcessorConfig", f"only {_INLINE} is known here")
         return Map(
             name,
             self._next(state, path),
@@ -279,7 +282,7 @@ class _Parser:
             rate = 1.0
         cap = self._number(item, "MaxDelaySeconds", 1, 1, path)
         jitter = item.get("JitterStrategy", "NONE")
-        if jitter not in {"NONE", "FULL"}:
+        if jitter not in ("NONE", "FULL"):
             self.refuse(f"{path}/JitterStrategy", f'expected "NONE" or "FULL", found {jitter!r}')
         return Retrier(
             errors=self._errors(item, path),
@@ -309,9 +312,9 @@ class _Parser:
             return []
         last = len(items) - 1
         for number, item in enumerate(items):
-            if "States.ALL" in item.get("ErrorEquals", []) and (
-                number != last or len(item["ErrorEquals"]) != 1
-            ):
+            errors = item.get("ErrorEquals")
+            is_catch_all = isinstance(errors, list) and "States.ALL" in errors
+            if is_catch_all and (number != last or len(item["ErrorEquals"]) != 1):
                 self.refuse(f"{path}/{key}/{number}", "States.ALL must stand alone and last")
         return [(item, f"{path}/{key}/{number}") for number, item in enumerate(items)]
 
@@ -335,8 +338,8 @@ class _Parser:
                     if isinstance(item, dict) and "Next" in item:
                         targets.append((f"{where}/{key}/{number}/Next", item["Next"]))
             for place, target in targets:
-                if target not in states:
-                    self.refuse(place, f"there is no state {target!r} on this level")
+                if not isinstance(target, str) or target not in states:
+                    self.refuse(place, f"there is no state {target!r:.90} on this level")
 
     # -- leaves ------------------------------------------------------------------------------------
 

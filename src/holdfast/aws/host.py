@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast import resources
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics, log_fault
@@ -28,7 +29,7 @@ from holdfast.limits import (
 )
 from holdfast.runtime import sweeper
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Clock, Effect, Limit, QueueName, SetVisibility
+from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.front import Front
 from holdfast.runtime.keys import TENANT_DEFAULT
 from holdfast.runtime.worker import Delivery, Setting, deliver
@@ -50,7 +51,10 @@ class Host:
 
     def __post_init__(self) -> None:
         if self.has_threads:
-            self.pool = ThreadPoolExecutor(ATTEMPTS_IN_FLIGHT_MAX, "task")
+            # Enough for a full batch: a time-out must not run while its attempt waits for a thread.
+            self.pool = ThreadPoolExecutor(
+                ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size, "task"
+            )
 
     # -- the worker --------------------------------------------------------------------------------
 
@@ -82,7 +86,7 @@ class Host:
             return [future.result() for future in [pool.submit(function, *item) for item in work]]
 
     def _deliver(
-        self, record: Mapping[str, Any], perform: Callable[[Effect], Any], owner: str
+        self, record: Mapping[str, Any], perform: Callable[[Effect], Any], request_id: str
     ) -> bool:
         """One message; whatever goes wrong with it is its own, not its batch's (R9)."""
         message_id = str(record["messageId"])
@@ -91,10 +95,11 @@ class Host:
                 body=json.loads(record["body"]),
                 message_id=message_id,
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
-                owner=owner,
+                # An invocation works on many messages: two of them may be of one execution.
+                owner=f"{request_id[:8]}{os.urandom(4).hex()}",
             )
             return bool(run(deliver(self.setting, delivery), perform, self.pool))
-        except (HoldfastError, ValueError, KeyError, AssertionError) as error:
+        except Exception as error:  # noqa: BLE001  # the others of the batch go on
             self.log_fault("a work message was not processed", error, message=message_id)
             return False
 
@@ -108,6 +113,8 @@ class Host:
             match effect:
                 case Limit():
                     return holds.until_ms - LIMIT_MARGIN_MS
+                case Deadline():
+                    return holds.deadline_ms - LIMIT_MARGIN_MS
                 case SetVisibility():
                     holds.receipts.pop(message_id, None)
             return ports(effect)
@@ -120,7 +127,7 @@ class Host:
     ) -> Iterator[Holds]:
         """Hides the batch for two minutes at a time: a crash costs two minutes, not sixteen."""
         until_ms = min(deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)
-        holds = Holds(receipts, until_ms)
+        holds = Holds(receipts, until_ms, deadline_ms)
         self._hide(queue, holds)
         if not self.has_threads:
             holds.until_ms = deadline_ms
@@ -199,6 +206,7 @@ class Holds:
 
     receipts: dict[str, str]
     until_ms: int
+    deadline_ms: int
 
 
 def _queue_of(names: Names, records: list[Mapping[str, Any]]) -> QueueName:

@@ -31,6 +31,7 @@ from holdfast.core.state import (
     Timer,
 )
 from holdfast.errors import HoldfastBug
+from holdfast.limits import CLOCK_ERROR_MS
 
 _TERMINAL: Final[Mapping[str, Status]] = {
     "ExecutionSucceeded": "SUCCEEDED",
@@ -275,9 +276,9 @@ def _task_started(state: Execution, event: Event) -> Execution:
 
 def _task_succeeded(state: Execution, event: Event) -> Execution:
     if "event" in event.holdfast:
-        unexpired = {
-            key: expiry for key, expiry in state.used_events.items() if expiry > event.at_ms
-        }
+        # A host whose clock is behind may still find an event valid that is over by this one.
+        over_ms = event.at_ms - 2 * CLOCK_ERROR_MS
+        unexpired = {key: expiry for key, expiry in state.used_events.items() if expiry > over_ms}
         used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
         state = state._replace(used_events=used)
     return _moved(state, _frame(state, event), event, waiting=Exited())

@@ -49,13 +49,16 @@ def owed(state: Execution) -> list[Command]:
     return [command for _, command in sorted(_owed(state), key=lambda pair: pair[0])]
 
 
+def entry_of(command: Command) -> int:
+    return command.attempt.entry if isinstance(command, RunAttempt) else command.entry
+
+
 def _owed(state: Execution) -> Iterator[tuple[int, Command]]:
     if state.due_ms is not None and not state.is_ended:
         yield WHOLE_EXECUTION, StartTimer(WHOLE_EXECUTION, state.due_ms)
     for frame in state.frames.values():
         for command in _of_frame(frame):
-            entry = command.attempt.entry if isinstance(command, RunAttempt) else command.entry
-            yield entry, command
+            yield entry_of(command), command
 
 
 def _of_frame(frame: Frame) -> Iterator[Command]:

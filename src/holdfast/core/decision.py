@@ -33,7 +33,6 @@ class Decision:
         self.entered: deque[str] = deque()
         self.pure_states = 0
         self._state = state
-        self._draws = 0
 
     @property
     def state(self) -> Execution:
@@ -75,10 +74,6 @@ class Decision:
         self.events.append(event)
         return event_id
 
-    def draw(self) -> float:
-        self._draws += 1
-        return self.moment.draw(self._draws)
-
     # -- expressions -------------------------------------------------------------------------------
 
     def evaluate(
@@ -87,7 +82,7 @@ class Decision:
         """Raises EvaluationError. `extra` adds to `$states`: result or errorOutput."""
         states = {"input": frame.input, "context": self._context(frame), **(extra or {})}
         bindings = {**self.state.bindings_of(frame), "states": states}
-        return template.evaluate(bindings, jsonata.Moment(self.moment.now_ms, self.draw))
+        return template.evaluate(bindings, jsonata.Moment(self.moment.now_ms, self.moment.draw))
 
     def _context(self, frame: Frame) -> dict[str, Json]:
         state = self.state

@@ -119,13 +119,13 @@ Fact: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When and by whom it is decided. `draw(counter)` is in [0, 1), a function of run and record.
+    """When and by whom it is decided. `draw()` is in [0, 1), a function of run and record.
 
     `claim` makes the claim for an attempt that is scheduled now, from its time-out in seconds; None
     as its result leaves the attempt to whoever comes.
     """
 
     now_ms: int
-    draw: Callable[[int], float]
+    draw: Callable[[], float]
     claim: Callable[[int | None], Claim | None]
     clock_error_ms: int

@@ -369,7 +369,7 @@ def _retry(
     *,
     previous: int,
 ) -> None:
-    delay = delay_ms(retrier, frame.retries.get(number, 0), decision.draw())
+    delay = delay_ms(retrier, frame.retries.get(number, 0), decision.moment.draw())
     due_ms = decision.moment.now_ms + delay
     if isinstance(state, Task) and _has_attempt(frame):
         # Its arguments see the retry that they are for in State.RetryCount.

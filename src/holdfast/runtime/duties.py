@@ -15,7 +15,9 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
     CLOCK_ERROR_MS,
+    ERROR_CHARACTERS_MAX,
     EVENT_RETENTION_SECONDS,
+    NAME_RETENTION_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
     WATCH_GRID_SECONDS,
@@ -25,7 +27,7 @@ from holdfast.limits import (
 )
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.codec import FORMAT
-from holdfast.runtime.effects import Delete, Effect, Item, Message, Put, Send, Unlist
+from holdfast.runtime.effects import Delete, Effect, Extend, Item, Message, Put, Send, Unlist
 from holdfast.runtime.log import Log
 
 
@@ -118,6 +120,7 @@ def next_look_ms(state: Execution, is_held: bool, parked_ms: int, now_ms: int) -
     """
     grid_ms = WATCH_GRID_SECONDS * 1_000
     dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]
+    ends_ms = [] if state.due_ms is None else [state.due_ms]
     if is_held:
         look_ms = now_ms + grid_ms
     elif dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
@@ -126,6 +129,8 @@ def next_look_ms(state: Execution, is_held: bool, parked_ms: int, now_ms: int) -
         rested_ms = WATCH_PARKED_FACTOR * (now_ms - parked_ms)
         shortest, longest = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
         look_ms = now_ms + min(max(rested_ms, shortest), longest)
+    # The execution's own time-out is looked after too, unless it is long past.
+    look_ms = min([look_ms, *(max(end + grid_ms, now_ms + grid_ms) for end in ends_ms)])
     return -(-look_ms // grid_ms) * grid_ms
 
 
@@ -152,7 +157,11 @@ def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
         "dv": state.definition[:12],
     }
     if state.stopped_ms is not None:
-        return {**fields, "en": state.stopped_ms, **({"er": state.error} if state.error else {})}
+        return {
+            **fields,
+            "en": state.stopped_ms,
+            **({"er": state.error[:ERROR_CHARACTERS_MAX]} if state.error else {}),
+        }
     return fields
 
 
@@ -161,6 +170,14 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     assert log.state is not None
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+
+
+def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
+    """An open execution keeps its name for as long as it keeps its log."""
+    assert log.state is not None
+    if log.state.name is not None:
+        key = keys.name(log.tenant, log.state.workflow, log.state.name)
+        yield Extend(key, keys.ONLY, log.run, now_ms // 1_000 + NAME_RETENTION_SECONDS)
 
 
 def drop_row(item: Item) -> Generator[Effect, Any, None]:

@@ -212,6 +212,14 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Deadline:
+    """-> int, milliseconds since the epoch: the end of this invocation, less a margin.
+
+    Later than `Limit`, which moves on with the message's visibility for as long as that is kept.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """-> None. Adds `value` to the metric `name`; loses nothing but a number when it is lost."""
 
@@ -238,5 +246,6 @@ Effect: TypeAlias = (
     | Finished
     | Clock
     | Limit
+    | Deadline
     | Measure
 )

@@ -18,9 +18,12 @@ from holdfast.asl.program import Json
 from holdfast.core.state import Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import (
+    CAUSE_CHARACTERS_MAX,
+    ERROR_CHARACTERS_MAX,
     EVENT_BYTES_MAX,
     EVENT_RETENTION_SECONDS,
     LIST_SHARDS,
+    NAME_RETENTION_SECONDS,
     TOKEN_SECONDS_MAX,
 )
 from holdfast.runtime import keys, mail, messages, view
@@ -76,7 +79,7 @@ class Front:
         data = self.types.normalise_input(workflow, request.get("input"))
         now_ms = yield Clock()
         yield from self.programs.store(tenant, definition)
-        run = keys.mint_run(now_ms, chance, self.keys.secret)
+        run = keys.mint_run(tenant, now_ms, chance, self.keys.secret)
         started = {"run": run, "t0": now_ms, "definition": definition.hash}
         name = request.get("name")
         if name is not None:
@@ -101,7 +104,7 @@ class Front:
             "ih": _hash(data),
             "dh": started["definition"],
             "t0": started["t0"],
-            "ttl": started["t0"] // 1_000 + TOKEN_SECONDS_MAX,
+            "ttl": started["t0"] // 1_000 + NAME_RETENTION_SECONDS,
         }
         found = yield PutIfAbsent("mail", item)
         if found is None or found["run"] == started["run"]:
@@ -121,7 +124,7 @@ class Front:
         """Asks for an end as ABORTED. What ends first counts: see the status later."""
         log = yield from self._require_log(tenant, identifier)
         now_ms = yield Clock()
-        texts = {key: str(request[key]) for key in ("error", "cause") if request.get(key)}
+        texts = _texts(request)
         control_id = f"{now_ms:015d}{chance.hex()[:12]}"
         yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, texts))
         yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
@@ -255,8 +258,7 @@ class Front:
         if log.state is None or frame is None or not isinstance(frame.waiting, Awaiting):
             raise RequestError("HF232", "nobody waits for this answer any more", status=409)
         if "error" in request:
-            texts = {key: str(request[key]) for key in ("error", "cause") if request.get(key)}
-            return texts
+            return _texts(request)
         definition = yield from self.programs.fetch(token.tenant, log.state.definition)
         reference = definition.source_map.get("answers", {}).get(frame.position)
         output = request.get("output")
@@ -335,12 +337,12 @@ class Front:
             yield from log.load()
             now_ms = yield Clock()
             # Its name, or an id of our own that is young: accepted, and no worker has begun it.
-            if log.state is not None or run != identifier or self._is_young(run, now_ms):
+            if log.state is not None or run != identifier or self._is_young(tenant, run, now_ms):
                 return log
         raise _no_execution(identifier)
 
-    def _is_young(self, run: str, now_ms: int) -> bool:
-        is_ours = keys.is_minted(run, self.keys.secret)
+    def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
+        is_ours = keys.is_minted(tenant, run, self.keys.secret)
         return is_ours and now_ms - keys.minted_ms(run) < SQS_RETENTION_MS
 
     def _find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
@@ -367,6 +369,12 @@ def _no_execution(identifier: str) -> RequestError:
 def _hash(value: Json) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _texts(request: Mapping[str, Any]) -> dict[str, str]:
+    """-> error and cause as given, cut to AWS's lengths."""
+    longest = {"error": ERROR_CHARACTERS_MAX, "cause": CAUSE_CHARACTERS_MAX}
+    return {key: str(request[key])[:end] for key, end in longest.items() if request.get(key)}
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,17 +57,17 @@ def require_business_key(key: str) -> str:
 # -- run ids ---------------------------------------------------------------------------------------
 
 
-def mint_run(now_ms: int, chance: bytes, secret: bytes) -> str:
-    """-> 26 characters: time, chance, and a MAC by which the API knows the ids that it minted."""
+def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
+    """-> 26 characters: time, chance, and a MAC by which the API knows the tenant's own ids."""
     body = _digits(now_ms, _TIME_CHARACTERS) + _digits(
         int.from_bytes(chance, "big"), _CHANCE_CHARACTERS
     )
-    return body + _mac(body, secret)
+    return body + _mac(tenant, body, secret)
 
 
-def is_minted(run: str, secret: bytes) -> bool:
+def is_minted(tenant: str, run: str, secret: bytes) -> bool:
     body, mac = run[:-_MAC_CHARACTERS], run[-_MAC_CHARACTERS:]
-    return is_run(run) and "." not in run and hmac.compare_digest(mac, _mac(body, secret))
+    return is_run(run) and "." not in run and hmac.compare_digest(mac, _mac(tenant, body, secret))
 
 
 def is_run(text: str) -> bool:
@@ -90,8 +90,8 @@ def _digits(value: int, count: int) -> str:
     return "".join(reversed(characters))
 
 
-def _mac(body: str, secret: bytes) -> str:
-    digest = hmac.new(secret, b"run:" + body.encode(), hashlib.sha256).digest()
+def _mac(tenant: str, body: str, secret: bytes) -> str:
+    digest = hmac.new(secret, f"run:{tenant}.{body}".encode(), hashlib.sha256).digest()
     return _digits(int.from_bytes(digest[:4], "big"), _MAC_CHARACTERS)
 
 

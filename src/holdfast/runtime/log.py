@@ -19,6 +19,7 @@ from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
 from holdfast.limits import (
     LOAD_RECORDS_WITHOUT_HINT,
+    RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
     SNAPSHOT_BYTES_MIN,
     SNAPSHOT_RATIO,
@@ -50,7 +51,8 @@ class Log:
     """What this worker knows of one execution's log. Mutable; lives for one delivery.
 
     `sequence` is the newest record's, -1 when there is none. `records` are those that were read,
-    oldest first, as far as the load had to go back.
+    oldest first, as far as the load had to go back. `base_ms` is when the first of them was
+    written: nothing older is needed, and nothing that is needed may be taken by TTL.
     """
 
     tenant: str
@@ -62,10 +64,13 @@ class Log:
     snapshot: int = -1
     book: ValueBook = field(default_factory=ValueBook)
     records: tuple[Record, ...] = ()
-    newest_ttl: int = 0
+    base_ms: int = 0
     bytes_since_snapshot: int = 0
     snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
     nonces: int = 0
+
+    def is_aging(self, now_ms: int) -> bool:
+        return self.sequence >= 0 and now_ms - self.base_ms > RECORD_AGING_SECONDS * 1_000
 
     @property
     def hint(self) -> Hint:
@@ -117,25 +122,23 @@ class Log:
         newest = items[-1]
         self.state, self.book = reader.state, reader.book
         self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
-        self.newest_ttl = int(newest["ttl"])
+        self.base_ms = self.records[0].at_ms
         self.bytes_since_snapshot = sum(item_bytes(item) for item in since)
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
 
     # -- committing --------------------------------------------------------------------------------
 
-    def commit(
-        self, step: Step, now_ms: int, listing: Item, *, must_snapshot: bool = False
-    ) -> Generator[Effect, Any, bool]:
+    def commit(self, step: Step, now_ms: int, listing: Item) -> Generator[Effect, Any, bool]:
         """-> True when the record is in the log; False when another writer's stands there."""
-        encoded = self._encode(step, now_ms, listing, must_snapshot=must_snapshot)
+        encoded = self._encode(step, now_ms, listing)
         for key, data in encoded.blobs.items():
             yield PutBlob(key, data)
         if not (yield from put_surely("executions", encoded.item)):
             return False
-        self._committed(step, encoded)
+        self._committed(step, encoded, now_ms)
         return True
 
-    def _encode(self, step: Step, now_ms: int, listing: Item, *, must_snapshot: bool) -> Encoded:
+    def _encode(self, step: Step, now_ms: int, listing: Item) -> Encoded:
         self.nonces += 1
         header = Header(
             tenant=self.tenant,
@@ -149,6 +152,7 @@ class Log:
             listing=listing,
         )
         encoded = encode_record(header, step.events, step.state.status, self.book)
+        must_snapshot = self.is_aging(now_ms)
         if step.state.is_ended and not must_snapshot:
             return encoded
         grown = self.bytes_since_snapshot + item_bytes(encoded.item)
@@ -161,12 +165,14 @@ class Log:
         self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
         return encoded
 
-    def _committed(self, step: Step, encoded: Encoded) -> None:
+    def _committed(self, step: Step, encoded: Encoded, now_ms: int) -> None:
         self.state = step.state
         self.sequence += 1
         self.book = encoded.book
-        self.newest_ttl = int(encoded.item["ttl"])
+        if self.sequence == 0:
+            self.base_ms = now_ms
         if int(encoded.item["sn"]) == self.sequence:
+            self.base_ms = now_ms
             self.snapshot = self.sequence
             self.bytes_since_snapshot = 0
             self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN

@@ -44,12 +44,11 @@ def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
     for row in rows:
         try:
             yield from _work_off(row, owner, now_ms)
-        except ServiceFault:
-            raise
-        except HoldfastError:
+        except HoldfastError as error:
             # A damaged log, or one that newer code wrote, must not hide the rows behind it.
             yield Measure("SweepRefused", 1)
-            yield from _move(row, _on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
+            if not isinstance(error, ServiceFault) or error.retry == "never":
+                yield from _move(row, _on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
     return len(rows)
 
 
@@ -90,7 +89,7 @@ def _visit(row: Item, owner: str, now_ms: int) -> Does:
         yield from duties.drop_row(row)
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
-    if controls or _needs_a_look(log.state, now_ms):
+    if controls or log.is_aging(now_ms) or _needs_a_look(log.state, now_ms):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     parked_ms = log.records[-1].at_ms
     look_ms = duties.next_look_ms(
@@ -134,6 +133,8 @@ def _move(row: Item, look_ms: int) -> Does:
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
+    if state.due_ms is not None and state.due_ms + OVERDUE_SECONDS * 1_000 < now_ms:
+        return True
     return any(
         _is_due_for_recovery(frame.waiting, next_due_ms(frame), now_ms)
         for frame in state.frames.values()

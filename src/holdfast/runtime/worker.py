@@ -26,7 +26,14 @@ from typing import Any, TypeAlias
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Step, advance, is_overdue
-from holdfast.core.commands import WHOLE_EXECUTION, RunAttempt, has_more, owed
+from holdfast.core.commands import (
+    WHOLE_EXECUTION,
+    Command,
+    RunAttempt,
+    entry_of,
+    has_more,
+    owed,
+)
 from holdfast.core.facts import Fact, Moment
 from holdfast.core.state import Attempt, Awaiting, Claim, Execution
 from holdfast.errors import NewerFormatError
@@ -36,8 +43,8 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
     FIRST_HOLD_MS,
+    INLINE_TIMEOUT_SECONDS_MAX,
     RACES_MAX,
-    RECORD_RETENTION_SECONDS,
     VISIBILITY_EXTENSION_SECONDS,
 )
 from holdfast.runtime import duties, mail, messages
@@ -45,6 +52,7 @@ from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import (
     Begin,
     Clock,
+    Deadline,
     Effect,
     Finished,
     Limit,
@@ -108,6 +116,8 @@ class Hold:
     offered: list[Fact] = field(default_factory=list)
     is_recovering: bool = False
     races: int = 0
+    draws: int = 0
+    has_run_tasks: bool = False
 
     def __post_init__(self) -> None:
         delivery = self.delivery
@@ -189,12 +199,28 @@ class Hold:
         if self.is_recovering:
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
             self.facts += yield from mail.facts_for(self.log.tenant, self.state, now_ms)
-            self.facts += yield from duties.carry_out(self.log, owed(self.state), now_ms)
+            self.facts += yield from duties.carry_out(self.log, self._owed_again(), now_ms)
             return
         if self.kind == messages.WAKE_MAIL:
             self.facts += yield from self._named_mail(str(self.body["key"]), now_ms)
         elif self.kind == messages.WAKE_TIMER:
             yield from self._again_if_early(now_ms)
+
+    def _owed_again(self) -> list[Command]:
+        """What may never have been carried out (R8).
+
+        The sweeper asks for all of it. A message that came back asks for what records of its own
+        ask for: if each of them repeated everything, every crash would multiply the messages.
+        """
+        everything = owed(self.state)
+        if self.kind == messages.RECOVER:
+            return everything
+        ours = {self.delivery.message_id, *self.body.get("of", ())}
+        records = [record for record in self.log.records if record.message in ours]
+        if records and records[0] is self.log.records[0]:
+            return everything  # older records of ours may be folded into the snapshot
+        opened = {event.holdfast.get("entry") for record in records for event in record.events}
+        return [command for command in everything if entry_of(command) in opened]
 
     def _named_mail(self, key: str, now_ms: int) -> mail.Facts:
         tenant, run = self.log.tenant, self.log.run
@@ -302,8 +328,12 @@ class Hold:
                 continue
             idle = [a for a in self._mine(state) if (a.entry, a.attempt) not in self.begun]
             if idle:
-                if limit_ms - now_ms < max(map(_needed_ms, idle)) and not self.begun:
-                    return (yield from self._hand_on(pending, now_ms))
+                left_ms = (yield Deadline()) - now_ms
+                if self.has_run_tasks and left_ms < max(map(_needed_ms, idle)):
+                    if not self.begun:
+                        return (yield from self._hand_on(pending, now_ms))
+                    yield from self._collect(limit_ms)
+                    continue
                 yield from self._begin(state, idle, now_ms)
             elif self.begun:
                 yield from self._collect(limit_ms)
@@ -325,9 +355,9 @@ class Hold:
                 self.taken.discard(ticket)
                 self.facts.append(facts.TaskUnknown(*ticket))
                 continue
-            seconds = attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT
-            deadline_ms = now_ms + seconds * 1_000
+            deadline_ms = now_ms + _seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = deadline_ms if attempt.timeout_seconds else 0
+            self.has_run_tasks = True
             yield Begin(
                 ticket,
                 RunTask(
@@ -371,10 +401,14 @@ class Hold:
             yield from duties.watch(self.log, step.state, self._claimed_by_me(step.state), now_ms)
             step = self._with_opened(step, now_ms)
         listing = duties.listing(self.log.tenant, step.state, is_opening=must_open)
+        was_aging = self.log.is_aging(now_ms)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
         new = [command for command in owed(self.state) if command not in _owed_before(before)]
         self.offered = []
+        self.draws = 0
+        if was_aging:
+            yield from duties.keep_name(self.log, now_ms)
         self.facts += yield from duties.carry_out(self.log, new, now_ms)
         yield from _measure(step)
         if must_open:
@@ -411,7 +445,7 @@ class Hold:
             return True
         if self.is_recovering:
             now_ms = yield Clock()
-            self.facts += yield from duties.carry_out(self.log, owed(self.state), now_ms)
+            self.facts += yield from duties.carry_out(self.log, self._owed_again(), now_ms)
         yield from self._take()
         return (yield from self._work())
 
@@ -441,15 +475,16 @@ class Hold:
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(max(1, left_seconds))
                 return False
-        if self.is_recovering and self.log.newest_ttl * 1_000 - now_ms < HALF_RETENTION_MS:
+        if self.is_recovering and self.log.is_aging(now_ms):
             return (yield from self._refresh(now_ms))
         return True
 
     def _refresh(self, now_ms: int) -> Generator[Effect, Any, bool]:
         """R-TTL: a run that rests for months outlives its records through a new snapshot."""
         step = Step((), self.state)
-        if not (yield from self.log.commit(step, now_ms, {}, must_snapshot=True)):
+        if not (yield from self.log.commit(step, now_ms, {})):
             return (yield from self._after_race())
+        yield from duties.keep_name(self.log, now_ms)
         return True
 
     # -- deciding ----------------------------------------------------------------------------------
@@ -457,8 +492,12 @@ class Hold:
     def _moment(self, now_ms: int, decided_ms: int) -> Moment:
         sequence = self.log.sequence + 1
 
+        def next_draw() -> float:
+            self.draws += 1
+            return draw(self.log.run, sequence, self.draws)
+
         def claim(timeout_seconds: int | None) -> Claim:
-            seconds = timeout_seconds or CLAIM_SECONDS_DEFAULT
+            seconds = _seconds(timeout_seconds)
             return Claim(
                 owner=self.delivery.owner,
                 message=self.delivery.message_id,
@@ -468,7 +507,7 @@ class Hold:
 
         return Moment(
             now_ms=decided_ms,
-            draw=lambda counter: draw(self.log.run, sequence, counter),
+            draw=next_draw,
             claim=claim,
             clock_error_ms=CLOCK_ERROR_MS,
         )
@@ -476,7 +515,6 @@ class Hold:
 
 #: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).
 INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
-HALF_RETENTION_MS = RECORD_RETENTION_SECONDS * 500
 
 
 def _owed_before(state: Execution | None) -> list[Any]:
@@ -484,7 +522,12 @@ def _owed_before(state: Execution | None) -> list[Any]:
 
 
 def _needed_ms(attempt: Attempt) -> int:
-    return (attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT) * 1_000
+    return _seconds(attempt.timeout_seconds) * 1_000
+
+
+def _seconds(timeout_seconds: int | None) -> int:
+    """No attempt is longer than an invocation can be, whatever a foreign definition says."""
+    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
 
 
 def _result_fact(ticket: Ticket, result: TaskSucceeded | TaskFailed) -> Fact:

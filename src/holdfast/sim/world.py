@@ -28,6 +28,7 @@ from holdfast.runtime import sweeper
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Clock,
+    Deadline,
     Effect,
     Limit,
     QueueName,
@@ -112,7 +113,7 @@ class World:
         limit_ms = self.now_ms + skew_ms + VISIBILITY_SECONDS * 1_000 - LIMIT_MARGIN_MS
 
         def perform(effect: Effect) -> Any:
-            if isinstance(effect, Limit):
+            if isinstance(effect, Limit | Deadline):
                 return limit_ms
             result = self._performed(effect, bound)
             return result + skew_ms if isinstance(effect, Clock) else result

@@ -1,0 +1,531 @@
+"""The front door: what it accepts, refuses, stores and shows. A real world stands behind it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
+from holdfast.runtime.front import Front
+from holdfast.runtime.tokens import Token, make_token
+from holdfast.sim.invariants import check
+from tests.builders import CHANCE, KEYS, AnyTypes, Shop, ask, call, chain, machine, wait_for
+
+DAY = 86_400
+NAP = {"nap": {"Type": "Wait", "Seconds": 30 * DAY, "End": True}}
+
+
+class Strict(AnyTypes):
+    """Payloads are objects with an amount."""
+
+    def normalise_payload(self, reference: str, value: Any, what: str) -> Any:
+        if not isinstance(value, dict) or "pence" not in value:
+            raise RequestError("HF211", f"the {what} does not fit {reference}: pence is missing")
+        return {"currency": "GBP", **value}
+
+
+def strict(definition: Any) -> Shop:
+    shop = Shop(definition)
+    shop.definition.source_map["answers"] = {"ask": "m:Answer"}
+    shop.front = Front(shop.programs, {"flow": shop.definition}, Strict(), KEYS)
+    return shop
+
+
+def begun(definition: Any, data: Any = None) -> tuple[Shop, str]:
+    """A world whose one execution has come to its first wait."""
+    shop = Shop(definition)
+    run = shop.start(data)
+    settle(shop)
+    return shop, run
+
+
+def settle(shop: Shop, seconds: float = 1) -> None:
+    until_ms = shop.world.now_ms + int(seconds * 1_000)
+    shop.world.run(until_ms=until_ms)
+    shop.world.now_ms = until_ms
+
+
+def mail(shop: Shop) -> list[Any]:
+    return [dict(item) for item in shop.world.services.items("mail")]
+
+
+def refused(shop: Shop, make: Any, code: str, status: int) -> RequestError:
+    """The request is refused, and nothing that was stored has changed."""
+    before = mail(shop), shop.world.services.depth("work")
+    with pytest.raises(RequestError) as caught:
+        shop.world.call(make)
+    assert (caught.value.code, caught.value.status) == (code, status)
+    assert (mail(shop), shop.world.services.depth("work")) == before
+    return caught.value
+
+
+# -- start -----------------------------------------------------------------------------------------
+
+
+def test_the_same_name_and_input_are_the_same_execution() -> None:
+    shop = Shop(chain(1))
+    first = shop.start({"n": 0})
+    shop.world.now_ms += 5_000
+
+    assert shop.start({"n": 0}) == first
+    shop.world.run()
+    assert shop.start({"n": 0}) == first
+    shop.world.run()
+    assert shop.history(first).state.output == {"n": 1}
+    assert check(shop.world) == []
+
+
+def test_the_same_name_with_another_input_is_refused() -> None:
+    shop = Shop(chain(1))
+    shop.start({"n": 0})
+    request = {"workflow": "flow", "input": {"n": 1}, "name": "order-1"}
+    error = refused(shop, shop.front.start("default", request, b"another."), "HF212", 409)
+
+    assert "order-1" in error.message
+
+
+def test_the_order_of_keys_makes_no_other_input() -> None:
+    shop = Shop(chain(1))
+
+    assert shop.start({"n": 0, "m": 1}) == shop.start({"m": 1, "n": 0})
+
+
+def test_without_a_name_every_start_is_an_execution_of_its_own() -> None:
+    shop = Shop(chain(1))
+    request = {"workflow": "flow", "input": {"n": 0}}
+    runs = {
+        shop.world.call(shop.front.start("default", request, bytes([number] * 8)))["execution"]
+        for number in range(3)
+    }
+
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("workflow", [None, "other", 5, ["flow"], {"a": 1}])
+def test_a_workflow_that_is_not_there_is_404_and_says_which_are(workflow: Any) -> None:
+    shop = Shop(chain(1))
+    request = {"workflow": workflow}
+    error = refused(shop, shop.front.start("default", request, CHANCE), "HF205", 404)
+
+    assert error.help == "known: flow"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a#b", "x" * 81, 5, ["a"], "\u202etxt"])
+def test_an_execution_is_named_within_the_grammar(name: Any) -> None:
+    shop = Shop(chain(1))
+    shop.world.call(shop.programs.store("default", shop.definition))
+    request = {"workflow": "flow", "name": name}
+
+    refused(shop, shop.front.start("default", request, CHANCE), "HF201", 400)
+
+
+def test_an_input_too_large_for_a_message_travels_through_a_blob() -> None:
+    flow = machine({"it": {"Type": "Succeed", "Output": "{% $length($states.input) %}"}})
+
+    assert Shop(flow).run("x" * 300_000).state.output == 300_000
+
+
+# -- describe and history --------------------------------------------------------------------------
+
+
+def test_an_execution_is_found_by_its_id_and_by_its_name() -> None:
+    shop, run = begun(machine(NAP), {"a": 1})
+    found = shop.describe(run)
+
+    assert shop.describe("order-1") == found
+    assert (found["status"], found["name"], found["input"]) == ("RUNNING", "order-1", {"a": 1})
+
+
+def test_an_accepted_execution_shows_before_its_first_record() -> None:
+    shop = Shop(machine(NAP))
+    run = shop.start()
+
+    assert shop.describe("order-1") == {
+        "execution": run,
+        "status": "RUNNING",
+        "waits": [{"kind": "start"}],
+    }
+
+
+@pytest.mark.parametrize("identifier", ["nobody", "0" * 26, "x" * 80])
+def test_what_is_not_there_is_404(identifier: str) -> None:
+    shop = Shop(machine(NAP))
+
+    refused(shop, shop.front.describe("default", identifier), "HF207", 404)
+    refused(shop, shop.front.history("default", identifier), "HF207", 404)
+    refused(shop, shop.front.stop("default", identifier, {}, CHANCE), "HF207", 404)
+
+
+def test_every_wait_says_for_what_since_when_and_at_which_line() -> None:
+    branches = [
+        {"StartAt": "ship", "States": {"ship": call("ship", Retry=[{"ErrorEquals": ["Busy"]}])}},
+        {"StartAt": "nap", "States": NAP},
+        {"StartAt": "paid", "States": {"paid": wait_for("paid", TimeoutSeconds=60)}},
+        {"StartAt": "ask", "States": {"ask": ask()}},
+    ]
+    flow = machine({"all": {"Type": "Parallel", "Branches": branches, "End": True}})
+    shop = Shop(flow, knows=lambda name, is_pure: False)
+    shop.definition.source_map["sources"] = {"nap": "flows.py:12"}
+    run = shop.start()
+    settle(shop)
+    waits = {wait["state"]: wait for wait in shop.describe(run)["waits"]}
+
+    assert waits["ship"]["kind"] == "unknown_task"
+    assert waits["nap"] == {
+        "kind": "timer",
+        "state": "nap",
+        "since": "2027-01-15T08:00:00.000Z",
+        "until": "2027-02-14T08:00:00.000Z",
+        "source": "flows.py:12",
+    }
+    assert waits["paid"] | {"since": ""} == {
+        "kind": "event",
+        "event": "paid",
+        "key": "k1",
+        "state": "paid",
+        "since": "",
+        "until": "2027-01-15T08:01:00.000Z",
+    }
+    assert waits["ask"]["title"] == "Approve?"
+    assert waits["ask"]["token"]
+
+
+def test_a_task_in_hand_and_a_retry_to_come_are_shown_with_their_attempt() -> None:
+    from holdfast.runtime.effects import TaskFailed
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": 60}]
+    shop = Shop(
+        machine({"it": call("ship", Retry=retry)}), tasks=lambda effect: TaskFailed("Busy", "")
+    )
+    run = shop.start()
+    settle(shop)
+
+    assert shop.describe(run)["waits"] == [
+        {
+            "kind": "task",
+            "task": "ship",
+            "attempt": 2,
+            "retry_at": "2027-01-15T08:01:00.000Z",
+            "state": "it",
+            "since": "2027-01-15T08:00:00.000Z",
+        }
+    ]
+
+
+def test_an_ended_execution_shows_its_end() -> None:
+    fail = machine({"it": {"Type": "Fail", "Error": "Broken", "Cause": "why"}})
+    shop = Shop(fail)
+    run = shop.start()
+    shop.world.run()
+    found = shop.describe(run)
+
+    assert (found["status"], found["error"], found["cause"]) == ("FAILED", "Broken", "why")
+    assert found["waits"] == []
+    assert "output" not in found
+    assert found["stopped"] == "2027-01-15T08:00:00.000Z"
+
+
+def test_a_history_is_in_the_form_of_aws_with_ours_apart() -> None:
+    flow = machine({"it": {"Type": "Pass", "Assign": {"x": {"a": 1}}, "End": True}})
+    shop = Shop(flow)
+    run = shop.start({"n": 0})
+    shop.world.run()
+    started, entered, exited, ended = shop.insist(lambda: shop.front.history("default", run))[
+        "events"
+    ]
+
+    assert started["executionStartedEventDetails"] == {"input": '{"n":0}'}
+    assert started["holdfast"]["workflow"] == "flow"
+    assert entered["stateEnteredEventDetails"] == {"name": "it", "input": '{"n":0}'}
+    assert exited["stateExitedEventDetails"]["assignedVariables"] == {"x": '{"a":1}'}
+    assert (ended["id"], ended["previousEventId"], ended["type"]) == (4, 3, "ExecutionSucceeded")
+    assert "holdfast" not in ended
+
+
+# -- list ------------------------------------------------------------------------------------------
+
+
+def test_executions_are_listed_newest_first_by_workflow_and_status() -> None:
+    shop = Shop(machine(NAP))
+    for number in range(3):
+        shop.world.now_ms += 1_000
+        shop.start(number, name=f"order-{number}")
+        settle(shop)
+    shop.stop("order-1")
+    settle(shop)
+
+    def names(workflow: str | None, status: str | None) -> list[str]:
+        answer = shop.insist(lambda: shop.front.executions("default", workflow, status))
+        return [row["name"] for row in answer["executions"]]
+
+    assert names(None, None) == ["order-2", "order-1", "order-0"]
+    assert names("flow", "RUNNING") == ["order-2", "order-0"]
+    assert names(None, "ABORTED") == ["order-1"]
+    refused(shop, shop.front.executions("default", None, "DEAD"), "HF204", 400)
+    refused(shop, shop.front.executions("default", "other", None), "HF205", 404)
+
+
+def test_a_failed_execution_is_listed_with_its_error() -> None:
+    shop = Shop(machine({"it": {"Type": "Fail", "Error": "Broken"}}))
+    shop.start()
+    shop.world.run()
+    (row,) = shop.insist(lambda: shop.front.executions("default", None, None))["executions"]
+
+    assert (row["status"], row["error"], row["stopped"]) == (
+        "FAILED",
+        "Broken",
+        "2027-01-15T08:00:00.000Z",
+    )
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def test_an_event_that_no_workflow_declares_is_404() -> None:
+    shop = Shop(chain(1))
+    for name in ["unknown", None, 5, ["paid"]]:
+        request = {"name": name, "key": "k1", "data": 1}
+        refused(shop, shop.front.event("default", request, CHANCE), "HF206", 404)
+
+
+@pytest.mark.parametrize("key", ["", None, 5, "k" * 1_025])
+def test_an_event_needs_a_key(key: Any) -> None:
+    shop = Shop(chain(1))
+    request = {"name": "paid", "key": key, "data": 1}
+
+    refused(shop, shop.front.event("default", request, CHANCE), "HF202", 400)
+
+
+def test_an_event_that_does_not_fit_its_type_is_refused_at_the_door() -> None:
+    shop = strict(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    request = {"name": "paid", "key": "k1", "data": {"pounds": 5}}
+    refused(shop, shop.front.event("default", request, CHANCE), "HF211", 400)
+    shop.send_event(data={"pence": 5})
+    shop.world.run()
+
+    assert shop.history(run).state.output == {"currency": "GBP", "pence": 5}
+
+
+def test_over_the_bus_it_is_parked_with_its_reason_and_shown() -> None:
+    shop = strict(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    for number, detail in enumerate(
+        [{"name": "paid", "key": "k1", "data": {}}, {"name": "odd", "key": "k1"}, "text", None]
+    ):
+        shop.world.call(shop.front.bus_event("default", f"b{number}", detail, CHANCE))
+    settle(shop)
+    parked = shop.insist(lambda: shop.front.events("default"))["events"]
+
+    assert [row["refused"].partition(":")[0] for row in parked] == ["HF202"] * 2 + [
+        "HF206",
+        "HF211",
+    ]
+    assert "pence is missing" in parked[-1]["refused"]
+    assert shop.history(run).state.status == "RUNNING"
+
+
+def test_an_event_too_large_is_refused() -> None:
+    shop = Shop(chain(1))
+    request = {"name": "paid", "key": "k1", "data": "x" * EVENT_BYTES_MAX}
+
+    refused(shop, shop.front.event("default", request, CHANCE), "HF203", 413)
+
+
+def test_an_event_that_comes_first_is_listed_until_somebody_waits_and_then_used() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    shop.send_event(data={"pence": 5})
+    (listed,) = shop.insist(lambda: shop.front.events("default"))["events"]
+    assert (listed["name"], listed["key"], listed["event"]) == ("paid", "k1", "e1")
+    shop.world.now_ms += (EVENT_RETENTION_SECONDS - 60) * 1_000
+    history = shop.run()
+
+    assert history.state.output == {"pence": 5}
+    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+
+
+def test_an_event_that_has_expired_is_not_used_and_not_listed() -> None:
+    shop = Shop(machine({"it": wait_for("paid", TimeoutSeconds=60)}))
+    shop.send_event()
+    shop.world.now_ms += EVENT_RETENTION_SECONDS * 1_000
+    history = shop.run()
+
+    assert history.state.error == "States.Timeout"
+    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+
+
+def test_the_same_event_twice_is_one_and_with_other_data_is_refused() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    assert shop.send_event(data=1) == shop.send_event(data=1)
+    request = {"name": "paid", "key": "k1", "data": 2, "id": "e1"}
+
+    refused(shop, shop.front.event("default", request, CHANCE), "HF213", 409)
+
+
+def test_an_event_reaches_everybody_who_waits_for_its_key() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    runs = []
+    for number in range(12):
+        runs.append(shop.start(number, name=f"order-{number}"))
+        settle(shop)
+    assert shop.send_event(data="all")["waiting"] == 12
+    shop.world.run()
+
+    assert {shop.history(run).state.output for run in runs} == {"all"}
+
+
+def test_an_event_is_named_by_its_sender_or_by_chance() -> None:
+    shop = Shop(chain(1))
+    request = {"name": "paid", "key": "k1", "data": 1, "id": "a b"}
+    refused(shop, shop.front.event("default", request, CHANCE), "HF201", 400)
+    del request["id"]
+
+    assert shop.world.call(shop.front.event("default", request, CHANCE))["event"] == CHANCE.hex()
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def token_of(shop: Shop, run: str) -> str:
+    return str(next(w["token"] for w in shop.describe(run)["waits"] if "token" in w))
+
+
+def test_an_answer_twice_is_one_and_another_answer_is_refused() -> None:
+    shop, run = begun(machine({"it": ask()}))
+    token = token_of(shop, run)
+    request = {"token": token, "output": {"approved": True}}
+    for _ in range(2):
+        assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+    other = {"token": token, "output": {"approved": False}}
+    refused(shop, shop.front.answer("default", other), "HF231", 409)
+    shop.world.run()
+
+    assert shop.history(run).state.output == {"approved": True}
+
+
+def test_an_answer_after_the_end_is_refused() -> None:
+    shop, run = begun(machine({"it": ask(TimeoutSeconds=60)}))
+    token = token_of(shop, run)
+    shop.stop(run)
+    shop.world.run(until_ms=shop.world.now_ms + 5_000)
+
+    refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF232", 409)
+
+
+def test_an_answer_that_does_not_fit_its_type_is_refused_at_the_door() -> None:
+    shop = strict(machine({"ask": ask()}))
+    run = shop.start()
+    settle(shop)
+    token = token_of(shop, run)
+    refused(shop, shop.front.answer("default", {"token": token, "output": {}}), "HF211", 400)
+    shop.answer(run, output={"pence": 5})
+    shop.world.run()
+
+    assert shop.history(run).state.output == {"currency": "GBP", "pence": 5}
+
+
+def test_an_answer_may_be_a_failure() -> None:
+    shop, run = begun(machine({"it": ask()}))
+    shop.answer(run, error="Refused", cause="too dear")
+    shop.world.run()
+
+    assert (shop.history(run).state.error, shop.history(run).state.cause) == ("Refused", "too dear")
+
+
+def test_a_failure_without_words_fails_without_words() -> None:
+    shop, run = begun(machine({"it": ask()}))
+    shop.answer(run, error=None)
+    shop.world.run()
+
+    assert (shop.history(run).state.status, shop.history(run).state.error) == ("FAILED", None)
+
+
+@pytest.mark.parametrize("token", ["", "forged", None, 5, {"a": 1}])
+def test_a_forged_token_is_403_and_stores_nothing(token: Any) -> None:
+    shop, _ = begun(machine({"it": ask()}))
+
+    refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF230", 403)
+
+
+def test_a_token_of_an_execution_that_is_gone_is_refused() -> None:
+    shop = Shop(machine({"it": ask()}))
+    token = Token("default", "0" * 26, 0, 1, shop.world.now_ms + 1_000)
+    request = {"token": make_token(token, KEYS), "output": 1}
+
+    refused(shop, shop.front.answer("default", request), "HF232", 409)
+
+
+def test_an_answer_too_large_for_an_item_travels_through_a_blob() -> None:
+    shop, run = begun(machine({"it": ask(Output="{% $length($states.result) %}")}))
+    shop.answer(run, output="x" * 300_000)
+    shop.world.run()
+
+    assert shop.history(run).state.output == 300_000
+
+
+# -- tenants ---------------------------------------------------------------------------------------
+
+
+def test_nothing_of_one_tenant_is_reachable_as_another() -> None:
+    branches = [
+        {"StartAt": "ask", "States": {"ask": ask()}},
+        {"StartAt": "paid", "States": {"paid": wait_for("paid")}},
+    ]
+    flow = machine({"all": {"Type": "Parallel", "Branches": branches, "End": True}})
+    shop, run = begun(flow)
+    token = token_of(shop, run)
+    for identifier in (run, "order-1"):
+        refused(shop, shop.front.describe("other", identifier), "HF207", 404)
+        refused(shop, shop.front.history("other", identifier), "HF207", 404)
+        refused(shop, shop.front.stop("other", identifier, {}, CHANCE), "HF207", 404)
+    refused(shop, shop.front.answer("other", {"token": token, "output": 1}), "HF230", 403)
+    assert shop.insist(lambda: shop.front.executions("other", None, None))["executions"] == []
+    request = {"name": "paid", "key": "k1", "data": 1, "id": "e1"}
+    sent = shop.insist(lambda: shop.front.event("other", request, CHANCE))
+    settle(shop)
+
+    assert sent["waiting"] == 0
+    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+    assert len(shop.describe(run)["waits"]) == 2
+
+
+def test_two_tenants_may_use_the_same_name_and_the_same_key() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    runs = {}
+    for tenant in ("a", "b"):
+        shop.tenant = tenant
+        runs[tenant] = shop.start(tenant)
+    settle(shop)
+    shop.send_event(data="for b")
+    settle(shop)
+
+    assert shop.describe(runs["b"])["output"] == "for b"
+    shop.tenant = "a"
+    assert shop.describe("order-1")["status"] == "RUNNING"
+
+
+def test_every_item_but_the_sweepers_begins_with_its_tenant() -> None:
+    branches = [
+        {"StartAt": "ask", "States": {"ask": ask()}},
+        {"StartAt": "paid", "States": {"paid": wait_for("paid")}},
+        {"StartAt": "nap", "States": NAP},
+    ]
+    shop = Shop(machine({"all": {"Type": "Parallel", "Branches": branches, "End": True}}))
+    shop.tenant = "acme"
+    run = shop.start("x" * 300_000)
+    settle(shop)
+    shop.send_event()
+    shop.answer(run, output=json.loads("1"))
+    shop.stop(run)
+    settle(shop)
+    items = [*shop.world.services.items("executions"), *shop.world.services.items("mail")]
+    partitions = {str(item["pk"]) for item in items}
+
+    assert all(key.startswith(("acme#", "~due#")) for key in partitions)
+    assert all(str(item["lp"]).startswith("acme#") for item in items if "lp" in item)
+    assert all(key.startswith("acme/") for key in shop.world.services.blobs())
