@@ -328,7 +328,8 @@ def test_a_message_that_always_fails_ends_as_a_dead_letter_that_the_sweeper_is_w
     assert letters == [{"t": "default", "run": "r0"}]
     assert len(sweeper.calls) == 1
     assert clock() % MINUTE_MS == 0
-    assert [type(failure.error) for failure in pump.failures] == [MemoryError] * 5
+    failures = [type(failure.error) for failure in pump.failures]
+    assert failures == [MemoryError] * resources.WORK.receives_max
 
 
 def test_a_delayed_message_comes_at_its_time(cloud: LocalCloud, clock: VirtualClock) -> None:

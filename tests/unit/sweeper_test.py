@@ -1,0 +1,242 @@
+"""The sweeper: rows that are due, rows that are damaged, and letters that are dead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import HoldfastBug
+from holdfast.limits import (
+    DUE_SHARDS,
+    SQS_DELAY_SECONDS_MAX,
+    WATCH_GRID_SECONDS,
+    WATCH_LOOK_SECONDS_MAX,
+    WATCH_LOOK_SECONDS_MIN,
+    WATCH_WITHOUT_LOG_SECONDS_MAX,
+)
+from holdfast.runtime import duties, keys, messages, sweeper
+from holdfast.runtime.effects import Put
+from holdfast.sim.invariants import check
+from tests.builders import Shop, ask, call, machine, wait_for
+from tests.unit.core_kit import START_MS, Case, one
+
+DAY = 86_400
+RUN = "0" * 26
+
+
+def settle(shop: Shop, seconds: float = 1) -> None:
+    until_ms = shop.world.now_ms + int(seconds * 1_000)
+    shop.world.run(until_ms=until_ms)
+    shop.world.now_ms = until_ms
+
+
+def rows(shop: Shop) -> list[Any]:
+    return [
+        dict(item)
+        for item in shop.world.services.items("mail")
+        if str(item["pk"]).startswith("~due#")
+    ]
+
+
+def queued(shop: Shop, queue: Any = "work") -> list[Any]:
+    return [received.body for received in shop.world.services.receive(queue)]
+
+
+def sweep(shop: Shop) -> None:
+    for shard in range(DUE_SHARDS):
+        shop.world.call(sweeper.sweep(shard, "sweeper"))
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def test_a_long_wait_is_a_row_first_and_a_delayed_message_at_its_end() -> None:
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": DAY, "End": True}}))
+    run = shop.start()
+    settle(shop)
+    assert shop.world.services.depth("work") == 0
+    assert len([row for row in rows(shop) if "entry" in row]) == 1
+    settle(shop, DAY - SQS_DELAY_SECONDS_MAX + 120)
+    assert shop.world.services.depth("work") == 1
+    assert [row for row in rows(shop) if "entry" in row] == []
+    settle(shop, SQS_DELAY_SECONDS_MAX)
+
+    history = shop.history(run)
+    assert history.state.stopped_ms is not None
+    assert 0 <= history.state.stopped_ms - history.state.started_ms - DAY * 1_000 <= 2_000
+
+
+def test_nothing_is_done_for_a_row_that_is_not_due() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    shop.start()
+    settle(shop)
+    before = rows(shop)
+    sweep(shop)
+
+    assert rows(shop) == before
+    assert queued(shop) == []
+
+
+def test_an_execution_that_has_ended_leaves_no_row() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    shop.start()
+    settle(shop)
+    shop.send_event()
+    shop.world.run()
+
+    assert rows(shop) == []
+    assert check(shop.world) == []
+
+
+def damaged_rows(shop: Shop, shard: int) -> list[dict[str, Any]]:
+    row = {"pk": keys.due_partition(shard), "f": 1, "t": "default", "run": RUN}
+    found: list[dict[str, Any]] = [
+        {**row, "sk": keys.watch_row(0, "default", "a")},
+        {**row, "sk": keys.watch_row(1, "default", "b"), "f": 2, "seq": 0, "made": 0},
+        {**row, "sk": keys.timer_row(2, "default", "c", 1), "entry": "x", "due": "y"},
+        {"pk": row["pk"], "sk": keys.watch_row(3, "default", "d")},
+        {**row, "sk": "no time at all"},
+    ]
+    for item in found:
+        shop.world.services.perform(Put("mail", item))
+    return found
+
+
+def test_damaged_rows_do_not_hide_the_rows_behind_them() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    damaged_rows(shop, keys.due_shard(run))
+    shop.world.now_ms += 8 * DAY * 1_000
+    sweep(shop)
+
+    assert [body["run"] for body in queued(shop) if body["k"] == "recover"] == [run]
+
+
+def test_a_damaged_log_is_counted_and_looked_at_again_later() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    newest = shop.world.services.items("executions")[-1]
+    torn = {key: value for key, value in newest.items() if key != "sn"}
+    shop.world.services.perform(Put("executions", torn))
+    shop.world.now_ms += 8 * DAY * 1_000
+    sweep(shop)
+    (row,) = rows(shop)
+
+    assert shop.world.services.metrics["SweepRefused"] == 1
+    assert row["run"] == run
+    assert int(str(row["sk"])[:15]) >= shop.world.now_ms + WATCH_LOOK_SECONDS_MIN * 1_000
+
+
+def watch_without_log(shop: Shop) -> None:
+    row = duties.watch_item("default", RUN, shop.world.now_ms, 0, shop.world.now_ms)
+    shop.world.services.perform(Put("mail", row))
+
+
+def test_a_row_waits_a_day_for_a_record_that_may_still_come_and_is_then_dropped() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    watch_without_log(shop)
+    for _ in range(5):
+        sweep(shop)
+        assert len(rows(shop)) == 1
+        shop.world.now_ms += 200_000
+    shop.world.now_ms += WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000
+    sweep(shop)
+
+    assert rows(shop) == []
+
+
+def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
+    """The worker dies with its message; only the watch row is left."""
+    from holdfast.sim.world import Killed
+
+    deaths: list[int] = []
+
+    def dies_once(effect: Any) -> Any:
+        from holdfast.runtime.effects import TaskSucceeded
+
+        if effect.name == "second" and not deaths:
+            deaths.append(shop.world.now_ms)
+            shop.world.services._queues["work"].messages.clear()
+            shop.world.services._queues["work"]._heap.clear()
+            raise Killed
+        return TaskSucceeded("done")
+
+    flow = {
+        "first": call("first", "nap"),
+        "nap": {"Type": "Wait", "Seconds": 10, "Next": "second"},
+        "second": call("second"),
+    }
+    shop = Shop(machine(flow), tasks=dies_once)
+    history = shop.run()
+
+    assert history.state.output == "done"
+    assert (history.state.stopped_ms or 0) - deaths[0] <= 5 * 60_000
+
+
+# -- the next look ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "is_held", "rested_seconds", "look_seconds"),
+    [
+        (call("ship"), True, 0, WATCH_GRID_SECONDS),
+        (wait_for("paid"), False, 0, WATCH_LOOK_SECONDS_MIN),
+        (wait_for("paid"), False, 3_600, 4 * 3_600),
+        (ask(), False, 365 * DAY, WATCH_LOOK_SECONDS_MAX),
+        ({"Type": "Wait", "Seconds": 9_960}, False, 0, 9_960 + WATCH_GRID_SECONDS),
+        ({"Type": "Wait", "Seconds": 365 * DAY}, False, 0, WATCH_LOOK_SECONDS_MAX),
+    ],
+)
+def test_the_next_look_is_on_a_grid_sooner_or_later(
+    state: Any, is_held: bool, rested_seconds: int, look_seconds: int
+) -> None:
+    execution = Case(one(state)).start().state
+    for offset_ms in (0, 1, 59_999):
+        now_ms = START_MS + offset_ms
+        parked_ms = now_ms - rested_seconds * 1_000
+        look_ms = duties.next_look_ms(execution, is_held, parked_ms, now_ms)
+
+        assert look_ms % (WATCH_GRID_SECONDS * 1_000) == 0
+        assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
+
+
+# -- dead letters ----------------------------------------------------------------------------------
+
+
+def revive(shop: Shop, body: Any, message_id: str) -> None:
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(body, message_id)))
+
+
+def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    revive(shop, messages.wake_timer("default", RUN, 0, 5, None), "m1")
+    (second,) = queued(shop, "single")
+    assert (second["k"], second["of"]) == ("recover", ["m1"])
+    revive(shop, second, "m2")
+    (third,) = queued(shop, "single")
+    assert third["of"] == ["m1", "m2"]
+    revive(shop, third, "m3")
+    (hurt,) = [i for i in shop.world.services.items("mail") if i["pk"] == keys.QUARANTINE]
+
+    assert queued(shop, "single") == []
+    assert (hurt["sk"], hurt["of"]) == (f"default#{RUN}", "m1,m2,m3")
+    assert shop.world.services.metrics["ExecutionsQuarantined"] == 1
+
+
+def test_a_dead_start_stays_a_start() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    body = messages.start("default", RUN, workflow="flow", t0=5)
+    revive(shop, body, "m1")
+
+    assert queued(shop, "single") == [{**body, "of": ["m1"]}]
+
+
+def test_a_dead_letter_that_is_no_message_of_ours_is_refused() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+
+    with pytest.raises(HoldfastBug):
+        revive(shop, {"k": "?"}, "m1")
+    assert queued(shop, "single") == []
