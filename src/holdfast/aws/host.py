@@ -28,11 +28,12 @@ from holdfast.limits import (
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime import sweeper
+from holdfast.runtime.claims import Delivery
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.front import Front
 from holdfast.runtime.keys import TENANT_DEFAULT
-from holdfast.runtime.worker import Delivery, Setting, deliver
+from holdfast.runtime.worker import Setting, deliver
 
 QUEUES: tuple[QueueName, ...] = ("work", "single")
 

@@ -1,6 +1,6 @@
 """Callback tokens: they name one attempt of one wait, and prove that Holdfast made them.
 
-A token is base64url of `f.key.tenant.run.entry.attempt.expiry.mac`. It is checked before anything
+A token is base64url of `tenant.format.key.run.entry.attempt.expiry.mac`. It is checked before anything
 is read; an unknown, wrong, expired or foreign token gets the same answer.
 """
 
@@ -43,7 +43,7 @@ class Keys:
 
 def make_token(token: Token, keys: Keys) -> str:
     text = (
-        f"{FORMAT}.{keys.current}.{token.tenant}.{token.run.replace('.', '/')}."
+        f"{token.tenant}.{FORMAT}.{keys.current}.{token.run.replace('.', '/')}."
         f"{token.entry}.{token.attempt}.{token.expires_ms}"
     )
     signed = f"{text}.{_mac(text, keys.secret)}"
@@ -69,7 +69,7 @@ def _read(text: str, keys: Keys) -> Token | None:
     try:
         signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         body, _, mac = signed.decode("ascii").rpartition(".")
-        token_format, key, tenant, run, entry, attempt, expires = body.split(".")
+        tenant, token_format, key, run, entry, attempt, expires = body.split(".")
     except (binascii.Error, ValueError):
         return None
     secret = keys.secrets.get(key, b"")

@@ -29,25 +29,31 @@ from holdfast.core.advance import Step, advance, is_overdue
 from holdfast.core.commands import (
     WHOLE_EXECUTION,
     Command,
-    RunAttempt,
     entry_of,
     has_more,
     owed,
 )
 from holdfast.core.facts import Fact, Moment
-from holdfast.core.state import Attempt, Awaiting, Claim, Execution
+from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import NewerFormatError
 from holdfast.limits import (
-    CLAIM_GRACE_MS,
-    CLAIM_SECONDS_DEFAULT,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
     FIRST_HOLD_MS,
-    INLINE_TIMEOUT_SECONDS_MAX,
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
 from holdfast.runtime import duties, mail, messages
+from holdfast.runtime.claims import (
+    Delivery,
+    Ticket,
+    attempts_of,
+    is_lost,
+    make_claim,
+    result_fact,
+    run_seconds,
+    ticket_of,
+)
 from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import (
     Begin,
@@ -61,25 +67,12 @@ from holdfast.runtime.effects import (
     RunTask,
     Send,
     SetVisibility,
-    TaskFailed,
-    TaskSucceeded,
 )
 from holdfast.runtime.log import Log, draw
 
-Ticket: TypeAlias = tuple[int, int]
 Does: TypeAlias = Generator[Effect, Any, Any]
 
 NEWER_FORMAT_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One receipt of one message. `owner` is the invocation's random id."""
-
-    body: Any
-    message_id: str
-    receive_count: int
-    owner: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +167,7 @@ class Hold:
 
     def _may_run_first(self, state: Execution) -> bool:
         """The first tasks run before record 0: they follow from the message alone (R3)."""
-        attempts = self._attempts(state)
+        attempts = attempts_of(state)
         return bool(attempts) and all(
             (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX and self._knows(attempt)
             for attempt in attempts
@@ -255,14 +248,14 @@ class Hold:
 
     def _take(self) -> Does:
         now_ms = yield Clock()
-        for attempt in self._attempts(self.state):
-            ticket = (attempt.entry, attempt.attempt)
+        for attempt in attempts_of(self.state):
+            ticket = ticket_of(attempt)
             if attempt.claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
                     self._take_unclaimed(attempt, ticket)
             elif self.kind == messages.GO and attempt.claim.owner == self.body["from"]:
                 self.taken.add(ticket)
-            elif self._is_lost(attempt.claim, now_ms) and self._may_take_over():
+            elif is_lost(attempt.claim, self.delivery, now_ms) and self._may_take_over():
                 self.facts.append(facts.TakenOver(*ticket))
 
     def _take_unclaimed(self, attempt: Attempt, ticket: Ticket) -> None:
@@ -276,26 +269,13 @@ class Hold:
     def _may_take_over(self) -> bool:
         return self.is_recovering or self.kind in {messages.START, messages.GO}
 
-    def _is_lost(self, claim: Claim, now_ms: int) -> bool:
-        """The claim has lapsed, or its holder had an earlier receipt of this very message."""
-        if claim.owner == self.delivery.owner:
-            return False
-        is_earlier_receipt = (
-            claim.message == self.delivery.message_id
-            and claim.receive_count < self.delivery.receive_count
-        )
-        return is_earlier_receipt or claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
-
-    def _attempts(self, state: Execution) -> list[Attempt]:
-        return [command.attempt for command in owed(state) if isinstance(command, RunAttempt)]
-
     def _mine(self, state: Execution) -> list[Attempt]:
         """Attempts that this delivery runs or is about to run."""
         return [
             attempt
-            for attempt in self._attempts(state)
+            for attempt in attempts_of(state)
             if (attempt.claim is not None and attempt.claim.owner == self.delivery.owner)
-            or (attempt.entry, attempt.attempt) in self.taken
+            or ticket_of(attempt) in self.taken
         ]
 
     def _knows(self, attempt: Attempt) -> bool:
@@ -326,10 +306,13 @@ class Hold:
                     yield from duties.at_end(self.log)
                     return True
                 continue
-            idle = [a for a in self._mine(state) if (a.entry, a.attempt) not in self.begun]
+            idle = [a for a in self._mine(state) if ticket_of(a) not in self.begun]
             if idle:
                 left_ms = (yield Deadline()) - now_ms
-                if self.has_run_tasks and left_ms < max(map(_needed_ms, idle)):
+                if (
+                    self.has_run_tasks
+                    and left_ms < max(run_seconds(a.timeout_seconds) for a in idle) * 1_000
+                ):
                     if not self.begun:
                         return (yield from self._hand_on(pending, now_ms))
                     yield from self._collect(limit_ms)
@@ -350,12 +333,12 @@ class Hold:
 
     def _begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> Does:
         for attempt in attempts:
-            ticket = (attempt.entry, attempt.attempt)
+            ticket = ticket_of(attempt)
             if not self._knows(attempt):
                 self.taken.discard(ticket)
                 self.facts.append(facts.TaskUnknown(*ticket))
                 continue
-            deadline_ms = now_ms + _seconds(attempt.timeout_seconds) * 1_000
+            deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = deadline_ms if attempt.timeout_seconds else 0
             self.has_run_tasks = True
             yield Begin(
@@ -379,7 +362,7 @@ class Hold:
         timeouts = [deadline for deadline in self.begun.values() if deadline]
         done = yield Finished(min([limit_ms, *timeouts]))
         for ticket, result in done:
-            self.facts.append(_result_fact(ticket, result))
+            self.facts.append(result_fact(ticket, result))
         finished = {ticket for ticket, _ in done}
         now_ms = yield Clock()
         for ticket, deadline_ms in self.begun.items():
@@ -466,7 +449,7 @@ class Hold:
         return True
 
     def _acknowledge(self, now_ms: int) -> Generator[Effect, Any, bool]:
-        for attempt in self._attempts(self.state):
+        for attempt in attempts_of(self.state):
             claim = attempt.claim
             if claim is None or claim.message != self.delivery.message_id:
                 continue
@@ -496,19 +479,10 @@ class Hold:
             self.draws += 1
             return draw(self.log.run, sequence, self.draws)
 
-        def claim(timeout_seconds: int | None) -> Claim:
-            seconds = _seconds(timeout_seconds)
-            return Claim(
-                owner=self.delivery.owner,
-                message=self.delivery.message_id,
-                receive_count=self.delivery.receive_count,
-                until_ms=now_ms + seconds * 1_000 + CLAIM_GRACE_MS,
-            )
-
         return Moment(
             now_ms=decided_ms,
             draw=next_draw,
-            claim=claim,
+            claim=lambda timeout_seconds: make_claim(self.delivery, timeout_seconds, now_ms),
             clock_error_ms=CLOCK_ERROR_MS,
         )
 
@@ -521,25 +495,7 @@ def _owed_before(state: Execution | None) -> list[Any]:
     return [] if state is None else list(owed(state))
 
 
-def _needed_ms(attempt: Attempt) -> int:
-    return _seconds(attempt.timeout_seconds) * 1_000
-
-
-def _seconds(timeout_seconds: int | None) -> int:
-    """No attempt is longer than an invocation can be, whatever a foreign definition says."""
-    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
-
-
-def _result_fact(ticket: Ticket, result: TaskSucceeded | TaskFailed) -> Fact:
-    match result:
-        case TaskSucceeded(output):
-            return facts.Succeeded(*ticket, output)
-        case TaskFailed(error, cause):
-            return facts.FailedWith(*ticket, error, cause)
-
-
 DURABLE = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
-ENDS = {"ExecutionSucceeded": "ExecutionsEnded", "ExecutionFailed": "ExecutionsFailed"}
 
 
 def _measure(step: Step) -> Does:

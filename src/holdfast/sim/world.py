@@ -25,6 +25,7 @@ from holdfast.limits import (
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime import sweeper
+from holdfast.runtime.claims import Delivery
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Clock,
@@ -37,7 +38,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
-from holdfast.runtime.worker import Delivery, Setting, deliver
+from holdfast.runtime.worker import Setting, deliver
 from holdfast.sim.queues import AnyQueueName, Received
 from holdfast.sim.services import Services
 

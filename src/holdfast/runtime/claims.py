@@ -1,0 +1,75 @@
+"""Attempts and claims as one delivery sees them: whose they are, which are lost.
+
+A claim prevents double work; it is no lock. It ends a grace after its attempt's time-out, is never
+renewed and never given back. Correctness rests on the log: of two results one is applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from holdfast.core import facts
+from holdfast.core.commands import RunAttempt, owed
+from holdfast.core.facts import Fact
+from holdfast.core.state import Attempt, Claim, Execution
+from holdfast.limits import (
+    CLAIM_GRACE_MS,
+    CLAIM_SECONDS_DEFAULT,
+    CLOCK_ERROR_MS,
+    INLINE_TIMEOUT_SECONDS_MAX,
+)
+from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+
+#: Entry and attempt: what everything that is kept in memory is keyed by.
+Ticket: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One receipt of one message. `owner` is random and belongs to this delivery alone."""
+
+    body: Any
+    message_id: str
+    receive_count: int
+    owner: str
+
+
+def attempts_of(state: Execution) -> list[Attempt]:
+    return [command.attempt for command in owed(state) if isinstance(command, RunAttempt)]
+
+
+def ticket_of(attempt: Attempt) -> Ticket:
+    return attempt.entry, attempt.attempt
+
+
+def make_claim(delivery: Delivery, timeout_seconds: int | None, now_ms: int) -> Claim:
+    return Claim(
+        owner=delivery.owner,
+        message=delivery.message_id,
+        receive_count=delivery.receive_count,
+        until_ms=now_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS,
+    )
+
+
+def is_lost(claim: Claim, delivery: Delivery, now_ms: int) -> bool:
+    """The claim has lapsed, or its holder had an earlier receipt of this very message."""
+    if claim.owner == delivery.owner:
+        return False
+    is_earlier_receipt = (
+        claim.message == delivery.message_id and claim.receive_count < delivery.receive_count
+    )
+    return is_earlier_receipt or claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
+
+
+def run_seconds(timeout_seconds: int | None) -> int:
+    """No attempt is longer than an invocation can be, whatever a foreign definition says."""
+    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
+
+
+def result_fact(ticket: Ticket, result: TaskSucceeded | TaskFailed) -> Fact:
+    match result:
+        case TaskSucceeded(output):
+            return facts.Succeeded(*ticket, output)
+        case TaskFailed(error, cause):
+            return facts.FailedWith(*ticket, error, cause)

@@ -1,0 +1,190 @@
+"""A deployment: modules, their compiled definitions, and user code that may do anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.deployment import Deployment, load_compiled
+from holdfast.dsl.compile import compile_workflow
+from holdfast.errors import RequestError, WorkflowError
+from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.tokens import Keys
+
+ROOT = Path(__file__).parents[2]
+MODULE = """
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from holdfast import task, task_context, workflow
+
+
+class Order(BaseModel):
+    id: str
+    pence: int = 5
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@task
+def charge(order: Order) -> str:
+    context = task_context()
+    return f"{order.id} {context.name} {context.attempt} {context.idempotency_key}"
+
+
+@task
+def fail(kind: str) -> str:
+    if kind == "unprintable":
+        raise Unprintable
+    if kind == "long":
+        raise ValueError("x" * 99_999)
+    raise LookupError(kind)
+
+
+@workflow
+def shopping(order: Order) -> str:
+    fail("never")
+    return charge(order)
+"""
+
+
+def compiled(workflow: Any) -> tuple[Any, dict[str, Any]]:
+    found = compile_workflow(workflow)
+    return found.asl, json.loads(found.map_text)
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("flows")
+    (folder / "shopping_flows.py").write_text(textwrap.dedent(MODULE))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield "shopping_flows"
+        sys.modules.pop("shopping_flows", None)
+
+
+@pytest.fixture(scope="module")
+def deployment(module: str) -> Deployment:
+    return Deployment.from_modules([module], compiled)
+
+
+def run(deployment: Deployment, name: str, arguments: Any) -> TaskSucceeded | TaskFailed:
+    return deployment.run_task(
+        RunTask(
+            name=name,
+            is_pure=False,
+            arguments=arguments,
+            tenant="default",
+            run="r1",
+            run_name="order-1",
+            workflow="shopping",
+            entry=3,
+            attempt=2,
+            deadline_ms=0,
+        )
+    )
+
+
+def test_a_task_gets_its_types_and_knows_its_execution(deployment: Deployment) -> None:
+    assert run(deployment, "charge", {"order": {"id": "o1"}}) == TaskSucceeded("o1 order-1 2 r1.3")
+
+
+def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deployment) -> None:
+    assert run(deployment, "fail", {"kind": "odd"}) == TaskFailed("LookupError", "'odd'")
+    assert run(deployment, "fail", {"kind": "unprintable"}) == TaskFailed(
+        "Unprintable", "Unprintable has no printable text"
+    )
+    long = run(deployment, "fail", {"kind": "long"})
+    assert isinstance(long, TaskFailed)
+    assert (len(long.cause), len(long.error) <= ERROR_CHARACTERS_MAX) == (
+        CAUSE_CHARACTERS_MAX,
+        True,
+    )
+
+
+def test_arguments_that_do_not_fit_fail_the_attempt_and_not_the_worker(
+    deployment: Deployment,
+) -> None:
+    assert isinstance(run(deployment, "charge", {"order": {"pence": "many"}}), TaskFailed)
+    assert isinstance(run(deployment, "charge", None), TaskFailed)
+
+
+def test_a_deployment_knows_its_own_functions_by_kind(deployment: Deployment) -> None:
+    assert deployment.knows("charge", False)
+    assert not deployment.knows("charge", True)
+    assert not deployment.knows("other", False)
+
+
+def test_an_input_is_filled_up_or_refused_at_the_door(deployment: Deployment) -> None:
+    filled = deployment.normalise_input("shopping", {"order": {"id": "o1"}})
+    assert filled == {"order": {"id": "o1", "pence": 5}}
+    with pytest.raises(RequestError) as caught:
+        deployment.normalise_input("shopping", {"order": {"pence": "many"}})
+
+    assert (caught.value.code, caught.value.status) == ("HF210", 400)
+
+
+def test_a_payload_is_filled_up_or_refused_at_the_door(deployment: Deployment) -> None:
+    reference = "shopping_flows:Order"
+    filled = deployment.normalise_payload(reference, {"id": "o1"}, "event 'paid'")
+    assert filled == {"id": "o1", "pence": 5}
+    with pytest.raises(RequestError) as caught:
+        deployment.normalise_payload(reference, {"pence": 5}, "event 'paid'")
+
+    assert caught.value.code == "HF211"
+    assert caught.value.message.startswith("the event 'paid' does not fit Order")
+
+
+def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:
+    programs = deployment.programs()
+    front = deployment.front(programs, Keys("1", {"1": b"secret"}))
+    definition = deployment.definitions["shopping"]
+
+    assert front.workflows == {"shopping": definition}
+    assert programs.is_known(definition.hash)
+    assert deployment.setting(programs).knows("charge", False)
+
+
+def test_a_workflow_that_was_not_compiled_says_what_to_do(module: str) -> None:
+    with pytest.raises(WorkflowError) as caught:
+        Deployment.from_modules([module])
+
+    assert caught.value.code == "HF102"
+    assert "holdfast compile shopping_flows" in caught.value.help
+
+
+def test_what_was_compiled_beside_the_module_is_read(module: str, deployment: Deployment) -> None:
+    workflow = deployment.registry.workflows["shopping"]
+    folder = Path(str(sys.modules[module].__file__)).parent
+    (folder / "shopping.asl.json").write_text(json.dumps({"StartAt": "a"}))
+    (folder / "shopping.map.json").write_text(json.dumps({"events": {}}))
+    try:
+        assert load_compiled(workflow) == ({"StartAt": "a"}, {"events": {}})
+    finally:
+        (folder / "shopping.asl.json").unlink()
+        (folder / "shopping.map.json").unlink()
+
+
+def test_a_function_starts_without_the_heavy_libraries() -> None:
+    heavy = ["pydantic", "moto", "aws_cdk", "aws_lambda_powertools", "rich", "jsonata"]
+    program = (
+        "import sys; import holdfast.aws.entry; "
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert shown.stdout.strip() == "[]"

@@ -1,0 +1,162 @@
+"""The functions' bodies: batches with partial failures, events from the bus, the minute's round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import HoldfastBug, ServiceFault
+from holdfast.limits import VISIBILITY_SECONDS
+from holdfast.runtime import messages
+from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send
+from tests.builders import CHANCE, Shop, chain, machine, wait_for
+from tests.unit.host_kit import Context, Site, site
+
+RUN = "0" * 26
+
+
+def send(found: Site, *bodies: Any) -> None:
+    found.shop.world.services.perform(Send(tuple(Message(body) for body in bodies)))
+
+
+def test_a_batch_runs_its_executions_to_their_ends() -> None:
+    found = site(chain(2))
+    runs = []
+    for number in range(3):
+        request = {"workflow": "flow", "input": {"n": number}}
+        answer = found.shop.world.call(found.host.front.start("default", request, bytes([number])))
+        runs.append(answer["execution"])
+
+    assert found.work() == []
+    assert [found.shop.history(run).state.output for run in runs] == [{"n": 2}, {"n": 3}, {"n": 4}]
+    assert found.shop.world.services.depth("work") == 0
+
+
+def test_tasks_run_in_threads_where_there_are_any() -> None:
+    found = Site(Shop(chain(2)), has_threads=True)
+    run = found.shop.start({"n": 0})
+
+    assert found.work() == []
+    assert found.shop.history(run).state.output == {"n": 2}
+
+
+def test_one_bad_message_comes_back_alone() -> None:
+    found = site(chain(1))
+    run = found.shop.start({"n": 0})
+    send(found, {"k": "?"}, "text", {**messages.start("default", RUN), "f": 2}, [])
+
+    assert len(found.work()) == 4
+    assert found.shop.history(run).state.output == {"n": 1}
+    assert len(found.faults) == 3  # newer code's message is no fault
+    assert all(isinstance(error, HoldfastBug) for _, error in found.faults)
+
+
+def test_a_start_that_lacks_its_fields_comes_back_and_is_told_of() -> None:
+    found = site(chain(1))
+    send(found, messages.start("default", RUN))
+
+    assert len(found.work()) == 1
+    assert len(found.faults) == 1
+
+
+def test_the_batch_is_hidden_for_as_long_as_a_worker_may_live_unseen() -> None:
+    found = site(chain(1))
+    found.shop.start({"n": 0})
+    found.work()
+
+    assert [seconds for _, seconds in found.ports.hidden] == [VISIBILITY_SECONDS]
+
+
+def test_past_its_limit_an_invocation_writes_nothing_and_gives_its_message_back() -> None:
+    found = site(chain(1))
+    found.shop.start({"n": 0})
+
+    assert len(found.work(context=Context(left_ms=100))) == 1
+    assert found.shop.world.services.items("executions") == []
+
+
+def test_a_message_of_the_single_queue_is_hidden_there() -> None:
+    found = site(machine({"it": wait_for("paid")}))
+    body = messages.recover("default", RUN, ("m1",))
+    found.shop.world.services.perform(Send((Message(body),), queue="single"))
+
+    assert found.work("single") == []
+    assert found.shop.world.services.depth("single") == 0
+
+
+# -- events and the minute -------------------------------------------------------------------------
+
+
+def test_an_event_from_the_bus_reaches_who_waits_for_it() -> None:
+    found = site(machine({"it": wait_for("paid")}))
+    run = found.shop.start()
+    found.work()
+    found.host.events({"id": "b1", "detail": {"name": "paid", "key": "k1", "data": 5}})
+    found.work()
+
+    assert found.shop.history(run).state.output == 5
+
+
+def test_a_fault_while_an_event_arrives_is_thrown_back_to_the_bus() -> None:
+    def down(world: Any, effect: Effect, when: str) -> None:
+        raise AssertionError
+
+    found = site(machine({"it": wait_for("paid")}))
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, PutIfAbsent):
+            raise ServiceFault("HF321", "slow down")
+        return found.shop.world.services.perform(effect)
+
+    found.ports.perform = perform  # type: ignore[method-assign]
+    with pytest.raises(ServiceFault):
+        found.host.events({"id": "b1", "detail": {"name": "paid", "key": "k1", "data": 5}})
+
+
+def test_the_minute_sweeps_every_shard_and_sends_dead_letters_round() -> None:
+    found = site(machine({"it": wait_for("paid")}))
+    services = found.shop.world.services
+    run = found.shop.start()
+    found.work()
+    send(found, messages.wake_mail("default", run, "e"), {"k": "?"})
+    while services.depth("work"):
+        services.receive("work")
+        found.shop.world.now_ms += 3_600_000
+    assert services.depth("work-dlq") == 2
+    found.host.sweeper(Context())
+
+    revived = [received.body for received in services.receive("single")]
+    assert [(body["k"], body["run"]) for body in revived] == [("recover", run)]
+    assert services.depth("work-dlq") == 1  # what nobody can read stays for a person to see
+    assert [what for what, _ in found.faults] == ["a dead letter was not revived"]
+
+
+def test_a_shard_that_fails_does_not_keep_the_others_from_being_swept() -> None:
+    found = site(machine({"it": wait_for("paid")}))
+    asked: list[str] = []
+
+    def perform(effect: Effect) -> Any:
+        partition = str(getattr(effect, "pk", ""))
+        if partition.startswith("~due#"):
+            asked.append(partition)
+            if partition == "~due#3":
+                raise ServiceFault("HF321", "slow down")
+        return found.shop.world.services.perform(effect)
+
+    found.ports.perform = perform  # type: ignore[method-assign]
+    found.host.sweeper(Context())
+
+    assert len(asked) == 16
+    assert [what for what, _ in found.faults] == ["a shard was not swept"]
+
+
+def test_ids_of_starts_differ_though_they_come_in_the_same_moment() -> None:
+    found = site(chain(1))
+    statuses = [
+        found.request("POST", "/executions", {"workflow": "flow", "input": {"n": 0}})
+        for _ in range(3)
+    ]
+
+    assert len({answer["execution"] for _, answer in statuses}) == 3
+    assert CHANCE.hex() not in str(statuses)

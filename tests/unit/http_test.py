@@ -1,0 +1,254 @@
+"""The HTTP API: every route, and everything that can be wrong with a request."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.errors import ServiceFault
+from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
+from holdfast.runtime.effects import Clock, Effect
+from tests.builders import ask, chain, machine, wait_for
+from tests.unit.host_kit import Site, site
+
+BOTH = {
+    "it": {
+        "Type": "Parallel",
+        "Branches": [
+            {"StartAt": "paid", "States": {"paid": wait_for("paid")}},
+            {"StartAt": "ask", "States": {"ask": ask()}},
+        ],
+        "End": True,
+    }
+}
+START = {"workflow": "flow", "input": {"n": 0}, "name": "order-1"}
+
+
+def started(claims: Any = None) -> tuple[Site, str]:
+    found = site(machine(BOTH))
+    status, answer = found.request("POST", "/executions", START, claims=claims)
+    assert status == 201
+    found.work()
+    return found, str(answer["execution"])
+
+
+def problem(answer: tuple[int, Any]) -> tuple[int, str]:
+    status, body = answer
+    assert set(body) == {"error"}
+    assert "Traceback" not in body["error"]["message"]
+    return status, str(body["error"]["code"])
+
+
+# -- routes ----------------------------------------------------------------------------------------
+
+
+def test_an_order_from_start_to_end_over_the_api() -> None:
+    found, run = started()
+    status, shown = found.request("GET", "/executions/order-1")
+    token = next(wait["token"] for wait in shown["waits"] if "token" in wait)
+    event = {"name": "paid", "key": "k1", "data": {"pence": 5}, "id": "e1"}
+
+    assert (status, shown["execution"]) == (200, run)
+    assert found.request("POST", "/events", event) == (200, {"event": "e1", "waiting": 1})
+    answer = {"token": token, "output": "yes"}
+    assert found.request("POST", "/answers", answer) == (200, {"execution": run})
+    found.work()
+    assert found.request("GET", f"/executions/{run}")[1]["output"] == [{"pence": 5}, "yes"]
+    assert found.request("GET", f"/executions/{run}/history")[1]["events"][0]["id"] == 1
+    (row,) = found.request("GET", "/executions", query={"status": "SUCCEEDED"})[1]["executions"]
+    assert row["execution"] == run
+    assert found.request("GET", "/executions", query={"workflow": "flow"})[0] == 200
+
+
+def test_a_stop_over_the_api() -> None:
+    found, run = started()
+    words = {"error": "Cancelled", "cause": "by hand"}
+
+    assert found.request("POST", f"/executions/{run}/stop", words) == (200, {"execution": run})
+    found.work()
+    assert found.request("GET", f"/executions/{run}")[1]["error"] == "Cancelled"
+
+
+def test_a_stop_needs_no_body() -> None:
+    found, run = started()
+
+    assert found.request("POST", f"/executions/{run}/stop")[0] == 200
+
+
+def test_workflows_are_shown_with_the_events_that_they_wait_for() -> None:
+    found = site(chain(1))
+    status, body = found.request("GET", "/workflows")
+
+    assert status == 200
+    assert body["workflows"] == [
+        {
+            "workflow": "flow",
+            "definition": found.shop.definition.hash,
+            "events": ["paid", "signed"],
+        }
+    ]
+
+
+def test_events_that_nobody_waits_for_are_listed() -> None:
+    found = site(chain(1))
+    found.request("POST", "/events", {"name": "paid", "key": "k1", "data": 1, "id": "e1"})
+    status, body = found.request("GET", "/events")
+
+    assert (status, body["events"][0]["event"]) == (200, "e1")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/nothing"), ("DELETE", "/executions"), ("POST", "/executions/x/y")],
+)
+def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
+    assert problem(site(chain(1)).request(method, path)) == (404, "HF208")
+
+
+# -- refusals keep their status --------------------------------------------------------------------
+
+
+def test_what_the_front_door_refuses_has_its_status() -> None:
+    found, _ = started()
+    other = {**START, "input": {"n": 1}}
+
+    assert problem(found.request("POST", "/executions", other)) == (409, "HF212")
+    assert problem(found.request("POST", "/executions", {"workflow": "no"})) == (404, "HF205")
+    assert problem(found.request("GET", "/executions/nobody")) == (404, "HF207")
+    assert problem(found.request("GET", "/executions", query={"status": "no"})) == (400, "HF204")
+    assert problem(found.request("POST", "/events", {"name": "no", "key": "k"})) == (404, "HF206")
+    assert problem(found.request("POST", "/answers", {"token": "forged"})) == (403, "HF230")
+
+
+def test_a_service_that_is_down_is_503_and_told_of() -> None:
+    found = site(chain(1))
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, Clock):
+            return 0
+        raise ServiceFault("HF321", "slow down")
+
+    found.ports.perform = perform  # type: ignore[method-assign]
+
+    assert problem(found.request("POST", "/executions", START)) == (503, "HF321")
+    assert [what for what, _ in found.faults] == ["a request was not served"]
+
+
+# -- bodies ----------------------------------------------------------------------------------------
+
+DEEP = "[" * (JSON_DEPTH_MAX + 1) + "]" * (JSON_DEPTH_MAX + 1)
+BAD_BODIES = {
+    "not JSON": ("{", "HF242"),
+    "only text": ("hello", "HF242"),
+    "a list": ("[]", "HF242"),
+    "null": ("null", "HF242"),
+    "NaN": ('{"input": NaN}', "HF242"),
+    "Infinity": ('{"input": -Infinity}', "HF242"),
+    "a number without end": ('{"input": ' + "9" * 5_000 + "}", "HF242"),
+    "deep": ('{"input": ' + DEEP + "}", "HF243"),
+    "bottomless": ('{"input": ' + "[" * 100_000 + "]" * 100_000 + "}", "HF242"),
+    "a lone surrogate": ('{"input": "\\ud800"}', "HF243"),
+    "a lone surrogate in a key": ('{"input": {"\\udfff": 1}}', "HF243"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_BODIES)
+def test_a_body_that_is_no_plain_json_object_is_refused(kind: str) -> None:
+    text, code = BAD_BODIES[kind]
+    found = site(chain(1))
+
+    assert problem(found.request("POST", "/executions", text)) == (400, code)
+    assert found.shop.world.services.items("mail") == []
+
+
+def test_the_deepest_body_that_is_allowed_is_accepted() -> None:
+    value: Any = 1
+    for _ in range(JSON_DEPTH_MAX - 3):
+        value = [value]
+
+    assert site(chain(1)).request("POST", "/executions", {**START, "input": value})[0] == 201
+
+
+def test_a_body_over_the_limit_is_413_whatever_it_holds() -> None:
+    found = site(chain(1))
+    long = "x" * (BODY_BYTES_MAX + 1)
+    wide = json.dumps({"input": "ä" * (BODY_BYTES_MAX // 2)}, ensure_ascii=False)
+    encoded = base64.b64encode(b"x" * (BODY_BYTES_MAX + 1)).decode()
+
+    assert problem(found.request("POST", "/executions", long)) == (413, "HF241")
+    assert problem(found.request("POST", "/executions", wide)) == (413, "HF241")
+    assert problem(found.request("POST", "/executions", encoded, isBase64Encoded=True)) == (
+        413,
+        "HF241",
+    )
+
+
+def test_a_body_in_base64_is_read() -> None:
+    found = site(chain(1))
+    text = base64.b64encode(json.dumps(START).encode()).decode()
+
+    assert found.request("POST", "/executions", text, isBase64Encoded=True)[0] == 201
+    for bad in ("%%%", base64.b64encode(b"\xff\xfe").decode()):
+        answer = found.request("POST", "/executions", bad, isBase64Encoded=True)
+        assert problem(answer) == (400, "HF242")
+
+
+def test_strange_paths_are_answered_with_a_code() -> None:
+    found = site(chain(1))
+    for path in ("/executions/%2e%2e", "/executions/a b", "/executions/" + "x" * 500):
+        status, _ = problem(found.request("GET", path))
+        assert status in (400, 404)
+
+
+# -- tenants ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{}, {"tenant": ""}, {"tenant": "a#b"}, {"tenant": 5}, {"tenant": "x" * 65}, {"tenant": "~x"}],
+)
+def test_an_identity_without_a_usable_tenant_is_403_on_every_route(claims: Any) -> None:
+    found, run = started()
+    routes = [
+        ("POST", "/executions"),
+        ("GET", "/executions"),
+        ("GET", f"/executions/{run}"),
+        ("GET", f"/executions/{run}/history"),
+        ("POST", f"/executions/{run}/stop"),
+        ("POST", "/events"),
+        ("GET", "/events"),
+        ("POST", "/answers"),
+    ]
+    for method, path in routes:
+        assert problem(found.request(method, path, {}, claims=claims)) == (403, "HF240")
+
+
+def test_the_tenant_is_the_identitys_and_never_the_bodys() -> None:
+    found, run = started(claims={"tenant": "acme"})
+    body = {**START, "tenant": "acme", "t": "acme"}
+    status, answer = found.request("POST", "/executions", body, claims={"tenant": "other"})
+    partitions = {str(item["pk"]) for item in found.shop.world.services.items("executions")}
+
+    assert status == 201
+    assert answer["execution"] != run
+    assert partitions == {f"acme#{run}"}
+    assert problem(found.request("GET", f"/executions/{run}")) == (404, "HF207")
+    assert found.request("GET", f"/executions/{run}", claims={"tenant": "acme"})[0] == 200
+
+
+def test_another_tenant_reaches_nothing_on_any_route() -> None:
+    found, run = started(claims={"tenant": "acme"})
+    other = {"tenant": "other"}
+    mine = found.request("GET", f"/executions/{run}", claims={"tenant": "acme"})[1]
+    token = next(wait["token"] for wait in mine["waits"] if "token" in wait)
+    for identifier in (run, "order-1"):
+        for method, path in [("GET", ""), ("GET", "/history"), ("POST", "/stop")]:
+            answer = found.request(method, f"/executions/{identifier}{path}", {}, claims=other)
+            assert problem(answer) == (404, "HF207")
+    answer = found.request("POST", "/answers", {"token": token, "output": 1}, claims=other)
+
+    assert problem(answer) == (403, "HF230")
+    assert found.request("GET", "/executions", claims=other)[1] == {"executions": []}
