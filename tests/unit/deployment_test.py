@@ -102,7 +102,7 @@ def test_a_task_gets_its_types_and_knows_its_execution(deployment: Deployment) -
 
 
 def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deployment) -> None:
-    assert run(deployment, "fail", {"kind": "odd"}) == TaskFailed("LookupError", "'odd'")
+    assert run(deployment, "fail", {"kind": "odd"}) == TaskFailed("LookupError", "odd")
     assert run(deployment, "fail", {"kind": "unprintable"}) == TaskFailed(
         "Unprintable", "Unprintable has no printable text"
     )

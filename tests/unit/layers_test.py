@@ -19,7 +19,7 @@ ALLOWED = {
     "asl": {"errors", "limits"},
     "dsl": {"asl", "errors", "limits"},
     "core": {"asl", "errors", "limits"},
-    "runtime": {"core", "asl", "cost", "errors", "limits"},
+    "runtime": {"core", "asl", "cost", "resources", "errors", "limits"},
     "sim": {"core", "runtime", "cost", "resources", "errors", "limits"},
     "aws": {"runtime", "deployment", "resources", "cost", "errors", "limits"},
     "deployment": {"dsl", "asl", "runtime", "errors", "limits"},

@@ -126,7 +126,11 @@ def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
     if len(text) > BODY_BYTES_MAX:
         raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
     try:
-        raw = base64.b64decode(text, validate=True) if request.get("isBase64Encoded") else text.encode()
+        raw = (
+            base64.b64decode(text, validate=True)
+            if request.get("isBase64Encoded")
+            else text.encode()
+        )
         if len(raw) > BODY_BYTES_MAX:
             raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
         value = json.loads(raw or b"{}", parse_constant=_refuse_constant)

@@ -15,6 +15,10 @@ from typing import Any, Final
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
 )
+#: A durable step: a committed result of an attempt, an event or answer applied, a timer fired.
+DURABLE_EVENTS: Final = frozenset(
+    {"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"}
+)
 TERMINAL_EVENTS: Final = frozenset(
     {"ExecutionSucceeded", "ExecutionFailed", "ExecutionTimedOut", "ExecutionAborted"}
 )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import cost
-from holdfast.core.events import Event
+from holdfast.core.events import DURABLE_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
@@ -40,8 +40,6 @@ CHECKOUT: Final = str(Path(__file__).parents[3])
 SAMPLE: Final = "orders-sample.jsonl"
 START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; outcomes do not depend on it
 LISTED_MAX: Final = 1_000_000
-#: A task attempt, an event or an answer with a committed result, or a timer that has fired.
-DURABLE_STEPS: Final = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
 
 
 class OrderFileError(RequestError):
@@ -96,7 +94,7 @@ class Report:
 
     @property
     def durable_steps(self) -> int:
-        return sum(self.events[kind] for kind in DURABLE_STEPS)
+        return sum(self.events[kind] for kind in DURABLE_EVENTS)
 
     @property
     def transitions(self) -> int:

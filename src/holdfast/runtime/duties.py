@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from typing import Any, assert_never
 
+from holdfast import resources
+from holdfast.core.advance import Step
 from holdfast.core.commands import Command, Register, RunAttempt, StartTimer, next_due_ms
+from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
@@ -27,7 +30,17 @@ from holdfast.limits import (
 )
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.codec import FORMAT
-from holdfast.runtime.effects import Delete, Effect, Extend, Item, Message, Put, Send, Unlist
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Extend,
+    Item,
+    Measure,
+    Message,
+    Put,
+    Send,
+    Unlist,
+)
 from holdfast.runtime.log import Log
 
 
@@ -182,3 +195,16 @@ def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 
 def drop_row(item: Item) -> Generator[Effect, Any, None]:
     yield Delete(mail.MAIL, str(item["pk"]), str(item["sk"]))
+
+
+# -- measuring -------------------------------------------------------------------------------------
+
+
+def measure(step: Step) -> Generator[Effect, Any, None]:
+    durable = sum(event.type in DURABLE_EVENTS for event in step.events)
+    if durable:
+        yield Measure(resources.METRIC_DURABLE_STEPS, durable)
+    if step.state.is_ended:
+        has_failed = step.state.status in {"FAILED", "TIMED_OUT"}
+        ended, failed = resources.METRIC_EXECUTIONS_ENDED, resources.METRIC_EXECUTIONS_FAILED
+        yield Measure(failed if has_failed else ended, 1)

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast import resources
 from holdfast.core.commands import next_due_ms
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastError, ServiceFault
@@ -40,7 +41,7 @@ def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
     rows = yield Query("mail", keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
     oldest_ms = min((_look_ms(row) for row in rows), default=now_ms)
-    yield Measure("SweepLagSeconds", max(0, now_ms - oldest_ms) / 1_000, "Seconds")
+    yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
     for row in rows:
         try:
             yield from _work_off(row, owner, now_ms)
@@ -188,4 +189,4 @@ def _quarantine(body: Mapping[str, Any], rounds: tuple[str, ...]) -> Does:
             "at": now_ms,
         },
     )
-    yield Measure("ExecutionsQuarantined", 1)
+    yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)

@@ -1,7 +1,7 @@
 """Callback tokens: they name one attempt of one wait, and prove that Holdfast made them.
 
-A token is base64url of `tenant.format.key.run.entry.attempt.expiry.mac`. It is checked before anything
-is read; an unknown, wrong, expired or foreign token gets the same answer.
+A token is base64url of `tenant.format.key.run.entry.attempt.expiry.mac`. It is checked before
+anything is read; an unknown, wrong, expired or foreign token gets the same answer.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Step, advance, is_overdue
@@ -155,7 +156,7 @@ class Hold:
         started = facts.Started(
             self.log.run, self.body.get("name"), self.body["workflow"], data, self.body["t0"]
         )
-        yield Measure("ExecutionsStarted", 1)
+        yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
         step = advance(self.program, None, [started], self._moment(now_ms, self.body["t0"]))
         is_first_chance = self.delivery.receive_count == 1 and not self.is_recovering
@@ -393,7 +394,7 @@ class Hold:
         if was_aging:
             yield from duties.keep_name(self.log, now_ms)
         self.facts += yield from duties.carry_out(self.log, new, now_ms)
-        yield from _measure(step)
+        yield from duties.measure(step)
         if must_open:
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
         return True
@@ -493,15 +494,3 @@ INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
 
 def _owed_before(state: Execution | None) -> list[Any]:
     return [] if state is None else list(owed(state))
-
-
-DURABLE = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"})
-
-
-def _measure(step: Step) -> Does:
-    durable = sum(event.type in DURABLE for event in step.events)
-    if durable:
-        yield Measure("DurableSteps", durable)
-    if step.state.is_ended:
-        failed = step.state.status in {"FAILED", "TIMED_OUT"}
-        yield Measure("ExecutionsFailed" if failed else "ExecutionsEnded", 1)
