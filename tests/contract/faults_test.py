@@ -17,6 +17,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from holdfast import resources
+from holdfast.aws import store
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
@@ -88,9 +89,17 @@ def ports(clients: Clients) -> AwsPorts:
     )
 
 
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that are asked for; none is made."""
+    asked: list[float] = []
+    monkeypatch.setattr(store.time, "sleep", asked.append)
+    return asked
+
+
 def fault_of(effect: Effect, error: Exception) -> ServiceFault:
     with pytest.raises(ServiceFault) as caught:
-        ports(Scripted(error)).perform(effect)
+        ports(Scripted(*[error] * 4)).perform(effect)
     return caught.value
 
 
@@ -140,6 +149,15 @@ def test_anything_else_without_an_answer_may_be_asked_again_at_once(
 def test_a_put_that_was_answered_leaves_no_doubt(error: Exception, code: str, retry: str) -> None:
     fault = fault_of(PutIfAbsent("executions", ITEM), error)
     assert (type(fault), fault.code, fault.retry) == (ServiceFault, code, retry)
+
+
+def test_a_throttled_put_is_sent_again_after_pauses_that_grow(pauses: list[float]) -> None:
+    throttled = answered(400, "ThrottlingException")
+    clients = Scripted(throttled, throttled, {})
+
+    assert ports(clients).perform(PutIfAbsent("executions", ITEM)) is None
+    assert pauses == sorted(pauses)
+    assert len(pauses) == 2
 
 
 def test_a_refused_put_gives_the_item_and_only_it_is_sent_without_retries() -> None:

@@ -30,7 +30,9 @@ def commands() -> list[list[str]]:
     return [shlex.split(line.removeprefix("$ ")) for line in lines]
 
 
-def test_the_program_of_the_readme_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_of_the_readme_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (program,) = blocks("python")
     (tmp_path / "readme_program.py").write_text(program)
     monkeypatch.syspath_prepend(tmp_path)
@@ -67,5 +69,7 @@ def test_what_the_readme_points_at_is_there(link: str) -> None:
 
 def test_every_python_block_in_the_documents_is_python() -> None:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        for block in re.findall(
+            r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+        ):
             ast.parse(block)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import Doubt
 
+THROTTLED: Final = "HF321"
 CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 MESSAGE_CHARACTERS_MAX: Final = 200
 
@@ -71,7 +72,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     code = error_code(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _THROTTLED or status == 429:
-        return ServiceFault("HF321", f"{operation} was throttled: {code}", retry="later")
+        return ServiceFault(THROTTLED, f"{operation} was throttled: {code}", retry="later")
     if status >= 500:
         return _unanswered(f"{operation} answered {status} {code}", is_conditional_put)
     if code in _EXPIRED:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from holdfast import resources
 from holdfast.aws.clients import ClientName, Clients
-from holdfast.aws.faults import CONDITION_FAILED, error_code, fault
+from holdfast.aws.faults import CONDITION_FAILED, THROTTLED, error_code, fault
 from holdfast.aws.names import Names
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import (
@@ -25,6 +26,7 @@ from holdfast.runtime.effects import (
 Attribute: TypeAlias = dict[str, Any]
 
 LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
 
 class Store:
@@ -74,6 +76,17 @@ class Store:
         return item_of(answer["Item"]) if "Item" in answer else None
 
     def put_if_absent(self, effect: PutIfAbsent) -> Item | None:
+        """A throttled put is known not to be stored: it is sent again, which saves a delivery."""
+        for pause_seconds in THROTTLE_PAUSES_SECONDS:
+            try:
+                return self._put_once(effect)
+            except ServiceFault as error:
+                if error.code != THROTTLED:
+                    raise
+                time.sleep(pause_seconds)
+        return self._put_once(effect)
+
+    def _put_once(self, effect: PutIfAbsent) -> Item | None:
         try:
             self._clients.get("store-once").put_item(
                 TableName=self._names.table(effect.table),
