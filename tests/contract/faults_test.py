@@ -17,7 +17,6 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from holdfast import resources
-from holdfast.aws import store
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
@@ -93,7 +92,7 @@ def ports(clients: Clients) -> AwsPorts:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that are asked for; none is made."""
     asked: list[float] = []
-    monkeypatch.setattr(store.time, "sleep", asked.append)
+    monkeypatch.setattr("holdfast.aws.store.time.sleep", asked.append)
     return asked
 
 

@@ -266,6 +266,17 @@ def test_a_snapshot_stands_alone(size: int) -> None:
     assert reader.state == tape.read()
 
 
+def test_a_snapshot_too_large_for_its_item_goes_to_a_blob_whole() -> None:
+    case = Case(one(call("x"))).start({"texts": [noise(9_000, seed) for seed in range(6)]})
+    tape = Tape()
+    item = tape.write(case, snapshot=True)
+    reader = Reader(tape.blobs)
+    reader.from_snapshot(item)
+
+    assert "sb" in item
+    assert reader.state == case.state
+
+
 def test_what_follows_a_snapshot_refers_to_its_values_only() -> None:
     order = {"text": noise(2_000)}
     tape, case = Tape(), Case(machine({"a": call("x", "b"), "b": call("y")})).start(order)

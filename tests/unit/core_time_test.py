@@ -74,12 +74,12 @@ def test_assign_and_output_of_a_wait_are_evaluated_when_it_ends() -> None:
 
 def test_nothing_fires_while_a_clock_that_is_ahead_may_be_wrong() -> None:
     program = parse_definition(nap(Seconds=10))
-    started = Moment(START_MS, lambda _: 0.5, nobody, clock_error_ms=500)
+    started = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=500)
     state = advance(
         program, None, [facts.Started("r", None, "flow", None, START_MS)], started
     ).state
     for late_ms, is_ended in ((10_999, False), (11_000, True)):
-        moment = Moment(START_MS + late_ms, lambda _: 0.5, nobody, clock_error_ms=500)
+        moment = Moment(START_MS + late_ms, lambda: 0.5, nobody, clock_error_ms=500)
         assert advance(program, state, [Tick()], moment).state.is_ended is is_ended
 
 
@@ -279,7 +279,7 @@ def test_only_an_attempt_that_nobody_has_becomes_due() -> None:
 )
 def test_a_fact_before_the_start_leaves_no_trace(fact: facts.Fact) -> None:
     started = facts.Started("r", None, "flow", None, START_MS)
-    moment = Moment(START_MS, lambda _: 0.5, nobody, clock_error_ms=0)
+    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
     program = parse_definition(one(call("ship")))
     plain = advance(program, None, [started], moment)
 
@@ -287,7 +287,7 @@ def test_a_fact_before_the_start_leaves_no_trace(fact: facts.Fact) -> None:
 
 
 def test_no_facts_and_no_start_is_no_execution() -> None:
-    moment = Moment(START_MS, lambda _: 0.5, nobody, clock_error_ms=0)
+    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
 
     with pytest.raises(HoldfastBug):
         advance(parse_definition(one(call("ship"))), None, [], moment)

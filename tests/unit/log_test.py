@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from typing import Any
 
 import pytest
@@ -34,7 +36,7 @@ PROGRAM = parse_definition(
         }
     )
 )
-MOMENT = Moment(START_MS, lambda _: 0.5, claim, clock_error_ms=0)
+MOMENT = Moment(START_MS, lambda: 0.5, claim, clock_error_ms=0)
 
 
 def services() -> Services:
@@ -45,8 +47,8 @@ def new_log(owner: str = "w1") -> Log:
     return Log("default", "r1", owner, "m1")
 
 
-def started() -> Step:
-    fact = Started("r1", None, "flow", {"text": "x" * 900}, START_MS)
+def started(text: str = "x" * 900) -> Step:
+    fact = Started("r1", None, "flow", {"text": text}, START_MS)
     return advance(PROGRAM, None, [fact], MOMENT)
 
 
@@ -153,6 +155,30 @@ def test_a_snapshot_is_written_when_the_log_has_outgrown_it_fourfold() -> None:
 
     assert sum(map(item_bytes, records[first + 1 : second])) >= SNAPSHOT_BYTES_MIN / 2
     assert log.snapshot == others[-1]
+    assert load(world).state == log.state
+
+
+def test_a_snapshot_that_would_not_pay_is_not_written() -> None:
+    """Sixteen kilobytes of log are reached long before four times the state."""
+    text = "".join(random.Random(1).choices(string.ascii_letters, k=14_000))
+    world, log = services(), new_log()
+    commit(world, log, started(text))
+    for number in range(20):
+        commit(world, log, next_step(log, number))
+    grown = sum(map(item_bytes, world.items("executions")))
+
+    assert grown > SNAPSHOT_BYTES_MIN
+    assert log.snapshot == -1
+    assert load(world).state == log.state
+
+
+def test_values_in_blobs_are_fetched_with_the_log_that_names_them() -> None:
+    text = "".join(random.Random(1).choices(string.ascii_letters, k=60_000))
+    world, log = services(), new_log()
+    commit(world, log, started(text))
+    commit(world, log, next_step(log))
+
+    assert len(world.blobs()) == 1
     assert load(world).state == log.state
 
 

@@ -11,10 +11,12 @@ import pytest
 from holdfast.core.advance import WORKER_LOST
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import RECORD_RETENTION_SECONDS, VISIBILITY_SECONDS
-from holdfast.runtime import messages
+from holdfast.runtime import keys, messages, worker
+from holdfast.runtime.definitions import Programs, item_of
 from holdfast.runtime.driver import run as drive
 from holdfast.runtime.effects import (
     Deadline,
+    Delete,
     Effect,
     Limit,
     Message,
@@ -26,7 +28,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
-from holdfast.runtime.worker import Delivery, deliver
+from holdfast.runtime.worker import Delivery, Setting, deliver
 from holdfast.sim.invariants import check, lost
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
@@ -452,3 +454,158 @@ def test_a_message_under_which_another_works_is_not_acknowledged() -> None:
 
     assert seen
     assert history.state.output == {"n": 2}
+
+
+# -- races -----------------------------------------------------------------------------------------
+
+
+def before_record(number: int, action: Callable[[World], None]) -> Any:
+    """A hook that acts once, right before the nth record is put."""
+    seen: list[Effect] = []
+
+    def hook(world: World, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
+            seen.append(effect)
+            if len(seen) == number + 1:
+                action(world)
+
+    return hook
+
+
+def deliver_wakes(world: World) -> None:
+    for received in world.services.receive("work"):
+        world.deliver(received, "work")
+
+
+def paid_beside_a_task() -> Machine:
+    chained = {"x": call("add", "y", Output="{% $states.input %}"), "y": call("add")}
+    paid = {"StartAt": "paid", "States": {"paid": wait_for("paid")}}
+    both = [{"StartAt": "x", "States": chained}, paid]
+    return machine({"all": {"Type": "Parallel", "Branches": both, "End": True}})
+
+
+def test_who_loses_a_race_to_an_event_offers_its_result_again() -> None:
+    def rival(world: World) -> None:
+        shop.send_event(data="paid")
+        deliver_wakes(world)
+
+    shop = Shop(paid_beside_a_task())
+    shop.world.hook = before_record(1, rival)
+    history = shop.run({"n": 0})
+
+    assert history.state.output == [{"n": 1}, "paid"]
+    assert len({record.nonce.partition(".")[0] for record in history.records}) > 1
+    assert sound(shop)
+
+
+def test_who_loses_a_race_to_the_end_lets_go() -> None:
+    def rival(world: World) -> None:
+        shop.stop("order-1")
+        deliver_wakes(world)
+
+    shop = Shop(chain(5))
+    shop.world.hook = before_record(2, rival)
+    history = shop.run({"n": 0})
+
+    assert history.state.status == "ABORTED"
+    assert sound(shop)
+
+
+def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rival(world: World) -> None:
+        shop.send_event(data="paid")
+        deliver_wakes(world)
+
+    shop = Shop(paid_beside_a_task())
+    shop.world.hook = before_record(1, rival)
+    monkeypatch.setattr(worker, "RACES_MAX", 0)
+    history = shop.run({"n": 0})
+
+    assert history.state.output == [{"n": 1}, "paid"]
+    assert sound(shop)
+
+
+# -- handing on, and what came from elsewhere ------------------------------------------------------
+
+
+def test_a_task_for_which_too_little_time_is_left_is_handed_on() -> None:
+    shop = Shop(machine({"x": call("add", "y"), "y": call("add", TimeoutSeconds=119)}))
+    history = shop.run({"n": 0})
+
+    assert history.state.output == {"n": 2}
+    assert shop.world.task_runs.total() == 2
+    assert len({record.message for record in history.records}) == 2
+    assert (history.state.stopped_ms or 0) - history.state.started_ms < 5_000
+    assert sound(shop)
+
+
+def forgetful(shop: Shop) -> None:
+    """The worker is another process: it has no definition in hand."""
+    shop.world.setting = Setting(Programs(), shop.world.setting.knows)
+
+
+def test_a_worker_that_does_not_know_the_definition_reads_it_from_the_store() -> None:
+    shop = Shop(chain(2))
+    forgetful(shop)
+
+    assert shop.run({"n": 0}).state.output == {"n": 2}
+
+
+@pytest.mark.parametrize("damage", ["gone", "other"])
+def test_a_definition_that_is_not_what_its_hash_says_stops_the_worker(damage: str) -> None:
+    shop = Shop(chain(1))
+    run = shop.start({"n": 0})
+    key = keys.definition("default", shop.definition.hash)
+    services = shop.world.services
+    if damage == "gone":
+        services.perform(Delete("mail", key, keys.ONLY))
+    else:
+        other = item_of("default", Shop(chain(2)).definition)
+        services.perform(Put("mail", {**other, "pk": key}))
+    forgetful(shop)
+    settle(shop, 1)
+
+    assert [type(fault) for fault in shop.world.faults] == [HoldfastBug]
+    assert services.items("executions") == []
+    assert shop.world.services.depth("work") == 1
+    assert shop.describe(run)["waits"] == [{"kind": "start"}]
+
+
+def test_a_heartbeat_in_the_mail_keeps_a_wait_alive_until_it_stops() -> None:
+    shop = Shop(machine({"it": ask(HeartbeatSeconds=60, TimeoutSeconds=9_000)}))
+    run = shop.start()
+    for _ in range(5):
+        settle(shop, 40)
+        beat = {"pk": keys.inbox("default", run), "sk": keys.heartbeat(0), "f": 1}
+        shop.world.services.perform(Put("mail", {**beat, "at": shop.world.now_ms}))
+    settle(shop, 59)
+    assert shop.history(run).state.status == "RUNNING"
+    settle(shop, 120)
+
+    assert shop.history(run).state.error == "States.Timeout"
+    assert sound(shop)
+
+
+def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
+    loop = {
+        "begin": {"Type": "Pass", "Assign": {"i": 0}, "Next": "again?"},
+        "again?": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $i < 600 %}", "Next": "count"}],
+            "Default": "done",
+        },
+        "count": {"Type": "Pass", "Assign": {"i": "{% $i + 1 %}"}, "Next": "again?"},
+        "done": {"Type": "Succeed", "Output": "{% $i %}"},
+    }
+
+    def die(world: World) -> None:
+        raise Killed
+
+    shop = Shop(machine(loop), hook=before_record(1, die))
+    run = shop.start()
+    settle(shop, 1)
+    assert [wait["kind"] for wait in shop.describe(run)["waits"]] == ["next step"]
+    shop.world.run()
+
+    assert shop.history(run).state.output == 600
+    assert sound(shop)
