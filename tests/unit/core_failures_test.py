@@ -61,9 +61,7 @@ def test_a_retry_is_the_next_attempt_of_the_same_entry_and_begins_at_its_time() 
 
 
 def test_a_retry_that_is_due_at_once_is_claimed_at_once() -> None:
-    case = Case(
-        one(call("ship", Retry=[retry(JitterStrategy="FULL")])), draw=lambda: 0.0
-    ).start()
+    case = Case(one(call("ship", Retry=[retry(JitterStrategy="FULL")])), draw=lambda: 0.0).start()
 
     assert case.fail("Busy").waiting().claim is not None
 

@@ -102,7 +102,7 @@ FACTS = st.one_of(
 SEEN = (facts.Succeeded, facts.FailedWith, facts.TimedOut, facts.HeartbeatSeen, facts.Opened)
 
 
-@settings(max_examples=120, deadline=None, database=None, derandomize=True)
+@settings(max_examples=80, deadline=None, database=None, derandomize=True)
 @given(machines(), st.lists(st.tuples(st.integers(0, 3), FACTS), max_size=12))
 def test_any_history_folds_to_the_state_that_made_it(
     definition: Machine, offered: list[tuple[int, Fact]]

@@ -12,6 +12,7 @@ from holdfast.core.advance import WORKER_LOST
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import RECORD_RETENTION_SECONDS, VISIBILITY_SECONDS
 from holdfast.runtime import keys, messages, worker
+from holdfast.runtime.claims import Delivery
 from holdfast.runtime.definitions import Programs, item_of
 from holdfast.runtime.driver import run as drive
 from holdfast.runtime.effects import (
@@ -28,7 +29,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
-from holdfast.runtime.worker import Delivery, Setting, deliver
+from holdfast.runtime.worker import Setting, deliver
 from holdfast.sim.invariants import check, lost
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
@@ -576,8 +577,8 @@ def test_a_heartbeat_in_the_mail_keeps_a_wait_alive_until_it_stops() -> None:
     run = shop.start()
     for _ in range(5):
         settle(shop, 40)
-        beat = {"pk": keys.inbox("default", run), "sk": keys.heartbeat(0), "f": 1}
-        shop.world.services.perform(Put("mail", {**beat, "at": shop.world.now_ms}))
+        key = {"pk": keys.inbox("default", run), "sk": keys.heartbeat(0)}
+        shop.world.services.perform(Put("mail", {**key, "f": 1, "at": shop.world.now_ms}))
     settle(shop, 59)
     assert shop.history(run).state.status == "RUNNING"
     settle(shop, 120)
