@@ -1,4 +1,4 @@
-"""Alarms for the three ways in which work can stand still without an error being seen."""
+"""Alarms for the ways in which work can stand still without an error being seen."""
 
 from __future__ import annotations
 
@@ -59,6 +59,13 @@ class Alarms(Construct):
             engine_metric(
                 Stack.of(self), resources.METRIC_EXECUTIONS_QUARANTINED, cloudwatch.Stats.SUM
             ),
+            threshold=0,
+            minutes=1,
+        )
+        self._alarm(
+            "SweepRefused",
+            "the sweeper could not work off a row: the log behind it is damaged or newer",
+            engine_metric(Stack.of(self), resources.METRIC_SWEEP_REFUSED, cloudwatch.Stats.SUM),
             threshold=0,
             minutes=1,
         )

@@ -131,7 +131,12 @@ class HoldfastStack(Stack):
         sweeper = self._function(
             resources.SWEEPER,
             [
-                allow("dynamodb:Query", "dynamodb:UpdateItem", on=[storage.executions.table_arn]),
+                allow(
+                    "dynamodb:GetItem",
+                    "dynamodb:Query",
+                    "dynamodb:UpdateItem",
+                    on=[storage.executions.table_arn],
+                ),
                 allow(
                     "dynamodb:Query",
                     "dynamodb:PutItem",

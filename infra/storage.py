@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from holdfast import resources
+from holdfast import limits, resources
 
 _SECRET_CHARACTERS: Final = 64
 _KEY_TYPES: Final = {"N": dynamodb.AttributeType.NUMBER, "S": dynamodb.AttributeType.STRING}
@@ -31,7 +31,10 @@ class Storage(Construct):
             enforce_ssl=True,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[
-                s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1))
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    expiration=Duration.days(limits.BLOB_RETENTION_DAYS),
+                )
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )

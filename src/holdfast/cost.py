@@ -7,9 +7,9 @@ strong read costs one unit per started 4 KB; an index entry that appears, change
 write of its own.
 
 Prices are us-east-1, on demand, November 2026. Lambda duration is not measured on a laptop: it is
-the stated assumption of 6 ms at 256 MB (arm64) for each commit. The front door and the time that
-user tasks take are kept apart, because they depend on the user and not on Holdfast. What no run
-causes is left out: sweeps that find nothing, and Lambda's own polling of empty queues.
+the stated assumption of COMMIT_MS at COMMIT_MEMORY_MB (arm64) for each commit. The front door and
+the time that user tasks take are kept apart, because they depend on the user and not on Holdfast.
+What no run causes is left out: sweeps that find nothing, and Lambda's own polling of empty queues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ READ_UNIT_BYTES: Final = 4_096
 BILLED_CHUNK_BYTES: Final = 65_536
 # Receive, delete and one extension of visibility, each shared by the ten messages of a batch.
 SQS_REQUESTS_PER_DELIVERY: Final = 0.3
-COMMIT_GB_SECONDS: Final = 0.006 * 0.25
+# Assumed, not measured. The deployed worker has more memory than this (resources.WORKER), for the
+# tasks that it runs; priced at all of it, the line of the commits grows in proportion.
+COMMIT_MS: Final = 6
+COMMIT_MEMORY_MB: Final = 256
+COMMIT_GB_SECONDS: Final = COMMIT_MS / 1_000 * COMMIT_MEMORY_MB / 1_024
 
 
 def number_bytes(value: int) -> int:
@@ -148,7 +152,7 @@ PRICES: Final = (
     Price("S3", "gets", "s3_gets", 0.40, _S3),
     Price("EventBridge", "events", "bus_events", 1.0, "aws.amazon.com/eventbridge/pricing"),
     Price("Lambda", "requests", "lambda_requests", 0.20, _LAMBDA),
-    Price("Lambda", "GB-seconds of commits", "commits", 13.3334, _LAMBDA, COMMIT_GB_SECONDS),
+    Price("Lambda", "GB-seconds", "commits", 13.3334, _LAMBDA, COMMIT_GB_SECONDS),
 )
 API_PRICE: Final = Price(
     "API Gateway", "HTTP API requests", "api_requests", 1.0, "aws.amazon.com/api-gateway/pricing"

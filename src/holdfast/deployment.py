@@ -111,6 +111,10 @@ class Deployment:
         except RequestError as error:
             # What cannot be stored would fail each delivery of the message, for ever.
             return TaskFailed(InvalidResult.__name__, error.message)
+        except ValueError:
+            return TaskFailed(
+                InvalidResult.__name__, "the result holds a number of too many digits"
+            )
         return TaskSucceeded(output)
 
     # -- types (runtime.front.Types) ---------------------------------------------------------------

@@ -63,6 +63,7 @@ WATCH_LOOK_SECONDS_MAX: Final = 7 * 86_400
 WATCH_PARKED_FACTOR: Final = 4
 OVERDUE_SECONDS: Final = 60
 WATCH_WITHOUT_LOG_SECONDS_MAX: Final = 86_400
+DEAD_LETTER_BATCHES_MAX: Final = 10  # of ten, per queue and sweep
 DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third time round is quarantine
 
 # -- Retention -------------------------------------------------------------------------------------
@@ -72,6 +73,9 @@ RECORD_AGING_SECONDS: Final = 45 * 86_400
 # A name goes before the log that it names (TTL is late by up to 2 days): a start that finds the
 # name must find the log too, or it would run the execution a second time.
 NAME_RETENTION_SECONDS: Final = 75 * 86_400
+# Older executions keep their name alive with each recovering delivery.
+NAME_EXTENSION_SECONDS: Final = 30 * 86_400
+BLOB_RETENTION_DAYS: Final = 180  # every snapshot stores its blobs again, so younger than a log
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400

@@ -118,6 +118,7 @@ METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
 METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
 METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
+METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.

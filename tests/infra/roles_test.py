@@ -40,6 +40,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "sqs:SendMessage": {WORK, "MessagingEventsDead"},
     },
     "Sweeper": {
+        "dynamodb:GetItem": {EXECUTIONS},
         "dynamodb:Query": {EXECUTIONS, MAIL},
         "dynamodb:UpdateItem": {EXECUTIONS},
         "dynamodb:PutItem": {MAIL},

@@ -279,7 +279,7 @@ def test_alarms_watch_each_dead_letter_queue_the_oldest_message_and_the_sweep(
     age = alarms["AlarmsOldestMessage"]
     assert age["MetricName"] == "ApproximateAgeOfOldestMessage"
     assert age["Threshold"] > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
-    assert len(alarms) == len(DEAD_LETTERS) + 3
+    assert len(alarms) == len(DEAD_LETTERS) + 4
 
 
 def test_a_silent_sweeper_raises_the_alarm(template: Template) -> None:
@@ -306,7 +306,7 @@ def test_alarms_read_the_metrics_of_this_stack_as_the_functions_write_them(
         for alarm in template.properties("AWS::CloudWatch::Alarm").values()
         if not alarm["Namespace"].startswith("AWS/")
     ]
-    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 2
+    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 3
 
 
 def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:

@@ -66,6 +66,19 @@ def handlers(**given: LambdaHandler) -> Handlers:
     return Handlers(**{name: given.get(name, unwanted) for name in names})
 
 
+def play(cloud: LocalCloud, **given: LambdaHandler) -> None:
+    """Until nothing is left, by the handlers given and no other."""
+    pump = Pump(cloud, handlers(**given))
+    pump.run_until_idle()
+    assert_nothing_unwanted(pump)
+
+
+def assert_nothing_unwanted(pump: Pump) -> None:
+    # The pump takes what a handler raises for a failed invocation and goes on.
+    raised = [failure.error for failure in pump.failures]
+    assert [error for error in raised if isinstance(error, AssertionError)] == []
+
+
 def ports(cloud: LocalCloud) -> AwsPorts:
     return AwsPorts(
         cloud.clients,
@@ -249,7 +262,7 @@ def test_a_worker_gets_batches_of_ten_in_lambdas_shape(
 ) -> None:
     worker = Recorder()
     send(cloud, *(f"r{n}" for n in range(12)))
-    Pump(cloud, handlers(worker=worker)).run_until_idle()
+    play(cloud, worker=worker)
 
     assert [len(event["Records"]) for event, _ in worker.calls] == [10, 2]
     record, context = worker.calls[0][0]["Records"][0], worker.calls[0][1]
@@ -268,7 +281,7 @@ def test_a_worker_gets_batches_of_ten_in_lambdas_shape(
 def test_the_remaining_time_follows_the_clock(cloud: LocalCloud, clock: VirtualClock) -> None:
     worker = Recorder()
     send(cloud, "r")
-    Pump(cloud, handlers(worker=worker)).run_until_idle()
+    play(cloud, worker=worker)
     clock.advance(100_000)
 
     assert worker.calls[0][1].get_remaining_time_in_millis() == 800_000
@@ -287,7 +300,7 @@ def test_only_the_failed_messages_of_a_batch_come_back_after_their_visibility(
 
     worker = Recorder(fail_the_second_once)
     send(cloud, "r0", "r1", "r2")
-    Pump(cloud, handlers(worker=worker)).run_until_idle()
+    play(cloud, worker=worker)
 
     assert [len(bodies) for bodies in worker.bodies()] == [3, 1]
     assert clock() == START_MS + resources.WORK.visibility_seconds * 1_000 + 1
@@ -301,7 +314,7 @@ def test_an_answer_that_names_no_message_fails_the_whole_batch(
 ) -> None:
     worker = Recorder(lambda _: answer if len(worker.calls) == 1 else None)
     send(cloud, "r0", "r1")
-    Pump(cloud, handlers(worker=worker)).run_until_idle()
+    play(cloud, worker=worker)
 
     assert [len(bodies) for bodies in worker.bodies()] == [2, 2]
 
@@ -335,7 +348,7 @@ def test_a_message_that_always_fails_ends_as_a_dead_letter_that_the_sweeper_is_w
 def test_a_delayed_message_comes_at_its_time(cloud: LocalCloud, clock: VirtualClock) -> None:
     worker = Recorder()
     send(cloud, "r", delay_seconds=840)
-    Pump(cloud, handlers(worker=worker)).run_until_idle()
+    play(cloud, worker=worker)
 
     assert clock() == START_MS + 840_000
     assert len(worker.calls) == 1
@@ -346,7 +359,7 @@ def test_an_event_on_the_bus_reaches_the_events_function_in_eventbridges_shape(
 ) -> None:
     events = Recorder()
     cloud.put_event("bank.confirmed", "p-1", {"settled": True}, event_id="e-1")
-    Pump(cloud, handlers(events=events)).run_until_idle()
+    play(cloud, events=events)
 
     ((event, context),) = events.calls
     assert event["detail-type"] == resources.EVENT_DETAIL_TYPE
@@ -371,7 +384,7 @@ def test_other_events_on_the_bus_are_not_ours(cloud: LocalCloud) -> None:
             }
         ]
     )
-    Pump(cloud, handlers()).run_until_idle()
+    play(cloud)
 
 
 def test_an_event_is_tried_again_when_its_function_fails(cloud: LocalCloud) -> None:
@@ -381,7 +394,7 @@ def test_an_event_is_tried_again_when_its_function_fails(cloud: LocalCloud) -> N
 
     events = Recorder(crash_once)
     cloud.put_event("bank.confirmed", "p-1", {})
-    Pump(cloud, handlers(events=events)).run_until_idle()
+    play(cloud, events=events)
 
     assert len(events.calls) == 2
     assert events.calls[0][0] == events.calls[1][0]
@@ -400,7 +413,7 @@ def test_thirty_days_of_waiting_are_one_sweep(cloud: LocalCloud, clock: VirtualC
     sweeper = Recorder(remove_due_rows)
     look_ms = START_MS + 30 * DAY_MS + 5_000
     ports(cloud).perform(due_row(look_ms))
-    Pump(cloud, handlers(sweeper=sweeper)).run_until_idle()
+    play(cloud, sweeper=sweeper)
 
     # The first full minute whose sweep looks ahead as far as the row.
     assert clock() == START_MS + 30 * DAY_MS
@@ -417,6 +430,7 @@ def test_a_row_that_a_sweep_leaves_is_swept_a_minute_later(
     pump = Pump(cloud, handlers(sweeper=lambda *_: times.append(clock())))
     ports(cloud).perform(due_row(START_MS))
     pump.run_until_idle(until_ms=START_MS + 3 * MINUTE_MS + 1)
+    assert_nothing_unwanted(pump)
 
     assert times == [START_MS + minute * MINUTE_MS for minute in range(4)]
     assert clock() == START_MS + 3 * MINUTE_MS + 1
@@ -437,6 +451,7 @@ def test_the_outside_world_acts_at_its_time_and_in_its_order(
     pump.at(START_MS + 2 * DAY_MS, bank)
     pump.at(START_MS + DAY_MS, lambda: acts.append(("first", clock())))
     pump.run_until_idle()
+    assert_nothing_unwanted(pump)
 
     assert acts == [
         ("first", START_MS + DAY_MS),
@@ -458,7 +473,7 @@ def test_the_same_day_twice_is_the_same_to_the_last_message_id() -> None:
         with LocalCloud(VirtualClock(START_MS)) as cloud:
             worker = Recorder()
             send(cloud, "r0", "r1")
-            Pump(cloud, handlers(worker=worker)).run_until_idle()
+            play(cloud, worker=worker)
             return [record["messageId"] for record in worker.calls[0][0]["Records"]]
 
     assert ids() == ids()
@@ -496,7 +511,7 @@ def test_the_meter_counts_calls_and_what_they_would_cost(cloud: LocalCloud) -> N
     perform(Get("mail", "a", "b"))  # 1
     perform(Query("executions", "default#r"))  # 1
     send(cloud, *(f"r{n}" for n in range(12)))
-    Pump(cloud, handlers(worker=Recorder())).run_until_idle()
+    play(cloud, worker=Recorder())
 
     assert cloud.meter.calls == {
         "dynamodb.PutItem": 3,
@@ -518,7 +533,7 @@ def test_events_are_billed_and_the_queue_that_stands_in_for_the_bus_is_not(
     cloud: LocalCloud,
 ) -> None:
     cloud.put_event("bank.confirmed", "p-1", {})
-    Pump(cloud, handlers(events=Recorder())).run_until_idle()
+    play(cloud, events=Recorder())
 
     assert cloud.meter.calls == {"events.PutEvents": 1}
     assert cloud.meter.usage.bus_events == 1

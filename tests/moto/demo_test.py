@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli import main
+from holdfast.cost import COMMIT_MEMORY_MB, COMMIT_MS
 
 # One worker, so that the run that most of these look at happens once.
 pytestmark = pytest.mark.xdist_group("demo")
@@ -32,6 +34,15 @@ def run_demo(*arguments: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     return run_demo()
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """-> the report for a person."""
+    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as complaints:
+        status = main(["demo"])
+    assert (status, complaints.getvalue()) == (0, "")
+    return printed.getvalue()
 
 
 def test_the_sample_orders_meet_every_outcome_and_none_is_lost(document: dict[str, Any]) -> None:
@@ -72,18 +83,30 @@ def test_the_same_orders_end_the_same_way_twice(document: dict[str, Any]) -> Non
     assert [document[key] for key in same] == [again[key] for key in same]
 
 
-def test_the_report_shows_outcomes_steps_time_and_both_prices(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["demo"]) == 0
-    printed, complaints = capsys.readouterr()
-    assert complaints == ""
+def test_the_report_shows_outcomes_steps_time_and_both_prices(printed: str) -> None:
     for words in (
         "shipped", "card_declined", "of 24; 0 lost", "durable steps", "time in the shop",
-        "DynamoDB", "Holdfast", "Step Functions", "per million durable steps", "API Gateway",
+        "DynamoDB", "Holdfast", "Step Functions (Standard)", "API Gateway",
     ):  # fmt: skip
         assert words in printed
+    assert f"Assumed: {COMMIT_MS} ms at {COMMIT_MEMORY_MB} MB" in printed
     assert max(map(len, printed.splitlines())) <= 80
+    assert printed.splitlines()[-1] == "next: ./holdfast serve"
+
+
+def test_the_kinds_of_durable_steps_add_up_to_their_number(printed: str) -> None:
+    figures = r"durable steps +(\d+)  (\d+) results, (\d+) failures, (\d+) timeouts, (\d+) timers\n"
+    found = re.search(figures, printed)
+    assert found is not None
+    steps, *kinds = map(int, found.groups())
+    assert steps == sum(kinds)
+
+
+def test_the_front_door_stands_below_both_totals_and_says_so(printed: str) -> None:
+    firsts = [line.partition("  ")[0] for line in printed.splitlines()]
+    door = firsts.index("API Gateway")
+    assert firsts[door - 1] == "on neither bill"
+    assert door > firsts.index("Step Functions (Standard)") > firsts.index("Holdfast")
 
 
 # -- bad input -------------------------------------------------------------------------------------

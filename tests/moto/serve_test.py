@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ import pytest
 from holdfast.cli import main
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.local.project import STATE
+from holdfast.local.stack import LocalStack
 
 pytestmark = pytest.mark.xdist_group("serve")
 
@@ -120,6 +122,24 @@ def test_a_web_page_cannot_talk_to_it(url: str) -> None:
     for headers in ({"Origin": "https://shop.example"}, {"Host": "shop.example"}):
         status, answer = call(url, "POST", "/events", b"{}", **headers)
         assert (status, code_of(answer)) == (403, "HF278")
+
+
+def test_a_bug_is_a_sentence_on_the_terminal_and_its_traceback_is_for_debug(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("a user's secret")
+
+    monkeypatch.setattr(LocalStack, "request", broken)
+    with caplog.at_level(logging.DEBUG, "holdfast.local.serve"):
+        status, answer = call(url, "GET", "/workflows")
+    assert (status, code_of(answer)) == (500, "HF900")
+    shown = [record for record in caplog.records if record.levelno > logging.DEBUG]
+    assert [record.getMessage() for record in shown] == [
+        "a request was not served: ZeroDivisionError"
+    ]
+    assert shown[0].exc_info is None
+    assert "a user's secret" in caplog.text
 
 
 def test_commands_find_the_serve_of_their_project_until_it_is_interrupted(

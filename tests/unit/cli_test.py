@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
+import os
+import shutil
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +24,7 @@ import pytest
 from holdfast.cli import main
 from holdfast.local import project
 
+ROOT = Path(__file__).parents[2]
 GREETING = """
 from holdfast import task, workflow
 
@@ -365,3 +372,67 @@ def test_a_stack_without_a_region_is_said(
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     assert holdfast("list", "--stack", "shop") == 2
     assert "error[HF276]: stack shop: You must specify a region" in holdfast.complaints
+
+
+# -- the script of a checkout ----------------------------------------------------------------------
+
+
+class Script:
+    """`./holdfast` on a machine without uv; its commands are noted, those that fail are given."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = str(ROOT / "holdfast")
+        loader = SourceFileLoader("holdfast_script", path)
+        spec = importlib.util.spec_from_loader(loader.name, loader)
+        assert spec is not None
+        self.module = importlib.util.module_from_spec(spec)
+        loader.exec_module(self.module)
+        self.ran: list[list[str]] = []
+        self.failing: set[str] = set()
+        monkeypatch.setattr(self.module, "ROOT", folder)
+        monkeypatch.setattr(shutil, "which", lambda _: None)
+        monkeypatch.setattr(subprocess, "run", self._run)
+        monkeypatch.setattr(os, "execv", lambda _, command: self.ran.append(command))
+        self._argv = partial(monkeypatch.setattr, sys, "argv")
+
+    def _run(
+        self, command: list[Any], *, check: bool, **_: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        words = [str(word) for word in command]
+        self.ran.append(words)
+        status = int(bool(self.failing.intersection(words)))
+        if check and status:
+            raise subprocess.CalledProcessError(status, words)
+        return subprocess.CompletedProcess(words, status)
+
+    def __call__(self, *arguments: str) -> list[str]:
+        """-> the command that it becomes."""
+        self._argv(["./holdfast", *arguments])
+        self.module.main()
+        return self.ran[-1]
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.chdir(tmp_path)
+    return Script(tmp_path, monkeypatch)
+
+
+def test_the_script_brings_the_development_set_for_test_alone(script: Script) -> None:
+    assert "--no-dev" in script("demo")
+    assert script.ran[-1][-2:] == ["holdfast", "demo"]
+    assert "--no-dev" not in script("test", "-k", "this")
+    assert script.ran[-1][-3:] == ["pytest", "-k", "this"]
+
+
+def test_the_script_installs_uv_without_ensurepip(script: Script, tmp_path: Path) -> None:
+    script.failing = {"venv"}
+    assert script("demo")[0] == str(tmp_path / ".tools" / "bin" / "uv")
+    assert str(tmp_path / ".tools") in script.ran[1][script.ran[1].index("--target") :]
+
+
+def test_the_script_says_how_to_go_on_when_uv_cannot_be_installed(script: Script) -> None:
+    script.failing = {"pip"}
+    with pytest.raises(SystemExit, match=r"not install uv into .*astral\.sh/uv.* try again"):
+        script("demo")

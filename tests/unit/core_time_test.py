@@ -218,6 +218,15 @@ def test_an_event_is_used_once_and_forgotten_when_it_has_expired() -> None:
     assert case.state.used_events == {"e2": START_MS + 90_000}
 
 
+def test_every_used_event_is_remembered_not_only_the_last() -> None:
+    flow = machine({n: wait_for("paid", m) for n, m in [("a", "b"), ("b", "c"), ("c", None)]})
+    case = Case(flow).start()
+    for event_id in ("e1", "e2", "e1", "e2"):
+        case.offer(received(case, event_id))
+
+    assert case.positions == ["c"]
+
+
 def test_an_event_for_a_task_leaves_no_trace() -> None:
     case = Case(one(call("ship"))).start()
     before = list(case.events)
@@ -301,8 +310,9 @@ def test_a_second_start_leaves_no_trace() -> None:
     assert case.events == before
 
 
-def test_an_execution_is_opened_once() -> None:
-    case = Case(one(call("ship"))).start().offer(facts.Opened(3), facts.Opened(4))
+def test_an_execution_is_opened_once_and_moves_only_to_a_younger_record() -> None:
+    case = Case(one(call("ship"))).start().offer(facts.Opened(0), facts.Opened(0))
 
-    assert case.state.opened_at == 3
+    assert case.state.opened_at == 0
     assert case.types.count("Opened") == 1
+    assert case.offer(facts.Opened(4), facts.Opened(3)).state.opened_at == 4

@@ -131,6 +131,14 @@ def test_a_ten_task_chain_at_list_price_is_within_a_dollar_per_million_steps() -
     assert sum(line.usd for line in receipt.lines) == pytest.approx(receipt.total_usd)
 
 
+def test_a_commit_is_priced_at_the_stated_time_and_memory() -> None:
+    (line,) = cost.receipt(cost.Usage(commits=1_000_000)).lines
+
+    assert (cost.COMMIT_MS, cost.COMMIT_MEMORY_MB) == (6, 256)
+    assert line.what == "GB-seconds"
+    assert line.count == pytest.approx(1_500)
+
+
 def test_the_front_door_is_kept_apart() -> None:
     receipt = cost.receipt(cost.Usage(api_requests=1_000_000))
 

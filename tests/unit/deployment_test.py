@@ -16,6 +16,7 @@ from holdfast.deployment import Deployment, load_compiled
 from holdfast.dsl.compile import compile_workflow
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+from holdfast.runtime import plain
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.tokens import Keys
 
@@ -51,6 +52,20 @@ def fail(kind: str) -> str:
     if kind == "long":
         raise ValueError("x" * 99_999)
     raise LookupError(kind)
+
+
+@task
+def odd(kind: str) -> object:
+    match kind:
+        case "surrogate":
+            return chr(0xD800)
+        case "deep":
+            value: list = []
+            for _ in range(100):
+                value = [value]
+            return value
+        case _:
+            return "x" * 2_000
 
 
 @workflow
@@ -112,6 +127,18 @@ def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deplo
         CAUSE_CHARACTERS_MAX,
         True,
     )
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "deep", "large"])
+def test_a_result_that_cannot_be_stored_fails_its_attempt(
+    deployment: Deployment, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain, "VALUE_BYTES_MAX", 1_000)
+    failed = run(deployment, "odd", {"kind": kind})
+
+    assert isinstance(failed, TaskFailed)
+    assert failed.error == "InvalidResult"
+    assert failed.cause.startswith("the result of odd")
 
 
 def test_arguments_that_do_not_fit_fail_the_attempt_and_not_the_worker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -28,12 +29,21 @@ class MemoryPorts:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.hidden: list[tuple[list[str], int]] = []
+        # The memory services know of one thread; the host has many.
+        self._lock = threading.Lock()
 
     def perform(self, effect: Effect) -> Any:
-        return self.services.perform(effect)
+        with self._lock:
+            return self.services.perform(effect)
 
     def for_message(self, queue: QueueName, receipt: str) -> Any:
-        return self.services.for_message(queue, receipt)
+        bound = self.services.for_message(queue, receipt)
+
+        def perform(effect: Effect) -> Any:
+            with self._lock:
+                return bound(effect)
+
+        return perform
 
     def extend_visibility(self, queue: QueueName, receipts: list[str], seconds: int) -> None:
         self.hidden.append((receipts, seconds))

@@ -33,12 +33,14 @@ def test_a_batch_runs_its_executions_to_their_ends() -> None:
     assert found.shop.world.services.depth("work") == 0
 
 
-def test_tasks_run_in_threads_where_there_are_any() -> None:
+def test_messages_and_their_tasks_run_in_threads_where_there_are_any() -> None:
     found = Site(Shop(chain(2)), has_threads=True)
-    run = found.shop.start({"n": 0})
+    runs = [found.shop.start({"n": 0}, name="a")]
+    found.shop.world.now_ms += 1
+    runs.append(found.shop.start({"n": 5}, name="b"))
 
     assert found.work() == []
-    assert found.shop.history(run).state.output == {"n": 2}
+    assert [found.shop.history(run).state.output for run in runs] == [{"n": 2}, {"n": 7}]
 
 
 def test_one_bad_message_comes_back_alone() -> None:

@@ -19,20 +19,25 @@ SECRET = KEYS.secret
 
 def refused(text: str, signing: Keys = KEYS, now_ms: int = NOW_MS) -> RequestError:
     with pytest.raises(RequestError) as caught:
-        require_token(text, signing, now_ms)
+        require_token(text, signing, "default", now_ms)
     error = caught.value
     assert (error.code, error.status) == ("HF230", 403)
     return error
 
 
 def test_a_token_says_what_it_was_made_from() -> None:
-    assert require_token(make_token(TOKEN, KEYS), KEYS, NOW_MS) == TOKEN
+    assert require_token(make_token(TOKEN, KEYS), KEYS, "default", NOW_MS) == TOKEN
 
 
 def test_a_token_of_a_child_run_keeps_its_dots() -> None:
     child = Token("a-b", f"{'0' * 26}.4.1", 0, 1, NOW_MS + 1)
 
-    assert require_token(make_token(child, KEYS), KEYS, NOW_MS) == child
+    assert require_token(make_token(child, KEYS), KEYS, "a-b", NOW_MS) == child
+
+
+def test_a_token_of_another_tenant_is_as_wrong_as_any() -> None:
+    with pytest.raises(RequestError, match="HF230"):
+        require_token(make_token(TOKEN, KEYS), KEYS, "other", NOW_MS)
 
 
 def test_a_token_can_be_a_part_of_a_link() -> None:
@@ -67,7 +72,7 @@ def test_what_is_no_token_at_all_gets_the_same_answer(text: str) -> None:
 
 def test_a_token_ends_with_its_time() -> None:
     text = make_token(TOKEN, KEYS)
-    require_token(text, KEYS, NOW_MS + 999)
+    require_token(text, KEYS, "default", NOW_MS + 999)
 
     refused(text, now_ms=NOW_MS + 1_000)
 
@@ -76,8 +81,8 @@ def test_a_key_is_rotated_without_ending_the_tokens_of_the_old_one() -> None:
     old = make_token(TOKEN, KEYS)
     both = Keys("k2", {"k1": SECRET, "k2": b"another secret of the test......"})
 
-    assert require_token(old, both, NOW_MS) == TOKEN
-    assert require_token(make_token(TOKEN, both), both, NOW_MS) == TOKEN
+    assert require_token(old, both, "default", NOW_MS) == TOKEN
+    assert require_token(make_token(TOKEN, both), both, "default", NOW_MS) == TOKEN
     refused(make_token(TOKEN, both), KEYS)
 
 

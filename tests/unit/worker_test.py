@@ -30,7 +30,7 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
 )
 from holdfast.runtime.worker import Setting, deliver
-from holdfast.sim.invariants import check, lost
+from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
 
@@ -200,6 +200,25 @@ def test_a_task_that_killed_its_worker_once_is_run_again() -> None:
 
     assert history.state.output == "done"
     assert runs == [1, 1, 1]  # the same attempt: nobody knows whether it had an effect
+    assert sound(shop)
+
+
+def test_the_next_receipt_takes_over_from_the_dead_before_their_claim_has_lapsed() -> None:
+    deaths: list[int] = []
+
+    def deadly_once(effect: RunTask) -> TaskSucceeded:
+        if effect.name == "y" and not deaths:
+            deaths.append(shop.world.now_ms)
+            raise Killed
+        return TaskSucceeded("done")
+
+    almost_all = VISIBILITY_SECONDS - 5
+    flow = machine({"x": call("x", "y"), "y": call("y", TimeoutSeconds=almost_all)})
+    shop = Shop(flow, tasks=deadly_once)
+    history = shop.run()
+
+    assert history.state.output == "done"
+    assert (history.state.stopped_ms or 0) - deaths[0] <= VISIBILITY_SECONDS * 1_000
     assert sound(shop)
 
 
@@ -496,6 +515,24 @@ def test_who_loses_a_race_to_an_event_offers_its_result_again() -> None:
 
     assert history.state.output == [{"n": 1}, "paid"]
     assert len({record.nonce.partition(".")[0] for record in history.records}) > 1
+    assert set(shop.world.task_runs.values()) == {1}
+    assert sound(shop)
+
+
+@pytest.mark.parametrize("timeout_seconds", [5, 90])
+def test_two_messages_that_start_one_execution_make_one_log(timeout_seconds: int) -> None:
+    """Up to a minute the first task runs before record 0, and so perhaps twice; above it, once."""
+    flow = machine({"it": call("add", TimeoutSeconds=timeout_seconds)})
+    shop = Shop(flow, hook=before_record(0, deliver_wakes))
+    shop.start({"n": 0})
+    first = shop.world.services.receive("work")[0]
+    shop.start({"n": 0})
+    shop.world.deliver(first, "work")
+    shop.world.run()
+    (history,) = histories(shop.world)
+
+    assert history.state.output == {"n": 1}
+    assert shop.world.task_runs.total() == (2 if timeout_seconds <= 60 else 1)
     assert sound(shop)
 
 
@@ -592,7 +629,7 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
         "begin": {"Type": "Pass", "Assign": {"i": 0}, "Next": "again?"},
         "again?": {
             "Type": "Choice",
-            "Choices": [{"Condition": "{% $i < 600 %}", "Next": "count"}],
+            "Choices": [{"Condition": "{% $i < 520 %}", "Next": "count"}],
             "Default": "done",
         },
         "count": {"Type": "Pass", "Assign": {"i": "{% $i + 1 %}"}, "Next": "again?"},
@@ -608,5 +645,5 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
     assert [wait["kind"] for wait in shop.describe(run)["waits"]] == ["next step"]
     shop.world.run()
 
-    assert shop.history(run).state.output == 600
+    assert shop.history(run).state.output == 520
     assert sound(shop)

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import resources
+from holdfast.aws.messaging import DeadLetter
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
+    DEAD_LETTER_BATCHES_MAX,
     DUE_SHARDS,
     LIMIT_MARGIN_MS,
     VISIBILITY_EXTENSION_SECONDS,
@@ -129,7 +131,7 @@ class Host:
         """Hides the batch for two minutes at a time: a crash costs two minutes, not sixteen."""
         until_ms = min(deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)
         holds = Holds(receipts, until_ms, deadline_ms)
-        self._hide(queue, holds)
+        self._hide_each(queue, holds)
         if not self.has_threads:
             holds.until_ms = deadline_ms
             yield holds
@@ -151,11 +153,23 @@ class Host:
         while not done.wait(VISIBILITY_EXTENSION_SECONDS):
             try:
                 now_ms = self.ports.perform(Clock())
-                self._hide(queue, holds)
+                self._hide_each(queue, holds)
                 holds.until_ms = min(deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)
             except ServiceFault as error:
                 # The limit stays where it was: past it nothing is written (R9).
                 self.log_fault("the visibility of a batch was not extended", error)
+
+    def _hide_each(self, queue: QueueName, holds: Holds) -> None:
+        """One receipt that SQS no longer takes must not cost the others their time."""
+        try:
+            self._hide(queue, holds)
+        except ServiceFault:
+            for message_id, receipt in list(holds.receipts.items()):
+                try:
+                    self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
+                except ServiceFault as error:
+                    holds.receipts.pop(message_id, None)
+                    self.log_fault("a message was not hidden", error, message=message_id)
 
     def _hide(self, queue: QueueName, holds: Holds) -> None:
         receipts = list(holds.receipts.values())
@@ -182,13 +196,22 @@ class Host:
 
     def _sweep(self, shard: int, owner: str) -> None:
         try:
-            self.perform(sweeper.sweep(shard, owner))
+            for refused in self.perform(sweeper.sweep(shard, owner)):
+                self.log_fault("a due row was not worked off", refused, shard=str(shard))
         except HoldfastError as error:
             # One damaged row must not keep the other shards from being swept.
             self.log_fault("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:
-        for letter in self.ports.receive_dead_letters(queue):
+        """Empties a dead-letter queue, up to a bound; what cannot be read stays, and alarms."""
+        for _ in range(DEAD_LETTER_BATCHES_MAX):
+            letters = self.ports.receive_dead_letters(queue)
+            if not letters:
+                return
+            self._revive_batch(queue, letters)
+
+    def _revive_batch(self, queue: QueueName, letters: list[DeadLetter]) -> None:
+        for letter in letters:
             try:
                 self.perform(sweeper.revive(sweeper.DeadLetter(letter.body, letter.message_id)))
             except HoldfastError as error:

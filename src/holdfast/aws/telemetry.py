@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -25,13 +26,15 @@ class Metrics:
 
     def __init__(self, stack: str) -> None:
         self._stack = stack
+        self._lock = threading.Lock()
         self._values: dict[str, tuple[float, str]] = {}
 
     def __call__(self, measure: Measure) -> None:
-        value, _ = self._values.get(measure.name, (0.0, measure.unit))
         is_count = measure.unit == "Count"
-        added = value + measure.value if is_count else max(value, measure.value)
-        self._values[measure.name] = (added, measure.unit)
+        with self._lock:  # the messages of a batch measure side by side
+            value, _ = self._values.get(measure.name, (0.0, measure.unit))
+            added = value + measure.value if is_count else max(value, measure.value)
+            self._values[measure.name] = (added, measure.unit)
 
     def flush(self, now_ms: int, write: Write = sys.stdout.write) -> None:
         values, self._values = self._values, {}

@@ -55,12 +55,21 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
+    # A stop comes before what a full record left to do: a loop without a wait never settles.
+    stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
+    for stop in stops:
+        _offer_open(decision, stop)
     _settle(decision)
     for fact in offered:
-        if not (decision.is_started and decision.state.is_ended):
-            _offer(decision, fact)
-            _settle(decision)
+        if fact not in stops:
+            _offer_open(decision, fact)
     return Step(tuple(decision.events), decision.state)
+
+
+def _offer_open(decision: Decision, fact: Fact) -> None:
+    if not (decision.is_started and decision.state.is_ended):
+        _offer(decision, fact)
+        _settle(decision)
 
 
 def _entered_frames(state: Execution) -> list[str]:
@@ -102,7 +111,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
         case facts.StopRequested():
             _stop(decision, fact)
         case facts.Opened():
-            if not decision.state.is_opened:
+            opened_at = decision.state.opened_at
+            if opened_at is None or fact.sequence > opened_at:
                 decision.emit("Opened", sequence=fact.sequence)
         case _:
             assert_never(fact)

@@ -97,7 +97,10 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The execution is watched from the record `sequence` on: no start message guards it now."""
+    """The execution is watched and listed from the record `sequence` on; no message guards it.
+
+    A later one moves its place in the list to a younger record.
+    """
 
     sequence: int
 

@@ -142,7 +142,7 @@ def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
         details={"length": len(items)},
         entry=decision.state.next_entry,
         items=items,
-        concurrency=concurrency or MAX_CONCURRENCY_DEFAULT,
+        concurrency=min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT),
     )
     lanes = decision.frame(frame.id).waiting
     assert isinstance(lanes, Lanes)

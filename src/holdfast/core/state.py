@@ -255,9 +255,10 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
 
 def _frame_from_json(document: Mapping[str, Any]) -> Frame:
     waiting = dict(document["waiting"])
-    kind = _WAITING.get(waiting.pop("kind_of_wait"))
+    name = waiting.pop("kind_of_wait")
+    kind = _WAITING.get(name)
     if kind is None:
-        raise HoldfastBug(f"a snapshot holds an unknown wait: {document['waiting']!r}")
+        raise HoldfastBug(f"a snapshot holds an unknown kind of wait {name!r:.40}")
     if waiting.get("claim"):
         waiting["claim"] = Claim(**waiting["claim"])
     if kind is Lanes:

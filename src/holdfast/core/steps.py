@@ -108,23 +108,26 @@ def _is_true(value: Json) -> bool:
 
 def _wait(decision: Decision, frame: Frame, state: Wait) -> None:
     try:
-        due_ms = _due_ms(decision, frame, state)
+        due_ms, is_due = _due(decision, frame, state)
     except EvaluationError as error:
         fail_evaluation(decision, frame, error)
         return
-    if due_ms <= decision.moment.now_ms:
+    if is_due:
         leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
         return
     entry = decision.state.next_entry
     decision.emit("TimerSet", frame=frame.id, entry=entry, due=due_ms)
 
 
-def _due_ms(decision: Decision, frame: Frame, state: Wait) -> int:
+def _due(decision: Decision, frame: Frame, state: Wait) -> tuple[int, bool]:
+    """-> when the wait ends, and whether it has; our clock may be ahead of the others."""
+    now_ms, margin_ms = decision.moment.now_ms, 2 * decision.moment.clock_error_ms
     if state.seconds is not None:
         seconds = whole_number(decision.evaluate(state.seconds, frame), "Seconds")
-        return decision.moment.now_ms + seconds * 1_000
+        return now_ms + seconds * 1_000, seconds == 0
     assert state.timestamp is not None
-    return _parse_timestamp(decision.evaluate(state.timestamp, frame))
+    due_ms = _parse_timestamp(decision.evaluate(state.timestamp, frame))
+    return due_ms, due_ms <= now_ms - margin_ms
 
 
 def _parse_timestamp(value: Any) -> int:

@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cost import (
+    COMMIT_MEMORY_MB,
+    COMMIT_MS,
     STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS,
     Line,
     step_functions_usd,
@@ -27,9 +29,12 @@ BAR_CHARACTERS: Final = 24
 EXAMPLES_MAX: Final = 2
 NAMES_MAX: Final = 10
 FOOTNOTE: Final = (
-    "Assumed: 6 ms at 256 MB for each commit. On neither bill: the time of the tasks,\n"
-    "and the front door (API Gateway)."
+    "A durable step is a committed result, failure or timeout of a task or a wait,\n"
+    "or a timer that fired. An order has few; in a long chain each costs less.\n"
+    f"Assumed: {COMMIT_MS} ms at {COMMIT_MEMORY_MB} MB for each commit. "
+    "On neither bill: the tasks' own time."
 )
+NEXT: Final = "next: ./holdfast serve"
 _STYLES: Final = {"shipped": "green", "charged": "green", "refused": "yellow", "failed": "yellow"}
 
 
@@ -67,13 +72,14 @@ def put_report(report: Report) -> None:
     if bad or report.lost:
         names = ", ".join(execution.name for execution in bad[:NAMES_MAX])
         put(Text(f"\n{len(bad)} without an outcome, {report.lost} lost: {names}", "red"))
+    put("", Text(NEXT, "dim"))
 
 
 def _outcomes(report: Report) -> Table:
     groups: dict[tuple[str, str], list[Ended]] = defaultdict(list)
     for execution in report.executions:
         groups[execution.outcome or (execution.status, execution.reason)].append(execution)
-    table = plain_table("outcome", "reason", "orders", "", "such as", right=("orders",))
+    table = plain_table("outcome", "reason", "orders", "", "for example", right=("orders",))
     largest = max(map(len, groups.values()), default=1)
     for (status, reason), members in sorted(groups.items(), key=lambda group: -len(group[1])):
         style = _STYLES.get(status, "red")
@@ -101,8 +107,9 @@ def _figures(report: Report) -> Table:
         "durable steps",
         f"{report.durable_steps:,}",
         f"{count['TaskSucceeded']:,} results, {count['TaskFailed']:,} failures, "
-        f"{count['TaskTimedOut']:,} timeouts; {report.retries:,} retries",
+        f"{count['TaskTimedOut']:,} timeouts, {count['WaitStateExited']:,} timers",
     )
+    table.add_row("retries", f"{report.retries:,}", "not durable steps by themselves")
     table.add_row(
         "time in the shop",
         duration(timedelta(seconds=report.virtual_seconds)),
@@ -123,8 +130,10 @@ def _receipt(report: Report) -> Table:
     _line(table, _transitions(report))
     for line in report.task_requests.lines:
         _line(table, line)
-    _total(table, report, "Step Functions", report.step_functions_usd, "yellow")
-    table.add_row()
+    _total(table, report, "Step Functions (Standard)", report.step_functions_usd, "yellow")
+    if report.receipt.apart:
+        table.add_row()
+        table.add_row(Text("on neither bill", "dim"), Text("the same on both", "dim"))
     for line in report.receipt.apart:
         _line(table, line)
     return table
@@ -133,7 +142,7 @@ def _receipt(report: Report) -> Table:
 def _transitions(report: Report) -> Line:
     return Line(
         service="Step Functions",
-        what="transitions (Standard)",
+        what="transitions",
         count=report.transitions,
         usd_per_million=STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS,
         usd=step_functions_usd(report.transitions),
@@ -158,8 +167,8 @@ def _total(table: Table, report: Report, name: str, usd: float, style: str) -> N
     per_million = report.per_million_steps(usd)
     table.add_row(
         Text(name, f"bold {style}"),
-        Text("per million durable steps", "dim"),
-        "",
+        "durable steps",
+        f"{report.durable_steps:,}",
         Text(f"{per_million:.2f}", f"bold {style}"),
         Text(f"{usd:.6f}", f"bold {style}"),
     )

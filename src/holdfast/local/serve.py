@@ -66,10 +66,16 @@ def serving(deployment: Deployment, port: int) -> Iterator[Served]:
 def _play(pump: Pump, stop: threading.Event, ended: threading.Event) -> None:
     try:
         pump.run_forever(stop)
-    except Exception:
-        _logger.exception("the local cloud stopped")
+    except Exception as error:  # noqa: BLE001  # the command must end; an error of any kind ends it
+        _log_bug("the local cloud stopped", error)
     finally:
         ended.set()
+
+
+def _log_bug(what: str, error: Exception) -> None:
+    """The terminal gets a sentence. A traceback is long, and its message may quote user data."""
+    _logger.error("%s: %s", what, type(error).__name__)
+    _logger.debug("%s", what, exc_info=error)
 
 
 def _server(stack: LocalStack, port: int) -> _Server:
@@ -113,8 +119,8 @@ class _Request(BaseHTTPRequestHandler):
             self._discard_body()
         except TimeoutError:
             self.close_connection = True
-        except Exception as error:
-            _logger.exception("a request was not served")
+        except Exception as error:  # noqa: BLE001  # the client gets an answer whatever went wrong
+            _log_bug("a request was not served", error)
             self._answer_problem(500, HoldfastBug(f"the API failed with {type(error).__name__}"))
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _serve  # noqa: N815

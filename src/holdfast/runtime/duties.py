@@ -128,14 +128,15 @@ def watch_item(
 def next_look_ms(state: Execution, is_held: bool, parked_ms: int, now_ms: int) -> int:
     """When the sweeper looks at the execution next, on a grid so that two sweepers agree.
 
-    Somebody holds it: soon. It waits for timers alone: after the first of them, or in a week. Else
-    the longer it has rested the later, between an hour and a week.
+    Somebody holds it: soon, and later the longer nothing has come of it. It waits for timers
+    alone: after the first of them, or in a week. Else the longer it has rested the later, between
+    an hour and a week.
     """
     grid_ms = WATCH_GRID_SECONDS * 1_000
     dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]
     ends_ms = [] if state.due_ms is None else [state.due_ms]
     if is_held:
-        look_ms = now_ms + grid_ms
+        look_ms = now_ms + min(max(now_ms - parked_ms, grid_ms), WATCH_LOOK_SECONDS_MIN * 1_000)
     elif dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
         look_ms = min(min(dues) + grid_ms, now_ms + WATCH_LOOK_SECONDS_MAX * 1_000)
     else:
@@ -183,6 +184,15 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     assert log.state is not None
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+
+
+def renew(log: Log, before: Execution | None, now_ms: int) -> Generator[Effect, Any, None]:
+    """An ageing execution has moved its place in the list to a younger record (R16)."""
+    assert log.state is not None
+    if before is not None and before.opened_at not in {None, log.state.opened_at}:
+        assert before.opened_at is not None
+        yield Unlist(log.partition, before.opened_at)
+    yield from keep_name(log, now_ms)
 
 
 def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:

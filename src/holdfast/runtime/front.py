@@ -47,6 +47,8 @@ from holdfast.runtime.tokens import Keys, Token, make_token, require_token
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 
 LISTED_MAX = 100
+#: What an answer item holds of the answer itself.
+ANSWER = ("v", "ref", "error", "cause")
 #: A start message lives no longer; an execution that has no log by then never began.
 SQS_RETENTION_MS = 14 * 86_400_000
 
@@ -83,7 +85,7 @@ class Front:
         started = {"run": run, "t0": now_ms, "definition": definition.hash}
         name = request.get("name")
         if name is not None:
-            keys.require_name(name, "the name of the execution")
+            keys.require_execution_name(name)
             started = yield from self._claim_name(tenant, workflow, name, data, started)
         stowed = yield from mail.stow(tenant, started["run"], data)
         fields = {"workflow": workflow, "input": stowed, **started}
@@ -227,27 +229,25 @@ class Front:
     def answer(self, tenant: str, request: Mapping[str, Any]) -> Answer:
         """`request`: token, and output, or error and cause?. A person's or a callback's answer."""
         now_ms = yield Clock()
-        token = require_token(str(request.get("token", "")), self.keys, now_ms)
-        if token.tenant != tenant:
-            raise RequestError("HF230", "the token is not valid here", status=403)
+        token = require_token(str(request.get("token", "")), self.keys, tenant, now_ms)
+        key = keys.answer(token.entry, token.attempt)
         fields = yield from self._answer_fields(token, request)
         item = {
             "pk": keys.inbox(tenant, token.run),
-            "sk": keys.answer(token.entry, token.attempt),
+            "sk": key,
             "f": FORMAT,
             "at": now_ms,
             "ttl": token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
             **fields,
         }
         found = yield PutIfAbsent("mail", item)
-        if found is not None and {key: found.get(key) for key in fields} != fields:
+        if found is not None and {name: found.get(name) for name in fields} != fields:
             raise RequestError(
                 "HF231",
                 "another answer has been given before",
                 status=409,
                 help="see the execution",
             )
-        key = keys.answer(token.entry, token.attempt)
         yield Send((Message(messages.wake_mail(tenant, token.run, key)),))
         return {"execution": token.run}
 
@@ -255,8 +255,10 @@ class Front:
         log = Log(token.tenant, token.run, "front", "")
         yield from log.load()
         frame = None if log.state is None else log.state.frame_of(token.entry)
-        if log.state is None or frame is None or not isinstance(frame.waiting, Awaiting):
-            raise RequestError("HF232", "nobody waits for this answer any more", status=409)
+        waiting = None if frame is None else frame.waiting
+        is_open = isinstance(waiting, Awaiting) and waiting.attempt == token.attempt
+        if log.state is None or frame is None or not is_open:
+            return (yield from self._answered_before(token, request))
         if "error" in request:
             return _texts(request)
         definition = yield from self.programs.fetch(token.tenant, log.state.definition)
@@ -265,6 +267,23 @@ class Front:
         if reference is not None:
             output = self.types.normalise_payload(reference, output, f"answer to {frame.position}")
         return (yield from mail.stow(token.tenant, token.run, output))
+
+    def _answered_before(self, token: Token, request: Mapping[str, Any]) -> Answer:
+        """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
+        inbox = keys.inbox(token.tenant, token.run)
+        found = yield Get("mail", inbox, keys.answer(token.entry, token.attempt))
+        stored = {} if found is None else {name: found[name] for name in ANSWER if name in found}
+        given = _texts(request)
+        if "error" not in request:
+            given = yield from mail.stow(token.tenant, token.run, request.get("output"))
+        if not stored or stored != given:
+            raise RequestError(
+                "HF232",
+                "nobody waits for this answer any more",
+                status=409,
+                help="see what the execution waits for now",
+            )
+        return stored
 
     # -- seeing ------------------------------------------------------------------------------------
 

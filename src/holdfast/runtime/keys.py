@@ -44,6 +44,18 @@ def require_name(name: str, what: str) -> str:
     return name
 
 
+def require_execution_name(name: str) -> str:
+    """-> the name. One that has the form of an id could never be found again by name (HF201)."""
+    require_name(name, "the name of the execution")
+    if is_run(name):
+        raise RequestError(
+            "HF201",
+            f"the name of the execution {name!r} has the form of an execution's id",
+            help="choose a name of another length, or with another character in it",
+        )
+    return name
+
+
 def require_business_key(key: str) -> str:
     is_text = isinstance(key, str) and is_unicode(key)
     if not is_text or not 1 <= len(key) <= BUSINESS_KEY_CHARACTERS_MAX:

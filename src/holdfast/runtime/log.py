@@ -38,7 +38,17 @@ from holdfast.runtime.codec import (
     snapshot_bytes,
     with_snapshot,
 )
-from holdfast.runtime.effects import Doubt, Effect, Get, GetBlob, Item, PutBlob, PutIfAbsent, Query
+from holdfast.runtime.effects import (
+    Clock,
+    Doubt,
+    Effect,
+    Get,
+    GetBlob,
+    Item,
+    PutBlob,
+    PutIfAbsent,
+    Query,
+)
 from holdfast.runtime.messages import Hint
 
 Reads: TypeAlias = Generator[Effect, Any, None]
@@ -88,7 +98,9 @@ class Log:
         if hint is not None:
             limit = max(1, hint.sequence - hint.snapshot + 3)
         newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
-        if not newest_first:
+        now_ms = yield Clock()
+        if not newest_first or _is_over(newest_first[0], now_ms):
+            # TTL deletes in any order: what is left of a log that is over must not come to life.
             self._forget()
             return
         require_format(newest_first[0], f"the newest record of execution {self.run}")
@@ -178,6 +190,10 @@ class Log:
             self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
         else:
             self.bytes_since_snapshot += item_bytes(encoded.item)
+
+
+def _is_over(item: Item, now_ms: int) -> bool:
+    return "ttl" in item and int(item["ttl"]) * 1_000 <= now_ms
 
 
 def _head(item: Item) -> Record:

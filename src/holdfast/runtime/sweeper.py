@@ -35,8 +35,9 @@ from holdfast.runtime.log import Log
 Does = Generator[Effect, Any, None]
 
 
-def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
-    """-> how many rows were due in this shard."""
+def sweep(shard: int, owner: str) -> Generator[Effect, Any, list[HoldfastError]]:
+    """-> what kept rows of this shard from being worked off; they come again."""
+    refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
     rows = yield Query("mail", keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
@@ -47,10 +48,11 @@ def sweep(shard: int, owner: str) -> Generator[Effect, Any, int]:
             yield from _work_off(row, owner, now_ms)
         except HoldfastError as error:
             # A damaged log, or one that newer code wrote, must not hide the rows behind it.
-            yield Measure("SweepRefused", 1)
+            yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
+            refused.append(error)
             if not isinstance(error, ServiceFault) or error.retry == "never":
                 yield from _move(row, _on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
-    return len(rows)
+    return refused
 
 
 def _work_off(row: Item, owner: str, now_ms: int) -> Does:
@@ -184,7 +186,7 @@ def _quarantine(body: Mapping[str, Any], rounds: tuple[str, ...]) -> Does:
             "pk": keys.QUARANTINE,
             "sk": keys.execution(body["t"], body["run"]),
             "f": FORMAT,
-            "body": json.dumps(body),
+            "body": json.dumps(body, ensure_ascii=False),
             "of": ",".join(rounds),
             "at": now_ms,
         },

@@ -50,10 +50,10 @@ def make_token(token: Token, keys: Keys) -> str:
     return base64.urlsafe_b64encode(signed.encode()).decode().rstrip("=")
 
 
-def require_token(text: str, keys: Keys, now_ms: int) -> Token:
-    """Raises RequestError HF230 (403) for every token that is not authentic and unexpired."""
+def require_token(text: str, keys: Keys, tenant: str, now_ms: int) -> Token:
+    """Raises RequestError HF230 (403) for every token that is not this tenant's and in time."""
     token = _read(text, keys) if isinstance(text, str) else None
-    if token is None or token.expires_ms <= now_ms:
+    if token is None or token.tenant != tenant or token.expires_ms <= now_ms:
         raise RequestError(
             "HF230",
             "the token is not valid here",

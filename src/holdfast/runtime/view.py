@@ -96,8 +96,13 @@ def _until(due_ms: int | None) -> dict[str, str]:
 def history(
     tenant: str, run: str, items: list[Item]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
+    """What TTL has taken is left out: then the history begins behind the first snapshot."""
     blobs = yield from fetch_blobs(tenant, run, items)
     reader = Reader(blobs)
+    if items and int(items[0]["sk"]) > 0:
+        first = next((n for n, item in enumerate(items) if "so" in item), len(items) - 1)
+        reader.from_snapshot(items[first])
+        items = items[first + 1 :]
     return [
         {**_event(event), "record": record.sequence}
         for record in map(reader.record, items)

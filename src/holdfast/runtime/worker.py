@@ -38,9 +38,11 @@ from holdfast.core.facts import Fact, Moment
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import NewerFormatError
 from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
     FIRST_HOLD_MS,
+    NAME_EXTENSION_SECONDS,
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
@@ -194,10 +196,14 @@ class Hold:
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
             self.facts += yield from mail.facts_for(self.log.tenant, self.state, now_ms)
             self.facts += yield from duties.carry_out(self.log, self._owed_again(), now_ms)
-            return
-        if self.kind == messages.WAKE_MAIL:
+            if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
+                yield from duties.keep_name(self.log, now_ms)
+        elif self.kind == messages.WAKE_MAIL:
             self.facts += yield from self._named_mail(str(self.body["key"]), now_ms)
-        elif self.kind == messages.WAKE_TIMER:
+        elif self.kind == messages.GO:
+            # Who handed on may have opened the execution, and had no time to look.
+            self.facts += yield from mail.control_facts(self.log.tenant, self.state)
+        if self.kind == messages.WAKE_TIMER:
             yield from self._again_if_early(now_ms)
 
     def _owed_again(self) -> list[Command]:
@@ -214,6 +220,8 @@ class Hold:
         if records and records[0] is self.log.records[0]:
             return everything  # older records of ours may be folded into the snapshot
         opened = {event.holdfast.get("entry") for record in records for event in record.events}
+        if any(record.sequence == 0 for record in records):
+            opened.add(WHOLE_EXECUTION)
         return [command for command in everything if entry_of(command) in opened]
 
     def _named_mail(self, key: str, now_ms: int) -> mail.Facts:
@@ -308,6 +316,7 @@ class Hold:
                     return True
                 continue
             idle = [a for a in self._mine(state) if ticket_of(a) not in self.begun]
+            idle = idle[: ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)]
             if idle:
                 left_ms = (yield Deadline()) - now_ms
                 if (
@@ -383,19 +392,21 @@ class Hold:
         must_open = is_new and not step.state.is_ended and self._must_open(step.state, now_ms)
         if must_open:
             yield from duties.watch(self.log, step.state, self._claimed_by_me(step.state), now_ms)
+        was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
+        if must_open or was_aging:
             step = self._with_opened(step, now_ms)
-        listing = duties.listing(self.log.tenant, step.state, is_opening=must_open)
-        was_aging = self.log.is_aging(now_ms)
+        listing = duties.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
         new = [command for command in owed(self.state) if command not in _owed_before(before)]
         self.offered = []
-        self.draws = 0
+        self.draws = self.races = 0
         if was_aging:
-            yield from duties.keep_name(self.log, now_ms)
+            yield from duties.renew(self.log, before, now_ms)
         self.facts += yield from duties.carry_out(self.log, new, now_ms)
         yield from duties.measure(step)
-        if must_open:
+        if must_open or has_more(self.state):
+            # Just opened: mail from before. A full record: a loop without a wait has no other look.
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
         return True
 
@@ -464,11 +475,9 @@ class Hold:
         return True
 
     def _refresh(self, now_ms: int) -> Generator[Effect, Any, bool]:
-        """R-TTL: a run that rests for months outlives its records through a new snapshot."""
-        step = Step((), self.state)
-        if not (yield from self.log.commit(step, now_ms, {})):
+        """R16: a run that rests for months outlives its records through a new snapshot."""
+        if not (yield from self._commit(Step((), self.state), now_ms)):
             return (yield from self._after_race())
-        yield from duties.keep_name(self.log, now_ms)
         return True
 
     # -- deciding ----------------------------------------------------------------------------------

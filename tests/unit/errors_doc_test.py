@@ -1,0 +1,68 @@
+"""docs/errors.md and docs/language.md explain every code that the sources raise, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ERRORS_PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+LANGUAGE_PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+CODE = re.compile(r"\bHF\d{3}\b")
+ROW = re.compile(r"^\| (HF\d{3}) \|(?:.*\| ([^|]+) \|)?", re.MULTILINE)
+STATUS_DEFAULT = 400
+#: The router gives the status of its own refusal; the error is only its text.
+NO_ROUTE = {"HF208": {404}}
+
+
+def sources() -> list[Path]:
+    folders = ("src", "infra", "statemachines", "functions")
+    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return [*modules, ROOT / "app.py"]
+
+
+def raised_statuses() -> dict[str, set[int]]:
+    """-> the HTTP statuses of every `RequestError` whose code and status are written out."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or ast.unparse(node.func) != "RequestError":
+                continue
+            status = {keyword.arg: keyword.value for keyword in node.keywords}.get("status")
+            match node.args, status:
+                case [ast.Constant(str(code)), *_], None:
+                    found[code].add(STATUS_DEFAULT)
+                case [ast.Constant(str(code)), *_], ast.Constant(int(number)):
+                    found[code].add(number)
+    return found
+
+
+def documented_statuses() -> dict[str, set[int]]:
+    """-> the last column of the tables; a dash says that no HTTP client sees the code."""
+    rows = {code: re.findall(r"\d+", last) for code, last in ROW.findall(ERRORS_PAGE)}
+    return {code: set(map(int, numbers)) for code, numbers in rows.items() if numbers}
+
+
+def test_every_code_of_the_sources_is_explained_and_no_other() -> None:
+    raised = {code for path in sources() for code in CODE.findall(path.read_text(encoding="utf-8"))}
+    pages = ERRORS_PAGE + LANGUAGE_PAGE
+    assert {code for code, _ in ROW.findall(pages)} == raised
+    assert set(CODE.findall(pages)) == raised
+
+
+def test_no_page_explains_a_code_twice() -> None:
+    for page in (ERRORS_PAGE, LANGUAGE_PAGE):
+        counts = Counter(code for code, _ in ROW.findall(page))
+        assert [code for code, number in counts.items() if number > 1] == []
+
+
+def test_the_http_statuses_are_those_that_the_sources_give() -> None:
+    documented = {
+        code: statuses for code, statuses in documented_statuses().items() if code < "HF300"
+    }
+    raised = raised_statuses() | NO_ROUTE
+    assert documented == {code: raised[code] for code in documented}
+    seen_over_http = {code for code, statuses in raised.items() if statuses != {STATUS_DEFAULT}}
+    assert seen_over_http <= documented.keys()
