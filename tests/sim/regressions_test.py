@@ -1,0 +1,308 @@
+"""Schedules that once broke a promise, each with the fault that it needs."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from typing import Any
+
+import pytest
+
+from holdfast.aws.host import Host
+from holdfast.aws.telemetry import Metrics
+from holdfast.errors import RequestError, ServiceFault
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    PutIfAbsent,
+    Query,
+    RunTask,
+    TaskSucceeded,
+)
+from holdfast.sim.invariants import check, histories
+from holdfast.sim.world import START_MS, Killed, When, World
+from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
+
+DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+
+
+def nap(days: int, target: str) -> Machine:
+    return {"Type": "Wait", "Seconds": days * 86_400, "Next": target}
+
+
+def expire_daily(world: World, days: int) -> None:
+    """DynamoDB's TTL, once a day: what is over goes."""
+
+    def expire() -> None:
+        for table in ("executions", "mail"):
+            for item in world.services.items(table):
+                if int(item.get("ttl", 1 << 40)) * 1_000 < world.now_ms:
+                    world.services.perform(Delete(table, str(item["pk"]), item["sk"]))  # type: ignore[arg-type]
+
+    for day in range(1, days):
+        world.at(START_MS + day * DAY_MS, expire)
+
+
+def test_a_wait_longer_than_the_life_of_a_record_ends_well() -> None:
+    flow = machine(
+        {
+            "begin": {"Type": "Pass", "Assign": {"n": 1, "note": "x" * 100}, "Next": "nap"},
+            "nap": nap(200, "work"),
+            "work": call("add", Arguments={"n": "{% $n %}", "note": "{% $note %}"}),
+        }
+    )
+    shop = Shop(flow)
+    run = shop.start()
+    expire_daily(shop.world, 220)
+    shop.world.run(until_ms=START_MS + 120 * DAY_MS)
+    assert shop.describe(run)["status"] == "RUNNING"
+    listed = shop.insist(lambda: shop.front.executions("default", None, "RUNNING"))
+    assert [row["execution"] for row in listed["executions"]] == [run]
+    shop.world.run(until_ms=START_MS + 220 * DAY_MS)
+
+    assert shop.describe(run)["output"] == {"n": 2}
+    assert shop.insist(lambda: shop.front.history("default", run))["events"] != []
+
+
+def test_a_monthly_loop_runs_for_a_year() -> None:
+    flow = machine(
+        {
+            "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "nap"},
+            "nap": nap(30, "work"),
+            "work": call(
+                "add", "again?", Arguments={"n": "{% $n %}"}, Assign={"n": "{% $states.result.n %}"}
+            ),
+            "again?": {
+                "Type": "Choice",
+                "Choices": [{"Condition": "{% $n < 12 %}", "Next": "nap"}],
+                "Default": "done",
+            },
+            "done": {"Type": "Succeed", "Output": "{% $n %}"},
+        }
+    )
+    shop = Shop(flow)
+    run = shop.start()
+    expire_daily(shop.world, 400)
+    shop.world.run(until_ms=START_MS + 400 * DAY_MS)
+
+    assert len(shop.world.task_runs) == 12
+    assert shop.world.task_runs.total() == 12
+    assert shop.describe(run)["output"] == 12
+
+
+def test_an_ended_execution_does_not_come_back_through_a_half_deleted_log() -> None:
+    """TTL took the last records first, and a timer of the old wait is still to come."""
+    refund = [{"ErrorEquals": ["States.ALL"], "Next": "refund"}]
+    flow = machine(
+        {
+            "wait": wait_for("paid", "ship", TimeoutSeconds=91 * 86_400, Catch=refund),
+            "ship": call("ship"),
+            "refund": call("refund"),
+        }
+    )
+    ran: list[str] = []
+
+    def task(effect: RunTask) -> TaskSucceeded:
+        ran.append(effect.name)
+        return TaskSucceeded(None)
+
+    shop = Shop(flow, tasks=task)
+    shop.start()
+    shop.world.run(until_ms=START_MS + HOUR_MS)
+    shop.send_event()
+    shop.world.run(until_ms=START_MS + 90 * DAY_MS + HOUR_MS)
+    for item in shop.world.services.items("executions"):
+        if item["sk"] != 0:
+            shop.world.services.perform(Delete("executions", str(item["pk"]), int(item["sk"])))
+    shop.world.run(until_ms=START_MS + 100 * DAY_MS)
+
+    assert ran == ["ship"]
+
+
+def test_a_name_belongs_to_its_execution_for_as_long_as_that_is_open() -> None:
+    """The worker that renews the log dies before it renews the name."""
+    shop = Shop(machine({"nap": nap(130, "done"), "done": {"Type": "Succeed"}}))
+    killed: list[int] = []
+
+    def die_after_renewal(world: World, effect: Effect, when: When) -> None:
+        is_late = world.now_ms > START_MS + 40 * DAY_MS
+        is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
+        if when == "after" and is_late and is_record and not killed:
+            killed.append(world.now_ms)
+            raise Killed
+
+    shop.world.hook = die_after_renewal
+    shop.start({"n": 1})
+    expire_daily(shop.world, 100)
+    shop.world.run(until_ms=START_MS + 85 * DAY_MS)
+
+    assert killed
+    other = {"workflow": "flow", "input": {"n": 2}, "name": "order-1"}
+    with pytest.raises(RequestError, match="HF212"):
+        shop.world.call(shop.front.start("default", other, CHANCE))
+
+
+def test_a_stop_ends_a_loop_that_never_waits() -> None:
+    loop = machine(
+        {
+            "a": {"Type": "Pass", "Assign": {"n": 1}, "Next": "b"},
+            "b": {"Type": "Choice", "Choices": [{"Condition": "{% true %}", "Next": "a"}]},
+        }
+    )
+    shop = Shop(loop)
+    records: list[Effect] = []
+
+    def stop_in_the_middle(world: World, effect: Effect, when: When) -> None:
+        if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
+            records.append(effect)
+            assert len(records) < 20, "the loop goes on"
+            if len(records) == 3:
+                run = str(effect.item["pk"]).partition("#")[2]
+                world.call(shop.front.stop("default", run, {}, CHANCE))
+
+    shop.world.hook = stop_in_the_middle
+    run = shop.start()
+    shop.world.run(until_ms=START_MS + HOUR_MS)
+
+    assert shop.describe(run)["status"] == "ABORTED"
+
+
+def test_crashes_do_not_multiply_the_messages_of_forty_polling_lanes() -> None:
+    """A message that comes back repeats what its own records ask for, not every open timer."""
+    lane = machine(
+        {
+            "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "nap"},
+            "nap": {"Type": "Wait", "Seconds": 60, "Next": "again?"},
+            "again?": {
+                "Type": "Choice",
+                "Choices": [{"Condition": "{% $n < 8 %}", "Next": "count"}],
+                "Default": "done",
+            },
+            "count": {"Type": "Pass", "Assign": {"n": "{% $n + 1 %}"}, "Next": "nap"},
+            "done": {"Type": "Succeed"},
+        }
+    )
+    del lane["QueryLanguage"]
+    shop = Shop(
+        machine(
+            {"all": {"Type": "Map", "Items": "{% [1..40] %}", "ItemProcessor": lane, "End": True}}
+        )
+    )
+    seed = 3
+    print(f"seed {seed}")
+    draws = random.Random(seed)
+
+    def lose_deliveries(world: World, effect: Effect, when: When) -> None:
+        is_load = isinstance(effect, Query) and effect.table == "executions"
+        if when == "before" and is_load and draws.random() < 0.10:
+            raise Killed
+
+    shop.world.hook = lose_deliveries
+    shop.start()
+    depths = []
+    for minute in range(1, 8):
+        shop.world.run(until_ms=START_MS + minute * 60_000 + 15_000)
+        depths.append(shop.world.services.depth("work"))
+
+    assert max(depths) < 80
+
+
+def test_an_execution_that_can_never_commit_costs_little_and_is_set_aside() -> None:
+    shop = Shop(chain(3))
+    records: list[Effect] = []
+
+    def refuse(world: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, PutIfAbsent) and effect.table == "executions" and when == "before":
+            records.append(effect)
+            if len(records) > 1:
+                raise ServiceFault("HF323", "the item is not valid", retry="never")
+
+    shop.world.hook = refuse
+    shop.start({"n": 0})
+    shop.world.run(until_ms=START_MS + DAY_MS)
+
+    assert any(item["pk"] == "~hurt" for item in shop.world.services.items("mail"))
+    assert shop.world.services.depth("work") + shop.world.services.depth("single") < 20
+
+
+def test_two_messages_of_one_execution_in_one_batch_are_two_writers() -> None:
+    """Both have loaded the same log when the first of them writes."""
+    lanes = [
+        {
+            "StartAt": name,
+            "States": {
+                name: wait_for(event, f"{name}2"),
+                f"{name}2": call("add", Arguments={"n": 1}),
+            },
+        }
+        for name, event in (("a", "paid"), ("b", "signed"))
+    ]
+    shop = Shop(machine({"both": {"Type": "Parallel", "Branches": lanes, "End": True}}))
+    shop.start()
+    shop.world.run(until_ms=START_MS + 1_000)
+    shop.send_event("paid", 1, "e1")
+    shop.send_event("signed", 2, "e2")
+    batch = shop.world.services.receive("work")
+    host = Host(_Ports(shop.world), shop.world.setting, shop.front, Metrics("stack"))  # type: ignore[arg-type]
+    records = [
+        {
+            "messageId": message.message_id,
+            "receiptHandle": message.receipt,
+            "body": json.dumps(message.body),
+            "attributes": {"ApproximateReceiveCount": "1"},
+            "eventSourceARN": "arn:aws:sqs:eu-west-1:1:work",
+        }
+        for message in batch
+    ]
+    answer = host.worker({"Records": records}, _Context())
+
+    assert answer == {"batchItemFailures": []}
+    assert check(shop.world) == []
+    assert [history.state.status for history in histories(shop.world)] == ["SUCCEEDED"]
+    assert shop.world.task_runs.total() == 2
+
+
+class _Ports:
+    """Memory for services; the first record of each message waits until both have loaded."""
+
+    def __init__(self, world: World) -> None:
+        self.names = self
+        self._world = world
+        self._lock = threading.RLock()
+        self._gate = threading.Barrier(2, timeout=5)
+        self._seen = threading.local()
+
+    def queue_url(self, name: str) -> str:
+        return f"https://sqs/{name}"
+
+    def perform(self, effect: Effect) -> Any:
+        is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
+        if is_record and not getattr(self._seen, "gate", False):
+            self._seen.gate = True
+            self._gate.wait()
+        with self._lock:
+            return self._world.services.perform(effect)
+
+    def for_message(self, queue: str, receipt: str) -> Any:
+        return self.perform
+
+    def extend_visibility(self, queue: str, receipts: Any, seconds: int) -> None:
+        return
+
+
+class _Context:
+    aws_request_id = "one-invocation"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
+def test_a_task_with_a_long_time_out_is_begun_though_visibility_is_short() -> None:
+    flow = machine({"slow": call("add", Arguments={"n": 1}, TimeoutSeconds=840)})
+    shop = Shop(flow)
+    history = shop.run()
+
+    assert history.state.status == "SUCCEEDED"
+    assert shop.world.services.effects["Send"] == 1
