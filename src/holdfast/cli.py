@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.local import project
 
@@ -28,7 +29,6 @@ WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
-STATUSES: Final = ("RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
 POLL_SECONDS: Final = 0.2
 PORT_DEFAULT: Final = 8080
 

@@ -1,4 +1,4 @@
-"""Every bound of Holdfast: value, unit in the name, and where it comes from."""
+"""The bounds of the engine: value, unit in the name, and where it comes from."""
 
 from __future__ import annotations
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast import limits
-
 
 @dataclass(frozen=True, slots=True)
 class Index:
@@ -107,8 +105,6 @@ ENV_MODULES: Final = "HOLDFAST_MODULES"
 ENV_STACK: Final = "HOLDFAST_STACK"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API only).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
-
-FINISHED_EXECUTION_RETENTION_DAYS: Final = limits.RECORD_RETENTION_SECONDS // 86_400
 
 # Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.
 METRICS_NAMESPACE: Final = "Holdfast"

@@ -306,3 +306,26 @@ def test_a_task_with_a_long_time_out_is_begun_though_visibility_is_short() -> No
 
     assert history.state.status == "SUCCEEDED"
     assert shop.world.services.effects["Send"] == 1
+
+
+def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
+    """It writes snapshots of its own and waits for timers alone: nobody has to recover it."""
+    flow = machine(
+        {
+            "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "nap"},
+            "nap": {"Type": "Wait", "Seconds": 6 * 3_600, "Next": "work"},
+            "work": call(
+                "add", "nap", Arguments={"n": "{% $n %}"}, Assign={"n": "{% $states.result.n %}"}
+            ),
+        }
+    )
+    shop = Shop(flow)
+    run = shop.start({"n": 1})
+    expire_daily(shop.world, 150)
+    shop.world.run(until_ms=START_MS + 140 * DAY_MS)
+
+    other = {"workflow": "flow", "input": {"n": 2}, "name": "order-1"}
+    with pytest.raises(RequestError, match="HF212"):
+        shop.world.call(shop.front.start("default", other, CHANCE))
+    listed = shop.insist(lambda: shop.front.executions("default", None, "RUNNING"))
+    assert [row["execution"] for row in listed["executions"]] == [run]

@@ -251,7 +251,7 @@ def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() ->
         StartTimer(-1, START_MS + 60_000),
         RunAttempt("0.0", case.waiting("run")),
         StartTimer(2, START_MS + 5_000),
-        Register(3, "paid", "k1"),
+        Register(3),
         StartTimer(3, START_MS + 9_000),
     ]
 

@@ -13,8 +13,6 @@ LANGUAGE_PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 CODE = re.compile(r"\bHF\d{3}\b")
 ROW = re.compile(r"^\| (HF\d{3}) \|(?:.*\| ([^|]+) \|)?", re.MULTILINE)
 STATUS_DEFAULT = 400
-#: The router gives the status of its own refusal; the error is only its text.
-NO_ROUTE = {"HF208": {404}}
 
 
 def sources() -> list[Path]:
@@ -62,7 +60,7 @@ def test_the_http_statuses_are_those_that_the_sources_give() -> None:
     documented = {
         code: statuses for code, statuses in documented_statuses().items() if code < "HF300"
     }
-    raised = raised_statuses() | NO_ROUTE
+    raised = raised_statuses()
     assert documented == {code: raised[code] for code in documented}
     seen_over_http = {code for code, statuses in raised.items() if statuses != {STATUS_DEFAULT}}
     assert seen_over_http <= documented.keys()

@@ -92,7 +92,7 @@ def api_handler(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]
     @app.not_found
     def nothing(_error: Exception) -> Any:
         route = f"{app.current_event.http_method} {app.current_event.path}"[:200]
-        return _json(404, _problem(RequestError("HF208", f"there is no route {route}")))
+        return _json(404, _problem(RequestError("HF208", f"there is no route {route}", status=404)))
 
     return lambda request, context: app.resolve(dict(request), context)
 

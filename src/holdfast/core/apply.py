@@ -384,7 +384,7 @@ def _lanes_failed(state: Execution, event: Event) -> Execution:
 
 
 def _opened(state: Execution, event: Event) -> Execution:
-    return state._replace(opened_at=event.holdfast["sequence"])
+    return state._replace(opened_at=event.holdfast["sequence"], opened_ms=event.at_ms)
 
 
 _HANDLERS: Final[Mapping[str, _Apply]] = {

@@ -31,11 +31,9 @@ class StartTimer:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Enter the execution with those who wait for (event, key), then look for stored ones."""
+    """Enter the execution with those who wait for the entry's event, then look for stored ones."""
 
     entry: int
-    event: str
-    key: str
 
 
 #: The entry of the execution's own time-out.
@@ -69,7 +67,7 @@ def _of_frame(frame: Frame) -> Iterator[Command]:
             yield StartTimer(entry, due_ms)
         case Awaiting() as awaiting:
             if awaiting.kind == "event":
-                yield Register(awaiting.entry, awaiting.event_name, awaiting.event_key)
+                yield Register(awaiting.entry)
             due = next_due_ms(frame)
             if due is not None:
                 yield StartTimer(awaiting.entry, due)

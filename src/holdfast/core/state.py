@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from holdfast.asl.program import Json, TaskKind
 from holdfast.errors import HoldfastBug
@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastBug
 ROOT: Final = ""
 
 Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class Execution(NamedTuple):
     """`next_entry` numbers waiting places, `last_event` the AWS events. Times are UTC ms.
 
     `opened_at` is the sequence number of the record since which the execution is watched and
-    listed; None while its start message guards it.
+    listed, `opened_ms` when that was written; None while its start message guards it.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -193,6 +194,7 @@ class Execution(NamedTuple):
     last_event: int = 1
     next_entry: int = 0
     opened_at: int | None = None
+    opened_ms: int = 0
     last_control: str = ""
 
     @property

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import cost
 from holdfast.core.events import DURABLE_EVENTS, Event
-from holdfast.core.state import Execution
+from holdfast.core.state import STATUSES, Execution
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
 from holdfast.limits import LIST_SHARDS
@@ -231,7 +231,7 @@ def _listed(stack: LocalStack) -> dict[str, str]:
     """-> the final status of every execution that the list shows as ended."""
     return {
         str(row["execution"]): str(row["status"])
-        for status in view.STATUSES
+        for status in STATUSES
         if status != "RUNNING"
         for shard in range(LIST_SHARDS)
         for row in map(

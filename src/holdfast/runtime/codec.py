@@ -356,7 +356,7 @@ class Reader:
         self.state = fold(events, self.state)
         if "so" in item:
             # What follows refers to the snapshot's values, not to older ones.
-            self.book = Reader._book_of(self, item)
+            self.book = self._book_of(item)
         return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
 
     def _book_of(self, item: Item) -> ValueBook:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Awaiting, Execution, Frame
+from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
@@ -317,14 +317,14 @@ class Front:
 
     def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
         """-> the newest executions. The list may be a moment behind; describe is not."""
-        if status is not None and status not in view.STATUSES:
-            expected = ", ".join(view.STATUSES)
+        if status is not None and status not in STATUSES:
+            expected = ", ".join(STATUSES)
             raise RequestError("HF204", f"status {status!r} is not one of {expected}")
         if workflow is not None:
             self._workflow(workflow)
         found = []
         for name in [workflow] if workflow is not None else sorted(self.workflows):
-            for wanted in [status] if status is not None else view.STATUSES:
+            for wanted in [status] if status is not None else STATUSES:
                 for shard in range(LIST_SHARDS):
                     partition = keys.list_partition(tenant, name, wanted, shard)
                     found += yield QueryList(partition, LISTED_MAX)

@@ -80,6 +80,14 @@ class Log:
     nonces: int = 0
 
     def is_aging(self, now_ms: int) -> bool:
+        """TTL will soon take what is needed: the base of the log, or the record that is listed."""
+        return self._is_base_aging(now_ms) or (
+            self.state is not None
+            and self.state.is_opened
+            and now_ms - self.state.opened_ms > RECORD_AGING_SECONDS * 1_000
+        )
+
+    def _is_base_aging(self, now_ms: int) -> bool:
         return self.sequence >= 0 and now_ms - self.base_ms > RECORD_AGING_SECONDS * 1_000
 
     @property
@@ -164,7 +172,7 @@ class Log:
             listing=listing,
         )
         encoded = encode_record(header, step.events, step.state.status, self.book)
-        must_snapshot = self.is_aging(now_ms)
+        must_snapshot = self._is_base_aging(now_ms)
         if step.state.is_ended and not must_snapshot:
             return encoded
         grown = self.bytes_since_snapshot + item_bytes(encoded.item)

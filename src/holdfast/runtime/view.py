@@ -13,8 +13,6 @@ from holdfast.runtime.codec import Reader
 from holdfast.runtime.effects import Effect, Item
 from holdfast.runtime.log import fetch_blobs
 
-STATUSES: Final = ("RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
-
 #: AWS's name for the details of an event type, where it is not the type itself.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
 #: Details that AWS gives as JSON text.
