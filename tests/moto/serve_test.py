@@ -171,7 +171,7 @@ def test_commands_find_the_serve_of_their_project_until_it_is_interrupted(
         assert main(["start", "document_signing", "--input", '{"doc_id": "1"}']) == 0
         assert main(["list", "--json"]) == 0
         serve.send_signal(signal.SIGINT)
-        printed, complaints = serve.communicate(timeout=20)
+        printed, complaints = serve.communicate(timeout=60)
     finally:
         serve.kill()
         serve.wait()

@@ -26,7 +26,8 @@ from holdfast.local.pump import Pump
 from holdfast.local.stack import LocalStack, local_stack
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
-STOP_SECONDS: Final = 5
+# What runs is let finish: the cloud must not go while a handler still calls it.
+STOP_SECONDS: Final = 60
 POLL_SECONDS: Final = 0.05
 # Of a refused body so much is thrown away, so that the sender gets to read why it was refused.
 DISCARDED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX
