@@ -281,10 +281,8 @@ def test_an_error_says_what_jsonata_says() -> None:
         "$reduce([1..50], function($a, $i){[$a, $a]}, [1])",
         "$reduce([1..50], function($a, $i){[[$a], [$a]]}, [1])",
         "$reduce([1..5000], function($a, $i){[[$a]]}, [1])",
-        pytest.param(
-            "($x := $reduce([1..50], function($a, $i){[[$a], [$a]]}, [1]); $length($string($x)))",
-            marks=pytest.mark.slow,
-        ),
+        "($x := $reduce([1..50], function($a, $i){[[$a], [$a]]}, [1]); $string($x) ~> $length())",
+        "($x := $reduce([1..50], function($a, $i){[[$a], [$a]]}, [1]); $length($string($x)))",
         "[1..1000000].[1..1000000]",
         "($xs := [1..5000]; $xs@$x.$xs@$y.($x + $y))",
         "[1..200000] ~> $map(function($x){$x})",

@@ -179,15 +179,14 @@ def round_half_even(number: float, places: int) -> float:
 
 def json_text(value: Any, *, pretty: bool = False) -> str:
     """What $string makes of an object or array: JSON.stringify with `number_text` numbers."""
+    # A value that contains itself twice, forty times over, is small in memory and endless as text.
+    node_count(value)
     parts: list[str] = []
     _write_json(value, "\n" if pretty else "", parts)
     return checked_text("".join(parts))
 
 
 def _write_json(value: Any, line: str, parts: list[str]) -> None:
-    if len(parts) > STRING_CHARACTERS_MAX:
-        # A value that contains itself twice, forty times over, is small in memory and endless here.
-        checked_text("".join(parts))
     if isinstance(value, str):
         parts.append(encode_basestring(value))
     elif value is None:
