@@ -211,7 +211,7 @@ def test_messages_that_are_not_taken_twice_are_a_fault() -> None:
 
 
 def test_an_effect_of_the_driver_cannot_be_performed() -> None:
-    task = RunTask("pack", False, {}, "default", "r", None, "order", 0, 1, 0)
+    task = RunTask("pack", "task", {}, "default", "r", None, "order", 0, 1, 0)
     for effect in (Begin((0, 1), task), SetVisibility(5)):
         with pytest.raises(HoldfastBug, match="cannot be performed here"):
             ports(Scripted()).perform(effect)

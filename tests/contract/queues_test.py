@@ -180,5 +180,5 @@ def test_the_clock_and_the_tasks_are_those_of_the_host(stack: Stack) -> None:
     stack.clock.advance(5)
     assert stack.perform(Clock()) == START_MS + 5
 
-    task = RunTask("pack", False, {"n": 1}, "default", "r", None, "order", 0, 1, 0)
+    task = RunTask("pack", "task", {"n": 1}, "default", "r", None, "order", 0, 1, 0)
     assert stack.perform(task) == TaskSucceeded({"n": 1})

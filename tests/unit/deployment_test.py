@@ -99,7 +99,7 @@ def run(deployment: Deployment, name: str, arguments: Any) -> TaskSucceeded | Ta
     return deployment.run_task(
         RunTask(
             name=name,
-            is_pure=False,
+            kind="task",
             arguments=arguments,
             tenant="default",
             run="r1",
@@ -123,6 +123,7 @@ def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deplo
     )
     long = run(deployment, "fail", {"kind": "long"})
     assert isinstance(long, TaskFailed)
+    assert long.cause is not None and long.error is not None
     assert (len(long.cause), len(long.error) <= ERROR_CHARACTERS_MAX) == (
         CAUSE_CHARACTERS_MAX,
         True,
@@ -138,7 +139,7 @@ def test_a_result_that_cannot_be_stored_fails_its_attempt(
 
     assert isinstance(failed, TaskFailed)
     assert failed.error == "InvalidResult"
-    assert failed.cause.startswith("the result of odd")
+    assert str(failed.cause).startswith("the result of odd")
 
 
 def test_arguments_that_do_not_fit_fail_the_attempt_and_not_the_worker(

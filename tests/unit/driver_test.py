@@ -16,7 +16,7 @@ from holdfast.runtime.effects import Begin, Clock, Effect, Finished, Handler, Ru
 
 
 def task(name: str) -> RunTask:
-    return RunTask(name, False, None, "default", "r1", None, "flow", 0, 1, 0)
+    return RunTask(name, "task", None, "default", "r1", None, "flow", 0, 1, 0)
 
 
 class Signals:

@@ -2,6 +2,9 @@
 
 State names are unique in a whole definition (ASL demands it), so one flat mapping holds the states
 of every branch; a branch or an item processor is known by the name it starts at.
+
+A program knows no query language. Whatever a state's fields are written in, they are compiled to
+templates: `arguments` gives what a state works on, `output` what it hands on, `assign` variables.
 """
 
 from __future__ import annotations
@@ -87,14 +90,30 @@ class Choice:
     output: Template | None
 
 
-#: What a Task asks for. "task" and "pure" run a registered function, "event" waits for an event by
-#: business key, "ask" waits for a person, "token" waits for whoever holds the callback token.
-TaskKind: TypeAlias = Literal["task", "pure", "event", "ask", "token"]
+#: What a Task asks for.
+#: "task", "pure": a registered function. "event": an event by business key. "ask": a person.
+#: "token": whoever holds the callback token. "lambda": a Lambda function by its ARN. "service": one
+#: call of a service. "callback": a call, then the answer to the token in it. "sync": a call, then
+#: the end of what it began. "activity": a worker that polls.
+TaskKind: TypeAlias = Literal[
+    "task",
+    "pure",
+    "event",
+    "ask",
+    "token",
+    "lambda",
+    "service",
+    "callback",
+    "sync",
+    "activity",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`target` is the function's name for "task" and "pure", else empty."""
+    """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
+    "aws-sdk:s3:getObject"), the activity's ARN; else empty. `credentials` gives {"RoleArn": …}.
+    """
 
     name: str
     next: str | None
@@ -104,6 +123,7 @@ class Task:
     kind: TaskKind
     target: str
     arguments: Template | None
+    credentials: Template | None
     timeout_seconds: Template | None
     heartbeat_seconds: Template | None
     retry: tuple[Retrier, ...]
@@ -123,8 +143,59 @@ class Parallel:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemReader:
+    """Where a distributed Map's items come from: "s3:getObject", "s3:listObjectsV2".
+
+    `config` is the ReaderConfig as written, its texts and fields by path evaluated: InputType,
+    MaxItems, CSVHeaderLocation, CSVHeaders, CSVDelimiter, ItemsPointer, ManifestType.
+    """
+
+    target: str
+    arguments: Template | None
+    config: Template | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemBatcher:
+    """`input` is the BatchInput; the bounds are whole numbers, absent or 0: none."""
+
+    items_max: Template | None
+    bytes_max: Template | None
+    input: Template | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultWriter:
+    """`arguments` None: results are not exported, only formatted as `config` says."""
+
+    target: str
+    arguments: Template | None
+    config: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class MapRun:
+    """What makes a Map distributed: its items run as executions of their own.
+
+    A tolerated failure may be given as a text of digits as well (AWS reads both).
+    """
+
+    label: str
+    execution_type: Literal["STANDARD", "EXPRESS"]
+    reader: ItemReader | None
+    batcher: ItemBatcher | None
+    writer: ResultWriter | None
+    tolerated_count: Template | None
+    tolerated_percentage: Template | None
+
+
+@dataclass(frozen=True, slots=True)
 class Map:
-    """`concurrency_max` absent or 0: limits.MAX_CONCURRENCY_DEFAULT, as AWS's inline Map."""
+    """`concurrency_max` absent or 0: limits.MAX_CONCURRENCY_DEFAULT, as AWS's inline Map.
+
+    `items` gives the list; `item_selector` is evaluated per item, with Map.Item in the context.
+    `run` None: inline.
+    """
 
     name: str
     next: str | None
@@ -133,6 +204,7 @@ class Map:
     items: Template | None
     item_selector: Template | None
     concurrency_max: Template | None
+    run: MapRun | None
     processor: str
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]

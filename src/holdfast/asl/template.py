@@ -27,22 +27,38 @@ _CLOSE: Final = "%}"
 _FIELD: Final = re.compile(r"(?:(Choices|Catch|Retry)/(\d+)/)?([^/]+)\Z")
 
 
-class EvaluationError(Exception):
-    """A field that could not be evaluated: States.QueryEvaluationError.
+class StateError(Exception):
+    """A field of a state that could not be worked out: `error` is AWS's name for it.
 
-    `location` is the field as AWS names it ("Arguments/lines"), `cause` is AWS's sentence without
-    its opening "An error occurred while executing the state …".
+    `cause` is AWS's sentence; its opening "An error occurred while executing the state …" is put
+    before it by whoever knows the state, unless `is_whole`.
+    """
+
+    def __init__(self, error: str, cause: str, *, is_whole: bool = False) -> None:
+        super().__init__(f"{error}: {cause}")
+        self.error = error
+        self.cause = cause
+        self.is_whole = is_whole
+
+
+class EvaluationError(StateError):
+    """A JSONata field: States.QueryEvaluationError, and an event of its own in the history.
+
+    `location` is the field as AWS names it ("Arguments/lines").
     """
 
     def __init__(self, location: str, cause: str) -> None:
-        super().__init__(f"{location}: {cause}")
+        super().__init__("States.QueryEvaluationError", cause)
         self.location = location
-        self.cause = cause
 
 
 class Template(Protocol):
+    """A compiled field. `bindings` are the variables by name, and `states` (never a variable's
+    name): {"input", "context", "result"?, "errorOutput"?}, which JSONPath fields read as well.
+    """
+
     def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
-        """The field's value. Raises EvaluationError: on an error, and on an undefined result."""
+        """The field's value. Raises StateError; JSONata: EvaluationError, also when undefined."""
         ...
 
 

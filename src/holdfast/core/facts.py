@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Claim
+from holdfast.core.state import Claim, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Started:
     workflow: str
     input: Json
     started_ms: int
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    get_args,
+)
 
 from holdfast.asl.program import Json, TaskKind
 from holdfast.errors import HoldfastBug
@@ -22,6 +31,41 @@ ROOT: Final = ""
 
 Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+
+
+class Parent(TypedDict):
+    """Who is told of the end: the waiting place of another execution.
+
+    `lane` is a distributed Map's, absent for a nested execution. `as_json`: the output is told as
+    JSON (`.sync:2`), not as text.
+    """
+
+    run: str
+    entry: int
+    attempt: int
+    lane: NotRequired[int]
+    as_json: NotRequired[bool]
+
+
+class Origin(TypedDict):
+    """The state machine that an execution is one of, as the API knows it.
+
+    `start_at` and `item` belong to an execution that is one item of a distributed Map: where its
+    processor starts, and what the context object calls Map.Item.
+    """
+
+    execution_arn: str
+    execution_name: str
+    state_machine_arn: str
+    state_machine_name: str
+    role_arn: str
+    type: Literal["STANDARD", "EXPRESS"]
+    version_arn: NotRequired[str]
+    alias_arn: NotRequired[str]
+    map_run_arn: NotRequired[str]
+    parent: NotRequired[Parent]
+    start_at: NotRequired[str]
+    item: NotRequired[Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +217,8 @@ class Execution(NamedTuple):
     `opened_at` is the sequence number of the record since which the execution is watched and
     listed, `opened_ms` when that was written; None while its start message guards it.
 
+    `origin` is None for a workflow. `redrives` counts the times it went on after its end.
+
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
     """
@@ -196,6 +242,8 @@ class Execution(NamedTuple):
     opened_at: int | None = None
     opened_ms: int = 0
     last_control: str = ""
+    origin: Origin | None = None
+    redrives: int = 0
 
     @property
     def is_ended(self) -> bool:

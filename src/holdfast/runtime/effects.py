@@ -15,6 +15,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
 
 #: A stored item: flat, attribute name -> text, whole number or bytes.
@@ -89,6 +90,18 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """-> True when stored. False when what is there has another `rv` than `seen`, or is gone.
+
+    For what is changed by people: `item["rv"]` is `seen` + 1. A lost answer is a ServiceFault.
+    """
+
+    table: TableName
+    item: Item
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """-> None, also when nothing was there."""
 
@@ -155,10 +168,13 @@ class SetVisibility:
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """-> TaskSucceeded | TaskFailed. Runs user code; never raises."""
+    """-> TaskSucceeded | TaskFailed. Runs user code, or calls a service; never raises.
+
+    `name` is the Task's `target`. `credentials` is the role that a foreign definition names.
+    """
 
     name: str
-    is_pure: bool
+    kind: TaskKind
     arguments: Any
     tenant: str
     run: str
@@ -167,6 +183,7 @@ class RunTask:
     entry: int
     attempt: int
     deadline_ms: int
+    credentials: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +193,8 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    error: str
-    cause: str
+    error: str | None
+    cause: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +213,13 @@ class Finished:
     """
 
     until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """-> None, after so long. For a caller who waits for an answer; workers never pause."""
+
+    milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +258,7 @@ Effect: TypeAlias = (
     | Get
     | PutIfAbsent
     | Put
+    | Replace
     | Delete
     | Unlist
     | Extend
@@ -244,6 +269,7 @@ Effect: TypeAlias = (
     | RunTask
     | Begin
     | Finished
+    | Pause
     | Clock
     | Limit
     | Deadline

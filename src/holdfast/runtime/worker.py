@@ -156,7 +156,12 @@ class Hold:
         yield from self._program_of(self.body["definition"])
         data = yield from mail.unstow(self.log.tenant, self.log.run, self.body["input"])
         started = facts.Started(
-            self.log.run, self.body.get("name"), self.body["workflow"], data, self.body["t0"]
+            self.log.run,
+            self.body.get("name"),
+            self.body["workflow"],
+            data,
+            self.body["t0"],
+            self.body.get("origin"),
         )
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
@@ -355,7 +360,7 @@ class Hold:
                 ticket,
                 RunTask(
                     name=attempt.target,
-                    is_pure=attempt.kind == "pure",
+                    kind=attempt.kind,
                     arguments=attempt.arguments,
                     tenant=self.log.tenant,
                     run=self.log.run,
