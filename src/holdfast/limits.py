@@ -19,6 +19,7 @@ SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
 CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
+PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 
 # -- The log (our choice; the reasons stand in docs/log.md) ----------------------------------------
 WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit

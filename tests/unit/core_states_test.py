@@ -57,7 +57,6 @@ def test_the_context_names_execution_state_and_machine() -> None:
     assert context["State"] == {
         "EnteredTime": "2027-01-15T08:00:00.000Z",
         "Name": "it",
-        "RetryCount": 0,
     }
     assert context["StateMachine"]["Name"] == "flow"
 

@@ -18,8 +18,10 @@ from holdfast.core import facts, steps
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
-from holdfast.core.flow import enter, handle_failure, leave, resource_of
+from holdfast.core.flow import enter, handle_failure, leave
+from holdfast.core.retry import TIMEOUT
 from holdfast.core.state import (
+    ANSWERED_LATER,
     ROOT,
     Attempt,
     Awaiting,
@@ -27,8 +29,10 @@ from holdfast.core.state import (
     Entered,
     Execution,
     Frame,
+    Origin,
     Timer,
 )
+from holdfast.core.tasks import event_type, oversize, resource_of, result_name
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
@@ -37,7 +41,6 @@ from holdfast.limits import (
 )
 
 WORKER_LOST: Final = "Holdfast.WorkerLost"
-TIMEOUT: Final = "States.Timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,10 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _start(decision, fact)
         case facts.Succeeded():
             _succeeded(decision, fact)
+        case facts.Submitted():
+            _submitted(decision, fact)
+        case facts.ActivityStarted():
+            _activity_started(decision, fact)
         case facts.FailedWith():
             _failed(decision, fact)
         case facts.TimedOut():
@@ -131,9 +138,25 @@ def _start(decision: Decision, fact: facts.Started) -> None:
         own["name"] = fact.name
     if program.timeout_seconds is not None:
         own["due"] = fact.started_ms + program.timeout_seconds * 1_000
-    decision.emit("ExecutionStarted", details={"input": fact.input}, at_ms=fact.started_ms, **own)
+    details: dict[str, Any] = {"input": fact.input}
+    start_at = program.start_at
+    if fact.origin is not None:
+        own["origin"] = fact.origin
+        details |= _machine(fact.origin)
+        start_at = fact.origin.get("start_at", start_at)
+    decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # AWS: the first state's entry hangs off nothing.
-    enter(decision, ROOT, program.start_at, fact.input, 0)
+    enter(decision, ROOT, start_at, fact.input, 0)
+
+
+def _machine(origin: Origin) -> dict[str, str]:
+    """What AWS's ExecutionStarted tells of the state machine."""
+    arns = {
+        "roleArn": origin["role_arn"],
+        "stateMachineAliasArn": origin.get("alias_arn"),
+        "stateMachineVersionArn": origin.get("version_arn"),
+    }
+    return {name: arn for name, arn in arns.items() if arn is not None}
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -157,8 +180,36 @@ def _current(
 
 def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     found = _current(decision, fact.entry, fact.attempt)
-    if found is not None:
+    # An answer may be there before its call has returned: it is looked for again after that.
+    if found is not None and not _is_called(found[2]):
         _complete(decision, found[0], found[1], fact.output)
+
+
+def _is_called(waiting: Attempt | Awaiting) -> bool:
+    return isinstance(waiting, Attempt) and waiting.kind in ANSWERED_LATER
+
+
+def _submitted(decision: Decision, fact: facts.Submitted) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not _is_called(found[2]):
+        return
+    frame, state, waiting = found
+    previous = _started_event(decision, frame, state)
+    too_large = oversize(decision, result_name(state, waiting), fact.output)
+    if too_large is not None:
+        _fail(decision, frame, previous, too_large.error, too_large.cause)
+        return
+    details = {**resource_of(state), "output": fact.output}
+    decision.emit("TaskSubmitted", frame=frame.id, previous=previous, details=details)
+
+
+def _activity_started(decision: Decision, fact: facts.ActivityStarted) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not isinstance(found[2], Awaiting) or found[2].is_begun:
+        return
+    details = {} if fact.worker is None else {"workerName": fact.worker}
+    frame = found[0]
+    decision.emit("ActivityStarted", frame=frame.id, previous=frame.previous, details=details)
 
 
 def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
@@ -175,9 +226,15 @@ def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
 
 
 def _complete(decision: Decision, frame: Frame, state: Task, output: Any, **own: Any) -> None:
+    assert isinstance(frame.waiting, Attempt | Awaiting)
     previous = _started_event(decision, frame, state)
+    too_large = oversize(decision, result_name(state, frame.waiting), output)
+    if too_large is not None:
+        _fail(decision, frame, previous, too_large.error, too_large.cause)
+        return
     details = {**resource_of(state), "output": output}
-    decision.emit("TaskSucceeded", frame=frame.id, previous=previous, details=details, **own)
+    succeeded = event_type(state, "Succeeded")
+    decision.emit(succeeded, frame=frame.id, previous=previous, details=details, **own)
     leave(
         decision,
         decision.frame(frame.id),
@@ -192,41 +249,41 @@ def _started_event(decision: Decision, frame: Frame, state: Task) -> int:
     """AWS records that a task started. For an inline task it is written with the task's end."""
     if not isinstance(frame.waiting, Attempt):
         return frame.previous
-    return decision.emit(
-        "TaskStarted", frame=frame.id, previous=frame.previous, details=resource_of(state)
-    )
+    started = event_type(state, "Started")
+    details = resource_of(state)
+    return decision.emit(started, frame=frame.id, previous=frame.previous, details=details)
 
 
 def _failed(decision: Decision, fact: facts.FailedWith) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_task(decision, found[0], found[1], "TaskFailed", error=fact.error, cause=fact.cause)
+        _fail_task(decision, found[0], found[1], fact.error, fact.cause)
 
 
 def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_task(decision, found[0], found[1], "TaskTimedOut", error=TIMEOUT, cause=None)
+        _fail_task(decision, found[0], found[1], TIMEOUT, None)
 
 
 def _fail_task(
-    decision: Decision,
-    frame: Frame,
-    state: Task,
-    event_type: str,
-    *,
-    error: str | None,
-    cause: str | None,
+    decision: Decision, frame: Frame, state: Task, error: str | None, cause: str | None
 ) -> None:
     error = None if error is None else error[:ERROR_CHARACTERS_MAX]
     cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
-    previous = _started_event(decision, frame, state)
-    details = resource_of(state)
-    if error is not None:
-        details["error"] = error
-    if cause is not None:
-        details["cause"] = cause
-    decision.emit(event_type, frame=frame.id, previous=previous, details=details)
+    _fail(decision, frame, _started_event(decision, frame, state), error, cause)
+
+
+def _fail(
+    decision: Decision, frame: Frame, previous: int, error: str | None, cause: str | None
+) -> None:
+    state = decision.state_of(frame)
+    assert isinstance(state, Task)
+    texts = {"error": error, "cause": cause}
+    details = {key: text for key, text in texts.items() if text is not None}
+    event = event_type(state, "TimedOut" if error == TIMEOUT and cause is None else "Failed")
+    details = {**resource_of(state), **details}
+    decision.emit(event, frame=frame.id, previous=previous, details=details)
     handle_failure(decision, frame.id, error, cause)
 
 
@@ -273,7 +330,7 @@ def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
         state = decision.state_of(frame)
         assert isinstance(state, Task)
-        _fail_task(decision, frame, state, "TaskTimedOut", error=TIMEOUT, cause=None)
+        _fail_task(decision, frame, state, TIMEOUT, None)
     else:
         steps.wake(decision, frame)
 
@@ -290,7 +347,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
-        _fail_task(decision, frame, state, "TaskFailed", error=WORKER_LOST, cause=cause)
+        _fail_task(decision, frame, state, WORKER_LOST, cause)
         return
     claim = decision.moment.claim(waiting.timeout_seconds)
     if claim is not None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from holdfast.asl.program import TaskKind
 from holdfast.core.events import Event
 from holdfast.core.state import (
+    ATTEMPTED,
     ROOT,
     Attempt,
     Awaiting,
@@ -91,6 +92,7 @@ def _started(event: Event) -> Execution:
         due_ms=own.get("due"),
         used_events={},
         frames={},
+        origin=own.get("origin"),
     )
 
 
@@ -209,8 +211,32 @@ def _without_lanes(state: Execution, frame: Frame) -> Execution:
 # -- tasks -----------------------------------------------------------------------------------------
 
 
-def kind_of(resource: str) -> tuple[TaskKind, str]:
-    """-> what a scheduled resource asks for, and of which function; "task:ship" -> task, ship."""
+#: How a resource ends that is answered after its call.
+_ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
+    ".waitForTaskToken": "callback",
+    ".sync": "sync",
+    ".sync:2": "sync",
+}
+
+
+def kind_of(event: Event) -> tuple[TaskKind, str]:
+    """-> what a scheduled task asks for, and its target (see program.Task)."""
+    resource = event.details["resource"]
+    if event.type == "LambdaFunctionScheduled":
+        return "lambda", resource
+    if event.type == "ActivityScheduled":
+        return "activity", resource
+    service = event.details["resourceType"]
+    if service == "holdfast":
+        return _own_kind_of(resource)
+    for ending, kind in _ANSWERED_LATER.items():
+        if resource.endswith(ending):
+            return kind, f"{service}:{resource.removesuffix(ending)}"
+    return "service", f"{service}:{resource}"
+
+
+def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
+    """ "task:ship" -> task, ship."""
     match resource.partition(":"):
         case "task", ":", target:
             return "task", target
@@ -228,39 +254,81 @@ def kind_of(resource: str) -> tuple[TaskKind, str]:
 
 def _task_scheduled(state: Execution, event: Event) -> Execution:
     frame, own = _frame(state, event), event.holdfast
-    kind, target = kind_of(event.details["resource"])
+    kind, target = kind_of(event)
     waiting: Attempt | Awaiting
-    if kind in {"task", "pure"}:
+    if kind in ATTEMPTED:
         waiting = Attempt(
             entry=own["entry"],
             attempt=own["attempt"],
             kind=kind,
             target=target,
-            arguments=event.details["parameters"],
+            arguments=_arguments(event),
             timeout_seconds=event.details.get("timeoutInSeconds"),
             due_ms=own.get("due", event.at_ms),
             claim=Claim(*own["claim"]) if "claim" in own else None,
+            heartbeat_seconds=event.details.get("heartbeatInSeconds"),
+            credentials=event.details.get("taskCredentials", {}).get("roleArn"),
         )
     else:
-        waiting = _awaiting(event, kind)
+        waiting = _awaiting(event, kind, target)
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
     return _moved(state, frame, event, retries=_counted(frame, own), waiting=waiting)
 
 
-def _awaiting(event: Event, kind: TaskKind) -> Awaiting:
+def _arguments(event: Event) -> Any:
+    details = event.details
+    return details["parameters"] if "parameters" in details else details["input"]
+
+
+def _awaiting(event: Event, kind: TaskKind, target: str) -> Awaiting:
     since_ms = event.holdfast.get("due", event.at_ms)
-    timeout = event.details.get("timeoutInSeconds")
     heartbeat = event.details.get("heartbeatInSeconds")
     return Awaiting(
         entry=event.holdfast["entry"],
         attempt=event.holdfast["attempt"],
         kind=kind,
-        arguments=event.details["parameters"],
+        arguments=_arguments(event),
         since_ms=since_ms,
-        due_ms=None if timeout is None else since_ms + timeout * 1_000,
+        due_ms=_due_ms(since_ms, event.details.get("timeoutInSeconds")),
         heartbeat_seconds=heartbeat,
-        heartbeat_due_ms=None if heartbeat is None else since_ms + heartbeat * 1_000,
+        heartbeat_due_ms=_due_ms(since_ms, heartbeat),
+        target=target,
     )
+
+
+def _due_ms(since_ms: int, seconds: int | None) -> int | None:
+    return None if seconds is None else since_ms + seconds * 1_000
+
+
+def _task_submitted(state: Execution, event: Event) -> Execution:
+    """The call is over, its answer is not: the time-out counts from the call's beginning."""
+    frame = _frame(state, event)
+    called = frame.waiting
+    assert isinstance(called, Attempt)
+    waiting = Awaiting(
+        entry=called.entry,
+        attempt=called.attempt,
+        kind=called.kind,
+        arguments=called.arguments,
+        since_ms=called.due_ms,
+        due_ms=_due_ms(called.due_ms, called.timeout_seconds),
+        heartbeat_seconds=called.heartbeat_seconds,
+        heartbeat_due_ms=_due_ms(event.at_ms, called.heartbeat_seconds),
+        target=called.target,
+        submitted=event.details["output"],
+    )
+    return _moved(state, frame, event, waiting=waiting)
+
+
+def _activity_started(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    assert isinstance(frame.waiting, Awaiting)
+    waiting = replace(
+        frame.waiting,
+        is_begun=True,
+        heartbeat_due_ms=_due_ms(event.at_ms, frame.waiting.heartbeat_seconds),
+    )
+    return _moved(state, frame, event, waiting=waiting)
 
 
 def _counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
@@ -367,10 +435,6 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
     return _lane_ended(state, _frame(state, event), event)
 
 
-def _iteration_failed(state: Execution, _event: Event) -> Execution:
-    return state
-
-
 def _lanes_succeeded(state: Execution, event: Event) -> Execution:
     return _moved(state, _frame(state, event), event, waiting=Exited())
 
@@ -387,12 +451,30 @@ def _opened(state: Execution, event: Event) -> Execution:
     return state._replace(opened_at=event.holdfast["sequence"], opened_ms=event.at_ms)
 
 
+def _noted(state: Execution, _event: Event) -> Execution:
+    """It stands in the history, and changes nothing: what it is about goes with its owner."""
+    return state
+
+
 _HANDLERS: Final[Mapping[str, _Apply]] = {
-    "TaskScheduled": _task_scheduled,
-    "TaskStarted": _task_started,
-    "TaskSucceeded": _task_succeeded,
-    "TaskFailed": _failed,
-    "TaskTimedOut": _failed,
+    **{
+        f"{task}{name}": handler
+        for task in ("Task", "LambdaFunction", "Activity")
+        for name, handler in {
+            "Scheduled": _task_scheduled,
+            "Started": _task_started,
+            "Succeeded": _task_succeeded,
+            "Failed": _failed,
+            "TimedOut": _failed,
+        }.items()
+    },
+    "TaskSubmitted": _task_submitted,
+    "ActivityStarted": _activity_started,
+    "TaskStateAborted": _noted,
+    "WaitStateAborted": _noted,
+    "ParallelStateAborted": _noted,
+    "MapStateAborted": _noted,
+    "MapIterationAborted": _noted,
     "EvaluationFailed": _failed,
     "ParallelStateStarted": _lanes_started,
     "ParallelStateSucceeded": _lanes_succeeded,
@@ -402,7 +484,7 @@ _HANDLERS: Final[Mapping[str, _Apply]] = {
     "MapStateFailed": _lanes_failed,
     "MapIterationStarted": _iteration_started,
     "MapIterationSucceeded": _iteration_succeeded,
-    "MapIterationFailed": _iteration_failed,
+    "MapIterationFailed": _noted,
     "Opened": _opened,
     "Claimed": _claimed,
     "TimerSet": _timer_set,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.asl import jsonata
-from holdfast.asl.program import Json, Program, State
+from holdfast.asl.program import Json, Map, Parallel, Program, State, Task
 from holdfast.asl.template import Template
 from holdfast.core.apply import apply
 from holdfast.core.events import OWN_EVENTS, Event
@@ -77,41 +77,74 @@ class Decision:
     # -- expressions -------------------------------------------------------------------------------
 
     def evaluate(
-        self, template: Template, frame: Frame, extra: Mapping[str, Json] | None = None
+        self,
+        template: Template,
+        frame: Frame,
+        extra: Mapping[str, Json] | None = None,
+        *,
+        token: str | None = None,
+        item: Json = None,
     ) -> Json:
-        """Raises EvaluationError. `extra` adds to `$states`: result or errorOutput."""
-        states = {"input": frame.input, "context": self._context(frame), **(extra or {})}
+        """Raises StateError. `extra` adds to `$states`: result or errorOutput. `token` is the
+        callback token of the task that is scheduled, `item` the Map.Item of one that is begun.
+        """
+        context = self._context(frame)
+        if token is not None:
+            context["Task"] = {"Token": token}
+        if item is not None:
+            context["Map"] = {"Item": item}
+        states = {"input": frame.input, "context": context, **(extra or {})}
         bindings = {**self.state.bindings_of(frame), "states": states}
         return template.evaluate(bindings, jsonata.Moment(self.moment.now_ms, self.moment.draw))
 
-    def _context(self, frame: Frame) -> dict[str, Json]:
-        state = self.state
-        context: dict[str, Json] = {
-            "Execution": {
-                "Id": state.run,
-                "Input": state.input,
-                "Name": state.name or state.run,
-                "StartTime": iso_time(state.started_ms),
-                "RedriveCount": 0,
-            },
-            "State": {
-                "EnteredTime": iso_time(frame.entered_ms),
-                "Name": frame.position,
-                "RetryCount": frame.retry_count,
-            },
-            "StateMachine": {"Id": state.definition, "Name": state.workflow},
-        }
-        item = self._map_item(frame)
-        return {**context, "Map": {"Item": item}} if item is not None else context
+    @property
+    def is_bounded(self) -> bool:
+        """AWS's quota on the size of data holds: for the API's state machines."""
+        return self._state is not None and self._state.origin is not None
 
-    def _map_item(self, frame: Frame) -> dict[str, Json] | None:
+    def _context(self, frame: Frame) -> dict[str, Json]:
+        position: dict[str, Json] = {
+            "Name": frame.position,
+            "EnteredTime": iso_time(frame.entered_ms),
+        }
+        # AWS counts retries only where a state can have them.
+        if isinstance(self.program.states.get(frame.position), Task | Parallel | Map):
+            position["RetryCount"] = frame.retry_count
+        context: dict[str, Json] = {**self._around, "State": position}
+        item = self._map_item(frame)
+        if item is not None:
+            context["Map"] = {"Item": item}
+        return context
+
+    @functools.cached_property
+    def _around(self) -> dict[str, Json]:
+        """The part of the context that is the same in the whole execution."""
+        state, origin = self.state, self.state.origin
+        execution: dict[str, Json] = {
+            "Id": state.run if origin is None else origin["execution_arn"],
+            "Input": state.input,
+            "StartTime": iso_time(state.started_ms),
+            "Name": (state.name or state.run) if origin is None else origin["execution_name"],
+            **({} if origin is None else {"RoleArn": origin["role_arn"]}),
+            "RedriveCount": state.redrives,
+        }
+        machine: dict[str, Json] = {"Id": state.definition, "Name": state.workflow}
+        if origin is not None:
+            machine = {
+                "Id": origin["state_machine_arn"],
+                "Name": origin["state_machine_name"],
+            }
+        return {"Execution": execution, "StateMachine": machine}
+
+    def _map_item(self, frame: Frame) -> Json:
         """-> index and value of the innermost Map iteration that the frame is in."""
         while frame.owner is not None:
             owner = self.frame(frame.owner)
             if isinstance(owner.waiting, Lanes) and isinstance(owner.waiting.items, list):
                 return {"Index": frame.lane, "Value": owner.waiting.items[frame.lane]}
             frame = owner
-        return None
+        origin = self.state.origin
+        return None if origin is None else origin.get("item")
 
 
 @functools.lru_cache(maxsize=256)

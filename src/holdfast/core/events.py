@@ -11,13 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl.program import TaskKind
+
 #: Events of our own: unnumbered, no predecessor.
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
 )
+#: How the events of a task begin, by its kind; what is not here is a "Task".
+TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}
 #: A durable step: a committed result of an attempt, an event or answer applied, a timer fired.
 DURABLE_EVENTS: Final = frozenset(
-    {"TaskSucceeded", "TaskFailed", "TaskTimedOut", "WaitStateExited"}
+    {"WaitStateExited"}
+    | {
+        f"{task}{result}"
+        for task in ("Task", "LambdaFunction", "Activity")
+        for result in ("Succeeded", "Failed", "TimedOut")
+    }
 )
 TERMINAL_EVENTS: Final = frozenset(
     {"ExecutionSucceeded", "ExecutionFailed", "ExecutionTimedOut", "ExecutionAborted"}

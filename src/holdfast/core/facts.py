@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core.state import Claim, Origin
+from holdfast.errors import HoldfastBug
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,24 @@ class Succeeded:
     entry: int
     attempt: int
     output: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The call of a task that is answered later has returned."""
+
+    entry: int
+    attempt: int
+    output: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityStarted:
+    """A poller has taken an activity's task. `worker` is what it calls itself."""
+
+    entry: int
+    attempt: int
+    worker: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +128,8 @@ class Opened:
 Fact: TypeAlias = (
     Started
     | Succeeded
+    | Submitted
+    | ActivityStarted
     | FailedWith
     | TimedOut
     | EventReceived
@@ -121,15 +142,21 @@ Fact: TypeAlias = (
 )
 
 
+def _no_token(entry: int, attempt: int) -> str:
+    raise HoldfastBug(f"a token was asked for, of {entry}.{attempt}, by whom none can be made")
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """When and by whom it is decided. `draw()` is in [0, 1), a function of run and record.
 
     `claim` makes the claim for an attempt that is scheduled now, from its time-out in seconds; None
-    as its result leaves the attempt to whoever comes.
+    as its result leaves the attempt to whoever comes. `token` makes the callback token of an entry
+    and attempt.
     """
 
     now_ms: int
     draw: Callable[[], float]
     claim: Callable[[int | None], Claim | None]
     clock_error_ms: int
+    token: Callable[[int, int], str] = _no_token

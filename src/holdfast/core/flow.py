@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from holdfast.asl.program import Json, Map, Parallel, Retrier, Task
-from holdfast.asl.template import EvaluationError, Template
+from holdfast.asl.program import Json, Map, Parallel, Retrier, Task, Wait
+from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
-from holdfast.core.retry import delay_ms, find_catcher, find_retrier
-from holdfast.core.state import Failed, Frame, Lanes
+from holdfast.core.retry import TIMEOUT, delay_ms, find_catcher, find_retrier
+from holdfast.core.state import ATTEMPTED, Failed, Frame, Lanes
+from holdfast.core.tasks import event_type, oversize, resource_of, scheduled_details, whole_number
 from holdfast.limits import CAUSE_CHARACTERS_MAX, MAX_CONCURRENCY_DEFAULT
 
 #: A state's Assign and Output.
@@ -55,8 +56,11 @@ def leave(
     try:
         assigned = None if assign is None else decision.evaluate(assign, frame, extra)
         data = default if output is None else decision.evaluate(output, frame, extra)
-    except EvaluationError as error:
-        fail_evaluation(decision, frame, error, is_caught=is_caught)
+        too_large = None if data is frame.input else oversize(decision, frame.position, data)
+        if too_large is not None:
+            raise too_large
+    except StateError as error:
+        fail_state(decision, frame, error, is_caught=is_caught)
         return
     details: dict[str, Any] = {"name": frame.position, "output": data}
     if assigned:
@@ -103,8 +107,8 @@ def start_lanes(decision: Decision, frame: Frame, state: Parallel | Map) -> None
                 _start_branches(decision, frame, state)
             case Map():
                 _start_iterations(decision, frame, state)
-    except EvaluationError as error:
-        fail_evaluation(decision, frame, error)
+    except StateError as error:
+        fail_state(decision, frame, error)
 
 
 def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
@@ -189,8 +193,8 @@ def _start_iteration(decision: Decision, owner: Frame, state: Map, previous: int
         )
         try:
             data = decision.evaluate(state.item_selector, selecting)
-        except EvaluationError as error:
-            fail_evaluation(decision, selecting, error)
+        except StateError as error:
+            fail_state(decision, selecting, error)
             return
     enter(decision, frame_id, state.processor, data, started)
 
@@ -233,122 +237,103 @@ def schedule(
     retrier: int | None = None,
 ) -> None:
     """`due_ms` in the future: the attempt may not begin before, and nobody claims it yet."""
-    try:
-        details, timeout = _task_details(decision, frame, state)
-    except EvaluationError as error:
-        fail_evaluation(decision, frame, error)
-        return
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
         assert isinstance(frame.waiting, Failed)
         own |= {"entry": frame.waiting.entry, "attempt": frame.waiting.attempt + 1}
         own["retrier"] = retrier
+    token = None
+    if state.kind == "callback":
+        token = decision.moment.token(own["entry"], own["attempt"])
+    try:
+        details = scheduled_details(decision, frame, state, token)
+    except StateError as error:
+        fail_state(decision, frame, error)
+        return
     is_due = due_ms is None or due_ms <= decision.moment.now_ms
     if not is_due:
         own["due"] = due_ms
-    elif state.kind in {"task", "pure"}:
-        claim = decision.moment.claim(timeout)
+    elif state.kind in ATTEMPTED:
+        claim = decision.moment.claim(details.get("timeoutInSeconds"))
         if claim is not None:
             own["claim"] = [claim.owner, claim.message, claim.receive_count, claim.until_ms]
     scheduled = decision.emit(
-        "TaskScheduled", frame=frame.id, previous=frame.previous, details=details, **own
+        event_type(state, "Scheduled"),
+        frame=frame.id,
+        previous=frame.previous,
+        details=details,
+        **own,
     )
-    if state.kind not in {"task", "pure"}:
+    # What a worker does has its start written with its end; an activity starts when it is polled.
+    if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
-
-
-def _task_details(
-    decision: Decision, frame: Frame, state: Task
-) -> tuple[dict[str, Any], int | None]:
-    """-> TaskScheduled's details, and the time-out in seconds."""
-    parameters = (
-        frame.input if state.arguments is None else decision.evaluate(state.arguments, frame)
-    )
-    details = {**resource_of(state), "region": "holdfast", "parameters": parameters}
-    timeout = _seconds(decision, frame, state.timeout_seconds, "TimeoutSeconds")
-    heartbeat = _seconds(decision, frame, state.heartbeat_seconds, "HeartbeatSeconds")
-    if timeout is not None:
-        details["timeoutInSeconds"] = timeout
-    if heartbeat is not None:
-        details["heartbeatInSeconds"] = heartbeat
-    return details, timeout
-
-
-def resource_of(state: Task) -> dict[str, Any]:
-    resource_type, _, resource = state.resource.partition(":")
-    return {"resourceType": resource_type, "resource": resource}
-
-
-def _seconds(decision: Decision, frame: Frame, template: Template | None, where: str) -> int | None:
-    if template is None:
-        return None
-    return whole_number(decision.evaluate(template, frame), where, least=1)
-
-
-def whole_number(value: Json, where: str, *, least: int = 0) -> int:
-    """-> the value when it is a whole number from `least`, else an evaluation that failed."""
-    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
-    if not is_whole or value < least:  # type: ignore[operator]
-        raise EvaluationError(where, f"{where} has to be a whole number from {least}.")
-    return int(value)  # type: ignore[arg-type]
 
 
 # -- failing ---------------------------------------------------------------------------------------
 
 
-def fail_evaluation(
-    decision: Decision, frame: Frame, error: EvaluationError, *, is_caught: bool = False
+def fail_state(
+    decision: Decision, frame: Frame, error: StateError, *, is_caught: bool = False
 ) -> None:
-    cause = (
-        f"An error occurred while executing the state '{frame.position}' (entered at the "
-        f"event id #{frame.entered_event}). {error.cause}"
-    )
-    details = {
-        "error": "States.QueryEvaluationError",
-        "cause": cause[:CAUSE_CHARACTERS_MAX],
-        # AWS names no field where the state's input itself is at fault.
-        **({"location": error.location} if error.location else {}),
-        "state": frame.position,
-    }
-    # AWS hangs what fails right after its entry off the same event as the entry, not off it.
-    is_at_entry = frame.previous == frame.entered_event
-    previous = frame.entry_previous if is_at_entry else frame.previous
-    decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
+    """A field of the state could not be worked out. Only a JSONata field has an event for it."""
+    cause = error.cause
+    if not error.is_whole:
+        cause = (
+            f"An error occurred while executing the state '{frame.position}' (entered at the "
+            f"event id #{frame.entered_event}). {cause}"
+        )
+    cause = cause[:CAUSE_CHARACTERS_MAX]
+    if isinstance(error, EvaluationError):
+        details = {
+            "error": error.error,
+            "cause": cause,
+            # AWS names no field where the state's input itself is at fault.
+            **({"location": error.location} if error.location else {}),
+            "state": frame.position,
+        }
+        # AWS hangs what fails right after its entry off the same event as the entry, not off it.
+        is_at_entry = frame.previous == frame.entered_event
+        previous = frame.entry_previous if is_at_entry else frame.previous
+        decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     if is_caught or decision.frame(frame.id).position == "":
         # An iteration whose selector failed has entered no state that could handle it.
-        pass_on(decision, decision.frame(frame.id), details["error"], details["cause"])
+        pass_on(decision, decision.frame(frame.id), error.error, cause)
     else:
-        handle_failure(decision, frame.id, details["error"], details["cause"])
+        handle_failure(decision, frame.id, error.error, cause)
 
 
 def handle_failure(
-    decision: Decision, frame_id: str, error: str | None, cause: str | None, previous: int = 0
+    decision: Decision,
+    frame_id: str,
+    error: str | None,
+    cause: str | None,
+    failed: Frame | None = None,
 ) -> None:
     """The failure is in the log: now the state retries, catches, or passes it on.
 
-    For a Parallel or Map, `previous` is the event in the lane that failed.
+    `failed` is the lane of a Parallel or Map in which it happened.
     """
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
     if not isinstance(state, Task | Parallel | Map):
         pass_on(decision, frame, error, cause)
         return
+    if isinstance(state, Parallel | Map):
+        _abort_lanes(decision, frame, failed)
+    previous = frame.previous if failed is None else failed.previous
     retried = find_retrier(state.retry, error or "", frame.retries)
     if retried is not None:
         _retry(decision, frame, state, *retried, previous=previous)
         return
     if isinstance(state, Parallel | Map):
-        decision.emit(
-            f"{type(state).__name__}StateFailed",
-            frame=frame.id,
-            previous=previous or frame.previous,
-        )
+        decision.emit(f"{type(state).__name__}StateFailed", frame=frame.id, previous=previous)
         frame = decision.frame(frame_id)
     catcher = find_catcher(state.catch, error or "")
     if catcher is None:
         pass_on(decision, frame, error, cause)
         return
-    caught: Json = {"Error": error, "Cause": cause}
+    # AWS: a time-out has no cause, and an empty text where it is caught.
+    caught: Json = {"Error": error, "Cause": "" if error == TIMEOUT and cause is None else cause}
     leave(
         decision,
         frame,
@@ -358,6 +343,32 @@ def handle_failure(
         extra={"errorOutput": caught},
         is_caught=True,
     )
+
+
+def _abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
+    """What ends with its Parallel or Map says so: "…StateAborted" for each state that is open.
+
+    Seen in recordings. The iteration that `failed` has an event of its own, a branch has none.
+    """
+    is_map = isinstance(decision.state_of(owner), Map)
+    for lane in [lane for lane in decision.state.frames.values() if lane.owner == owner.id]:
+        has_failed = failed is not None and lane.id == failed.id
+        if lane.position and not (is_map and has_failed):
+            _abort_state(decision, lane)
+        if is_map and not has_failed:
+            details = {"index": lane.lane, "name": owner.position}
+            decision.emit(
+                "MapIterationAborted", frame=lane.id, previous=lane.previous, details=details
+            )
+
+
+def _abort_state(decision: Decision, lane: Frame) -> None:
+    state = decision.state_of(lane)
+    if isinstance(state, Parallel | Map):
+        _abort_lanes(decision, lane, None)
+    if isinstance(state, Task | Wait | Parallel | Map):
+        name = f"{type(state).__name__}StateAborted"
+        decision.emit(name, frame=lane.id, previous=lane.previous)
 
 
 def _retry(
@@ -380,7 +391,7 @@ def _retry(
         decision.emit(
             "RetryDelayed",
             frame=frame.id,
-            previous=previous or frame.previous,
+            previous=previous,
             entry=decision.state.next_entry,
             due=due_ms,
             retrier=number,
@@ -402,4 +413,4 @@ def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | No
     if isinstance(decision.state_of(owner), Map):
         lane: dict[str, Any] = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationFailed", frame=frame.id, previous=frame.previous, details=lane)
-    handle_failure(decision, owner.id, error, cause, frame.previous)
+    handle_failure(decision, owner.id, error, cause, frame)

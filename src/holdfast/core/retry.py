@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from holdfast.asl.program import Catcher, Retrier
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 
+TIMEOUT: Final = "States.Timeout"
+
 
 def matches(errors: Sequence[str], error: str) -> bool:
-    """States.Runtime is never handled; States.ALL leaves out States.DataLimitExceeded too;
-    States.TaskFailed stands for every error of a task but a time-out."""
+    """States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too
+    (so AWS was recorded, whatever its documents say). States.TaskFailed stands for every error of a
+    task but a time-out."""
     if error == "States.Runtime":
         return False
     if error in errors:
         return True
     if error == "States.HeartbeatTimeout" and "States.Timeout" in errors:
         return True
-    if error == "States.DataLimitExceeded":
-        return False
     if "States.ALL" in errors:
         return True
     return "States.TaskFailed" in errors and not error.startswith("States.")

@@ -29,6 +29,13 @@ from holdfast.errors import HoldfastBug
 
 ROOT: Final = ""
 
+#: Tasks that begin with something a worker does. The others wait for somebody else at once.
+ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
+    {"task", "pure", "lambda", "service", "callback", "sync"}
+)
+#: Of them, those whose answer comes later than what the worker does.
+ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
+
 Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
@@ -108,7 +115,8 @@ class Attempt:
     """A task that runs in a worker. `attempt` counts from 1; `due_ms` is when it may begin.
 
     `takeovers` counts the owners that were lost. `is_unknown`: a worker met it that does not know
-    the function; the execution is parked until one comes that does.
+    the function; the execution is parked until one comes that does. `heartbeat_seconds` counts
+    from the end of a call that is answered later; `credentials` is the role that the call takes.
     """
 
     entry: int
@@ -121,13 +129,17 @@ class Attempt:
     claim: Claim | None
     takeovers: int = 0
     is_unknown: bool = False
+    heartbeat_seconds: int | None = None
+    credentials: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Awaiting:
-    """Something from outside: an event by business key, a person's answer, a callback.
+    """Something from outside: an event by business key, a person's answer, a callback, a child.
 
-    `due_ms` is when it times out, `heartbeat_due_ms` when a heartbeat is missed.
+    `due_ms` is when it times out, `heartbeat_due_ms` when a heartbeat is missed. `target` is the
+    activity's ARN, or the action whose end is awaited; `submitted` is what the call answered.
+    `is_begun`: a poller has taken the activity's task.
     """
 
     entry: int
@@ -138,6 +150,9 @@ class Awaiting:
     due_ms: int | None
     heartbeat_seconds: int | None
     heartbeat_due_ms: int | None
+    target: str = ""
+    submitted: Json = None
+    is_begun: bool = False
 
     @property
     def event_name(self) -> str:

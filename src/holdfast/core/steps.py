@@ -16,17 +16,17 @@ from holdfast.asl.program import (
     Task,
     Wait,
 )
-from holdfast.asl.template import EvaluationError, Template
+from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
 from holdfast.core.flow import (
-    fail_evaluation,
+    fail_state,
     leave,
     pass_on,
     schedule,
     start_lanes,
-    whole_number,
 )
 from holdfast.core.state import Frame
+from holdfast.core.tasks import whole_number
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
@@ -64,8 +64,8 @@ def _fail(decision: Decision, frame: Frame, state: Fail) -> None:
     try:
         error = _text(decision, frame, state.error, ERROR_CHARACTERS_MAX)
         cause = _text(decision, frame, state.cause, CAUSE_CHARACTERS_MAX)
-    except EvaluationError as failure:
-        fail_evaluation(decision, frame, failure)
+    except StateError as failure:
+        fail_state(decision, frame, failure)
         return
     pass_on(decision, frame, error, cause)
 
@@ -85,8 +85,8 @@ def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
                 results = (rule.assign, rule.output)
                 leave(decision, frame, rule.next, results, default=frame.input)
                 return
-    except EvaluationError as error:
-        fail_evaluation(decision, frame, error)
+    except StateError as error:
+        fail_state(decision, frame, error)
         return
     if state.default is not None:
         results = (state.assign, state.output)
@@ -109,8 +109,8 @@ def _is_true(value: Json) -> bool:
 def _wait(decision: Decision, frame: Frame, state: Wait) -> None:
     try:
         due_ms, is_due = _due(decision, frame, state)
-    except EvaluationError as error:
-        fail_evaluation(decision, frame, error)
+    except StateError as error:
+        fail_state(decision, frame, error)
         return
     if is_due:
         leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
