@@ -85,7 +85,7 @@ class Shop:
         self.programs = Programs()
         self.programs.add(self.definition)
         self.front = Front(self.programs, {"flow": self.definition}, AnyTypes(), KEYS)
-        self.world = World(Setting(self.programs, knows), tasks, hook)
+        self.world = World(Setting(self.programs, knows, lambda: KEYS), tasks, hook)
         self.tenant = "default"
 
     def start(self, data: Any = None, name: str | None = "order-1") -> str:

@@ -70,8 +70,8 @@ class Deployment:
             programs.add(definition)
         return programs
 
-    def setting(self, programs: Programs) -> Setting:
-        return Setting(programs, self.knows)
+    def setting(self, programs: Programs, keys: Callable[[], Keys]) -> Setting:
+        return Setting(programs, self.knows, keys)
 
     def front(self, programs: Programs, keys: Keys) -> Front:
         return Front(programs, self.definitions, self, keys)

@@ -46,7 +46,10 @@ RACES_MAX: Final = 9  # reloads after a lost race, per delivery
 TAKEOVERS_MAX: Final = 3  # the next one is a failed attempt
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40  # per run and invocation
 MAX_CONCURRENCY_DEFAULT: Final = 40
+CHILDREN_AT_ONCE_MAX: Final = 100  # of one distributed Map; a definition may ask for fewer
 
+# A state machine's callback token, from the execution's start: AWS lets an execution run a year.
+CALLBACK_SECONDS_MAX: Final = 366 * 86_400
 RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
 
 # -- The sweeper -----------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:
 
     assert front.workflows == {"shopping": definition}
     assert programs.is_known(definition.hash)
-    assert deployment.setting(programs).knows("charge", False)
+    assert deployment.setting(programs, lambda: Keys("k", {"k": b"key"})).knows("charge", False)
 
 
 def test_a_workflow_that_was_not_compiled_says_what_to_do(module: str) -> None:

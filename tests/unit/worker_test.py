@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
@@ -579,7 +580,7 @@ def test_a_task_for_which_too_little_time_is_left_is_handed_on() -> None:
 
 def forgetful(shop: Shop) -> None:
     """The worker is another process: it has no definition in hand."""
-    shop.world.setting = Setting(Programs(), shop.world.setting.knows)
+    shop.world.setting = replace(shop.world.setting, programs=Programs())
 
 
 def test_a_worker_that_does_not_know_the_definition_reads_it_from_the_store() -> None:

@@ -89,6 +89,11 @@ class Expression(Protocol):
     def text(self) -> str: ...
 
     @property
+    def tree(self) -> object:
+        """The parser's syntax tree: see `_jsonata_tree`. Nobody may change it."""
+        ...
+
+    @property
     def is_native(self) -> bool:
         """True when compiled closures serve it, False when jsonata-python does."""
         ...

@@ -58,18 +58,19 @@ def compile_expression(text: str) -> Expression:
         compiled = closures.Compiled(tree, fallback.FUNCTION_NAMES)
     except (Refused, RecursionError):
         compiled = None
-    return _Expression(text, compiled, partial(fallback.evaluate, tree))
+    return _Expression(text, tree, compiled, partial(fallback.evaluate, tree))
 
 
 class _Expression:
     """Closures first, where there are any; jsonata-python for the rest."""
 
-    __slots__ = ("_compiled", "_interpret", "text")
+    __slots__ = ("_compiled", "_interpret", "text", "tree")
 
     def __init__(
-        self, text: str, compiled: closures.Compiled | None, interpret: _Interpret
+        self, text: str, tree: object, compiled: closures.Compiled | None, interpret: _Interpret
     ) -> None:
         self.text = text
+        self.tree = tree
         self._compiled = compiled
         self._interpret = interpret
 

@@ -94,7 +94,8 @@ class Choice:
 #: "task", "pure": a registered function. "event": an event by business key. "ask": a person.
 #: "token": whoever holds the callback token. "lambda": a Lambda function by its ARN. "service": one
 #: call of a service. "callback": a call, then the answer to the token in it. "sync": a call, then
-#: the end of what it began. "activity": a worker that polls.
+#: the end of what it began. "activity": a worker that polls. "read", "write": the two ends of a
+#: distributed Map, which no definition names as a Task.
 TaskKind: TypeAlias = Literal[
     "task",
     "pure",
@@ -106,6 +107,8 @@ TaskKind: TypeAlias = Literal[
     "callback",
     "sync",
     "activity",
+    "read",
+    "write",
 ]
 
 

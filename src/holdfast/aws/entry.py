@@ -61,9 +61,10 @@ def make_host(keys: Keys) -> Host:
         clock=lambda: time.time_ns() // 1_000_000,
         metrics=metrics,
     )
-    return Host(ports, deployment.setting(programs), deployment.front(programs, keys), metrics)
+    return Host(ports, deployment.setting(programs, _signing_keys), deployment.front(programs, keys), metrics)
 
 
+@functools.cache
 def _signing_keys() -> Keys:
     """The secret is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`."""
     secret_id = os.environ[resources.ENV_SECRET_ID]

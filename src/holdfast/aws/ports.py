@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,12 +20,14 @@ from holdfast.runtime.effects import (
     Get,
     GetBlob,
     Measure,
+    Pause,
     Put,
     PutBlob,
     PutIfAbsent,
     Query,
     QueryList,
     QueueName,
+    Replace,
     RunTask,
     Send,
     SetVisibility,
@@ -58,6 +61,7 @@ class AwsPorts:
             Get: store.get,
             PutIfAbsent: store.put_if_absent,
             Put: store.put,
+            Replace: store.replace,
             Delete: store.delete,
             Unlist: store.unlist,
             Extend: store.extend,
@@ -66,6 +70,7 @@ class AwsPorts:
             Send: self._queues.send,
             RunTask: tasks,
             Clock: lambda _: clock(),
+            Pause: lambda pause: time.sleep(pause.milliseconds / 1_000),
             Measure: metrics,
         }
 

@@ -20,6 +20,7 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     Query,
     QueryList,
+    Replace,
     Unlist,
 )
 
@@ -107,6 +108,21 @@ class Store:
             TableName=self._names.table(effect.table),
             Item=attributes_of(effect.item),
         )
+
+    def replace(self, effect: Replace) -> bool:
+        """Never sent again: a put that was stored, with its answer lost, would refuse its twin."""
+        try:
+            self._clients.get("store-once").put_item(
+                TableName=self._names.table(effect.table),
+                Item=attributes_of(effect.item),
+                ConditionExpression="rv = :seen",  # false when the item is gone
+                ExpressionAttributeValues={":seen": _attribute(effect.seen)},
+            )
+        except Exception as error:
+            if error_code(error) == CONDITION_FAILED:
+                return False
+            raise fault("put_item", error) from error
+        return True
 
     def delete(self, effect: Delete) -> None:
         self._call(

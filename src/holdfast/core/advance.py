@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from holdfast.asl.program import Program, Task
-from holdfast.core import facts, steps
+from holdfast.asl.program import Map, Program, Task
+from holdfast.core import facts, map_run, steps
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
@@ -101,6 +101,9 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _submitted(decision, fact)
         case facts.ActivityStarted():
             _activity_started(decision, fact)
+        case facts.ChildEnded():
+            if decision.is_started:
+                map_run.child_ended(decision, fact)
         case facts.FailedWith():
             _failed(decision, fact)
         case facts.TimedOut():
@@ -164,7 +167,7 @@ def _machine(origin: Origin) -> dict[str, str]:
 
 def _current(
     decision: Decision, entry: int, attempt: int
-) -> tuple[Frame, Task, Attempt | Awaiting] | None:
+) -> tuple[Frame, Task | Map, Attempt | Awaiting] | None:
     """-> where the result belongs, or None when its entry is closed or its attempt was replaced."""
     if not decision.is_started:
         return None
@@ -174,15 +177,21 @@ def _current(
     if frame.waiting.attempt != attempt:
         return None
     state = decision.state_of(frame)
-    assert isinstance(state, Task)
+    assert isinstance(state, Task | Map)
     return frame, state, frame.waiting
 
 
 def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     # An answer may be there before its call has returned: it is looked for again after that.
-    if found is not None and not _is_called(found[2]):
-        _complete(decision, found[0], found[1], fact.output)
+    if found is None or _is_called(found[2]):
+        return
+    frame, state, _ = found
+    match state:
+        case Task():
+            _complete(decision, frame, state, fact.output)
+        case Map():
+            map_run.attempt_succeeded(decision, frame, state, fact.output)
 
 
 def _is_called(waiting: Attempt | Awaiting) -> bool:
@@ -194,6 +203,7 @@ def _submitted(decision: Decision, fact: facts.Submitted) -> None:
     if found is None or not _is_called(found[2]):
         return
     frame, state, waiting = found
+    assert isinstance(state, Task)
     previous = _started_event(decision, frame, state)
     too_large = oversize(decision, result_name(state, waiting), fact.output)
     if too_large is not None:
@@ -257,21 +267,25 @@ def _started_event(decision: Decision, frame: Frame, state: Task) -> int:
 def _failed(decision: Decision, fact: facts.FailedWith) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_task(decision, found[0], found[1], fact.error, fact.cause)
+        _fail_attempt(decision, found[0], found[1], fact.error, fact.cause)
 
 
 def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_task(decision, found[0], found[1], TIMEOUT, None)
+        _fail_attempt(decision, found[0], found[1], TIMEOUT, None)
 
 
-def _fail_task(
-    decision: Decision, frame: Frame, state: Task, error: str | None, cause: str | None
+def _fail_attempt(
+    decision: Decision, frame: Frame, state: Task | Map, error: str | None, cause: str | None
 ) -> None:
     error = None if error is None else error[:ERROR_CHARACTERS_MAX]
     cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
-    _fail(decision, frame, _started_event(decision, frame, state), error, cause)
+    match state:
+        case Task():
+            _fail(decision, frame, _started_event(decision, frame, state), error, cause)
+        case Map():
+            map_run.fail_run(decision, frame, error, cause)
 
 
 def _fail(
@@ -330,7 +344,7 @@ def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
         state = decision.state_of(frame)
         assert isinstance(state, Task)
-        _fail_task(decision, frame, state, TIMEOUT, None)
+        _fail_attempt(decision, frame, state, TIMEOUT, None)
     else:
         steps.wake(decision, frame)
 
@@ -347,7 +361,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
-        _fail_task(decision, frame, state, WORKER_LOST, cause)
+        _fail_attempt(decision, frame, state, WORKER_LOST, cause)
         return
     claim = decision.moment.claim(waiting.timeout_seconds)
     if claim is not None:

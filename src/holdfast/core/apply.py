@@ -20,6 +20,7 @@ from holdfast.core.state import (
     ROOT,
     Attempt,
     Awaiting,
+    Children,
     Claim,
     Delay,
     Entered,
@@ -414,6 +415,8 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
 def _lanes_started(state: Execution, event: Event) -> Execution:
     frame, own = _frame(state, event), event.holdfast
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
+    if "concurrency" not in own:  # distributed: the run that follows opens its lanes
+        return _moved(state, frame, event, waiting=Exited())
     waiting = Lanes(
         entry=own["entry"],
         count=event.details["length"] if "length" in event.details else own["count"],
@@ -451,6 +454,63 @@ def _opened(state: Execution, event: Event) -> Execution:
     return state._replace(opened_at=event.holdfast["sequence"], opened_ms=event.at_ms)
 
 
+# -- distributed Maps ------------------------------------------------------------------------------
+
+
+def _map_run_event(state: Execution, event: Event) -> Execution:
+    return _moved(state, _frame(state, event), event)
+
+
+def _map_run_failed(state: Execution, event: Event) -> Execution:
+    return _moved(state, _frame(state, event), event, waiting=Failed(None, 0))
+
+
+def _asked(kind: TaskKind) -> _Apply:
+    def apply_asked(state: Execution, event: Event) -> Execution:
+        """Items are read, or results written, by an attempt as any other."""
+        own = event.holdfast
+        waiting = Attempt(
+            entry=own["entry"],
+            attempt=own["attempt"],
+            kind=kind,
+            target=own["target"],
+            arguments=own["arguments"],
+            timeout_seconds=None,
+            due_ms=event.at_ms,
+            claim=Claim(*own["claim"]) if "claim" in own else None,
+        )
+        return _moved(state, _frame(state, event), event, waiting=waiting)
+
+    return apply_asked
+
+
+def _children_started(state: Execution, event: Event) -> Execution:
+    own = event.holdfast
+    waiting = Children(
+        entry=own["entry"],
+        map_run_arn=own["arn"],
+        inputs=own["inputs"],
+        items=own["items"],
+        concurrency=own["concurrency"],
+        failures_max=own["failures_max"],
+        started=min(own["concurrency"], len(own["inputs"])),
+        results={},
+    )
+    return _moved(state, _frame(state, event), event, waiting=waiting)
+
+
+def _child_ended(state: Execution, event: Event) -> Execution:
+    frame, own = _frame(state, event), event.holdfast
+    children = frame.waiting
+    assert isinstance(children, Children)
+    waiting = replace(
+        children,
+        started=min(children.started + 1, len(children.inputs)),
+        results={**children.results, own["lane"]: own["result"]},
+    )
+    return _moved(state, frame, event, waiting=waiting)
+
+
 def _noted(state: Execution, _event: Event) -> Execution:
     """It stands in the history, and changes nothing: what it is about goes with its owner."""
     return state
@@ -469,6 +529,13 @@ _HANDLERS: Final[Mapping[str, _Apply]] = {
         }.items()
     },
     "TaskSubmitted": _task_submitted,
+    "MapRunStarted": _map_run_event,
+    "MapRunSucceeded": _map_run_event,
+    "MapRunFailed": _map_run_failed,
+    "ItemsAsked": _asked("read"),
+    "ChildrenStarted": _children_started,
+    "ChildEnded": _child_ended,
+    "ResultsAsked": _asked("write"),
     "ActivityStarted": _activity_started,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,

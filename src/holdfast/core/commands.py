@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from holdfast.core.state import Attempt, Awaiting, Delay, Entered, Execution, Frame, Timer
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    Children,
+    Delay,
+    Entered,
+    Execution,
+    Frame,
+    Timer,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +45,32 @@ class Register:
     entry: int
 
 
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """Start the execution that is one lane of a distributed Map; it may have begun already."""
+
+    entry: int
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfferActivity:
+    """Put the task where those who poll the activity find it."""
+
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """Look whether the answer came before its call was over: its wake may have been too early."""
+
+    entry: int
+
+
 #: The entry of the execution's own time-out.
 WHOLE_EXECUTION: Final = -1
 
-Command: TypeAlias = RunAttempt | StartTimer | Register
+Command: TypeAlias = RunAttempt | StartTimer | Register | StartChild | OfferActivity | ReadAnswer
 
 
 def owed(state: Execution) -> list[Command]:
@@ -66,11 +97,25 @@ def _of_frame(frame: Frame) -> Iterator[Command]:
         case Timer(entry, due_ms) | Delay(entry, due_ms):
             yield StartTimer(entry, due_ms)
         case Awaiting() as awaiting:
-            if awaiting.kind == "event":
-                yield Register(awaiting.entry)
+            yield from _of_wait(awaiting)
             due = next_due_ms(frame)
             if due is not None:
                 yield StartTimer(awaiting.entry, due)
+        case Children() as children:
+            for lane in children.open_lanes:
+                yield StartChild(children.entry, lane)
+        case _:
+            return
+
+
+def _of_wait(awaiting: Awaiting) -> Iterator[Command]:
+    match awaiting.kind:
+        case "event":
+            yield Register(awaiting.entry)
+        case "activity" if not awaiting.is_begun:
+            yield OfferActivity(awaiting.entry)
+        case "callback" | "sync":
+            yield ReadAnswer(awaiting.entry)
         case _:
             return
 

@@ -16,6 +16,7 @@ from holdfast.asl.program import TaskKind
 #: Events of our own: unnumbered, no predecessor.
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
+    | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
 )
 #: How the events of a task begin, by its kind; what is not here is a "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}

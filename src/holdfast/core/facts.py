@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Claim, Origin
+from holdfast.core.state import ChildResult, Claim, Origin
 from holdfast.errors import HoldfastBug
 
 
@@ -53,6 +53,15 @@ class ActivityStarted:
     entry: int
     attempt: int
     worker: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    """The notice of an execution that is one lane of a distributed Map."""
+
+    entry: int
+    lane: int
+    result: ChildResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,7 @@ Fact: TypeAlias = (
     | Succeeded
     | Submitted
     | ActivityStarted
+    | ChildEnded
     | FailedWith
     | TimedOut
     | EventReceived

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from holdfast.asl.program import Json, Map, Parallel, Retrier, Task, Wait
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
-from holdfast.core.retry import TIMEOUT, delay_ms, find_catcher, find_retrier
-from holdfast.core.state import ATTEMPTED, Failed, Frame, Lanes
+from holdfast.core.retry import RUNTIME, TIMEOUT, delay_ms, find_catcher, find_retrier
+from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Failed, Frame, Lanes
 from holdfast.core.tasks import event_type, oversize, resource_of, scheduled_details, whole_number
 from holdfast.limits import CAUSE_CHARACTERS_MAX, MAX_CONCURRENCY_DEFAULT
 
@@ -243,7 +243,7 @@ def schedule(
         own |= {"entry": frame.waiting.entry, "attempt": frame.waiting.attempt + 1}
         own["retrier"] = retrier
     token = None
-    if state.kind == "callback":
+    if state.kind in ANSWERED_LATER:
         token = decision.moment.token(own["entry"], own["attempt"])
     try:
         details = scheduled_details(decision, frame, state, token)
@@ -295,8 +295,10 @@ def fail_state(
         is_at_entry = frame.previous == frame.entered_event
         previous = frame.entry_previous if is_at_entry else frame.previous
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
-    if is_caught or decision.frame(frame.id).position == "":
-        # An iteration whose selector failed has entered no state that could handle it.
+    has_entered = decision.frame(frame.id).position != ""
+    if is_caught or not has_entered or error.error == RUNTIME:
+        # An iteration whose selector failed has entered no state that could handle it, and nobody
+        # handles a runtime error: AWS writes no failure of the state either.
         pass_on(decision, decision.frame(frame.id), error.error, cause)
     else:
         handle_failure(decision, frame.id, error.error, cause)

@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.asl.program import Catcher, Retrier
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 
+RUNTIME: Final = "States.Runtime"
 TIMEOUT: Final = "States.Timeout"
 
 
@@ -15,7 +16,7 @@ def matches(errors: Sequence[str], error: str) -> bool:
     """States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too
     (so AWS was recorded, whatever its documents say). States.TaskFailed stands for every error of a
     task but a time-out."""
-    if error == "States.Runtime":
+    if error == RUNTIME:
         return False
     if error in errors:
         return True

@@ -11,7 +11,7 @@ as much, and that would be half of what the engine does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import (
     Any,
@@ -31,7 +31,7 @@ ROOT: Final = ""
 
 #: Tasks that begin with something a worker does. The others wait for somebody else at once.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
-    {"task", "pure", "lambda", "service", "callback", "sync"}
+    {"task", "pure", "lambda", "service", "callback", "sync", "read", "write"}
 )
 #: Of them, those whose answer comes later than what the worker does.
 ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
@@ -198,7 +198,42 @@ class Lanes:
     results: Mapping[int, Json]
 
 
-WaitingFor: TypeAlias = Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes
+@dataclass(frozen=True, slots=True)
+class Children:
+    """A distributed Map: every item, or batch of items, is an execution of its own.
+
+    `inputs` by lane number, `items` how many items are in each; `results` of the lanes that have
+    ended. Lanes up to `started` without a result are open. `failures_max` counts items.
+    """
+
+    entry: int
+    map_run_arn: str
+    inputs: Sequence[Json]
+    items: Sequence[int]
+    concurrency: int
+    failures_max: int
+    started: int
+    results: Mapping[int, ChildResult]
+
+    @property
+    def open_lanes(self) -> list[int]:
+        return [lane for lane in range(self.started) if lane not in self.results]
+
+
+class ChildResult(TypedDict):
+    """What a child's notice tells: its end, as DescribeExecution would. Times are UTC ms."""
+
+    status: Status
+    started_ms: int
+    stopped_ms: int
+    output: NotRequired[Json]
+    error: NotRequired[str | None]
+    cause: NotRequired[str | None]
+
+
+WaitingFor: TypeAlias = (
+    Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes | Children
+)
 
 
 class Frame(NamedTuple):
@@ -288,7 +323,7 @@ class Execution(NamedTuple):
 
 _WAITING: Final[Mapping[str, type[Any]]] = {
     kind.__name__: kind
-    for kind in (Entered, Exited, Failed, Attempt, Awaiting, Timer, Delay, Lanes)
+    for kind in (Entered, Exited, Failed, Attempt, Awaiting, Timer, Delay, Lanes, Children)
 }
 
 
@@ -309,7 +344,7 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     waiting = _fields(frame.waiting, ())
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
-    if isinstance(frame.waiting, Lanes):
+    if isinstance(frame.waiting, Lanes | Children):
         waiting["results"] = _pairs(frame.waiting.results)
     return {
         **_fields(frame, ("waiting", "retries")),
@@ -326,12 +361,12 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
         raise HoldfastBug(f"a snapshot holds an unknown kind of wait {name!r:.40}")
     if waiting.get("claim"):
         waiting["claim"] = Claim(**waiting["claim"])
-    if kind is Lanes:
+    if kind is Lanes or kind is Children:
         waiting["results"] = dict(waiting["results"])
     return Frame(**{**document, "retries": dict(document["retries"]), "waiting": kind(**waiting)})
 
 
-def _pairs(numbered: Mapping[int, Json]) -> list[list[Any]]:
+def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
     """JSON has no numbers as keys; pairs keep them, and their order."""
     return [[number, value] for number, value in numbered.items()]
 

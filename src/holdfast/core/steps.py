@@ -10,6 +10,7 @@ from holdfast.asl.program import (
     Fail,
     Json,
     Map,
+    MapRun,
     Parallel,
     Pass,
     Succeed,
@@ -17,6 +18,7 @@ from holdfast.asl.program import (
     Wait,
 )
 from holdfast.asl.template import EvaluationError, StateError, Template
+from holdfast.core import map_run
 from holdfast.core.decision import Decision
 from holdfast.core.flow import (
     fail_state,
@@ -46,6 +48,8 @@ def run(decision: Decision, frame: Frame) -> None:
             _wait(decision, frame, state)
         case Task():
             schedule(decision, frame, state)
+        case Map(run=MapRun()):
+            map_run.begin(decision, frame, state)
         case Parallel() | Map():
             start_lanes(decision, frame, state)
 

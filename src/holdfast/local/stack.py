@@ -76,15 +76,15 @@ def local_stack(
 
     On a virtual clock everything happens in turn, so the same orders play the same way twice.
     """
-    programs = deployment.programs()
+    programs, keys = deployment.programs(), _process_keys()
     with LocalCloud(clock) as cloud:
         ports = AwsPorts(
             cloud.clients, cloud.names, tasks=deployment.run_task, clock=clock, metrics=measured
         )
         host = Host(
             ports,
-            deployment.setting(programs),
-            deployment.front(programs, _process_keys()),
+            deployment.setting(programs, lambda: keys),
+            deployment.front(programs, keys),
             Metrics("local"),
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,

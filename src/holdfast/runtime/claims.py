@@ -67,8 +67,12 @@ def run_seconds(timeout_seconds: int | None) -> int:
     return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
 
 
-def result_fact(ticket: Ticket, result: TaskSucceeded | TaskFailed) -> Fact:
+def result_fact(
+    ticket: Ticket, result: TaskSucceeded | TaskFailed, *, is_answered_later: bool
+) -> Fact:
     match result:
+        case TaskSucceeded(output) if is_answered_later:
+            return facts.Submitted(*ticket, output)
         case TaskSucceeded(output):
             return facts.Succeeded(*ticket, output)
         case TaskFailed(error, cause):

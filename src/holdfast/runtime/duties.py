@@ -11,12 +11,23 @@ from collections.abc import Generator, Iterable
 from typing import Any, assert_never
 
 from holdfast import resources
+from holdfast.asl.program import Program
 from holdfast.core.advance import Step
-from holdfast.core.commands import Command, Register, RunAttempt, StartTimer, next_due_ms
+from holdfast.core.commands import (
+    Command,
+    OfferActivity,
+    ReadAnswer,
+    Register,
+    RunAttempt,
+    StartChild,
+    StartTimer,
+    next_due_ms,
+)
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
+    CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
     ERROR_CHARACTERS_MAX,
     EVENT_RETENTION_SECONDS,
@@ -28,7 +39,7 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_PARKED_FACTOR,
 )
-from holdfast.runtime import keys, mail, messages
+from holdfast.runtime import children, keys, mail, messages
 from holdfast.runtime.codec import FORMAT
 from holdfast.runtime.effects import (
     Delete,
@@ -44,8 +55,8 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.log import Log
 
 
-def carry_out(log: Log, commands: Iterable[Command], now_ms: int) -> mail.Facts:
-    """Does what the commands ask for; -> the facts that a registration's look has found."""
+def carry_out(log: Log, program: Program, commands: Iterable[Command], now_ms: int) -> mail.Facts:
+    """Does what the commands ask for; -> the facts that looks into the mail have found."""
     found: list[Fact] = []
     for command in commands:
         match command:
@@ -56,20 +67,59 @@ def carry_out(log: Log, commands: Iterable[Command], now_ms: int) -> mail.Facts:
                 yield from start_timer(log, entry, due_ms, now_ms)
             case Register(entry):
                 found += yield from _register(log, entry, now_ms)
+            case StartChild(entry, lane):
+                yield from children.start(log, program, entry, lane, now_ms)
+            case OfferActivity(entry):
+                yield from _offer_activity(log, entry)
+            case ReadAnswer(entry):
+                found += yield from _read_answer(log, entry)
             case _:
                 assert_never(command)
     return found
 
 
 def _register(log: Log, entry: int, now_ms: int) -> mail.Facts:
+    awaiting = _awaiting_of(log, entry)
+    if awaiting is None:
+        return []
+    ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
+    ttl = ends_ms // 1_000 + 86_400
+    yield from mail.register(log.tenant, log.run, awaiting, ttl)
+    return (yield from mail.event_facts(log.tenant, awaiting, now_ms))
+
+
+def _read_answer(log: Log, entry: int) -> mail.Facts:
+    awaiting = _awaiting_of(log, entry)
+    if awaiting is None:
+        return []
+    return (yield from mail.answer_facts(log.tenant, log.run, awaiting))
+
+
+def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
+    """The bytes are the same each time: a task that was taken and is offered again is refused."""
+    awaiting = _awaiting_of(log, entry)
+    if awaiting is None:
+        return
+    ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
+    attempt = awaiting.attempt
+    yield Put(
+        mail.MAIL,
+        {
+            "pk": keys.activity_tasks(log.tenant, awaiting.target.rpartition(":")[2]),
+            "sk": keys.activity_task(awaiting.since_ms, log.run, entry, attempt),
+            "f": FORMAT,
+            "run": log.run,
+            "entry": entry,
+            "attempt": attempt,
+            "ttl": ends_ms // 1_000 + 86_400,
+        },
+    )
+
+
+def _awaiting_of(log: Log, entry: int) -> Awaiting | None:
     assert log.state is not None
     frame = log.state.frame_of(entry)
-    if frame is None or not isinstance(frame.waiting, Awaiting):
-        return []
-    ends_ms = frame.waiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
-    ttl = ends_ms // 1_000 + 86_400
-    yield from mail.register(log.tenant, log.run, frame.waiting, ttl)
-    return (yield from mail.event_facts(log.tenant, frame.waiting, now_ms))
+    return frame.waiting if frame and isinstance(frame.waiting, Awaiting) else None
 
 
 # -- timers ----------------------------------------------------------------------------------------
@@ -180,8 +230,9 @@ def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
-    """The RUNNING entry goes; the terminal record carries its own."""
+    """A parent is told. The RUNNING entry goes; the terminal record carries its own."""
     assert log.state is not None
+    yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
 

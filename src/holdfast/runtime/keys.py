@@ -30,6 +30,8 @@ _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _TIME_CHARACTERS: Final = 10
 _CHANCE_CHARACTERS: Final = 12
 _MAC_CHARACTERS: Final = 4
+_MAC_RANGE: Final = 32**_MAC_CHARACTERS
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RUN: Final = re.compile(rf"[{_ALPHABET}]{{26}}(\.\d+\.\d+)*")
 
 
@@ -88,8 +90,12 @@ def is_run(text: str) -> bool:
 
 def minted_ms(run: str) -> int:
     """-> when a minted id was made."""
+    return _value(run[:_TIME_CHARACTERS])
+
+
+def _value(digits: str) -> int:
     value = 0
-    for character in run[:_TIME_CHARACTERS]:
+    for character in digits:
         value = value * 32 + _ALPHABET.index(character)
     return value
 
@@ -105,6 +111,57 @@ def _digits(value: int, count: int) -> str:
 def _mac(tenant: str, body: str, secret: bytes) -> str:
     digest = hmac.new(secret, f"run:{tenant}.{body}".encode(), hashlib.sha256).digest()
     return _digits(int.from_bytes(digest[:4], "big"), _MAC_CHARACTERS)
+
+
+# -- run ids as UUIDs ------------------------------------------------------------------------------
+#
+#    a run          time, 50 bits (48 used)   chance, 60 bits    MAC, 20 bits
+#    its UUID       time, 48                  chance, 60         MAC, 20
+#    its map runs'  time, 48                  chance, 60         entry, 20
+
+
+def uuid_of(run: str) -> str:
+    """-> the minted id in the notation of a UUID: the name of an execution that was given none."""
+    return _uuid(run, _value(run[_TIME_CHARACTERS + _CHANCE_CHARACTERS :]))
+
+
+def run_of_uuid(text: str) -> str | None:
+    """-> the id that the UUID is, None when the text is no UUID. Minted or not: see `is_minted`."""
+    if not _UUID.fullmatch(text):
+        return None
+    number = int(text.replace("-", ""), 16)
+    return _body(number) + _digits(number, _MAC_CHARACTERS)
+
+
+def map_run_uuid(run: str, entry: int) -> str:
+    """-> the name of a distributed Map's run: the entry that it was opened as, of a minted run."""
+    return _uuid(run, entry)
+
+
+def run_of_map_run(tenant: str, text: str, secret: bytes) -> tuple[str, int] | None:
+    """-> run and entry, None when the text is no UUID."""
+    if not _UUID.fullmatch(text):
+        return None
+    number = int(text.replace("-", ""), 16)
+    body = _body(number)
+    return body + _mac(tenant, body, secret), number % _MAC_RANGE
+
+
+def _uuid(run: str, last: int) -> str:
+    time, chance = minted_ms(run), _value(run[_TIME_CHARACTERS:-_MAC_CHARACTERS])
+    digits = f"{(time * 32**_CHANCE_CHARACTERS + chance) * _MAC_RANGE + last:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _body(number: int) -> str:
+    """-> time and chance of a run, from its UUID's number."""
+    time, chance = divmod(number // _MAC_RANGE, 32**_CHANCE_CHARACTERS)
+    return _digits(time, _TIME_CHARACTERS) + _digits(chance, _CHANCE_CHARACTERS)
+
+
+def child_name(run: str) -> str:
+    """-> the name of an execution that another began: its id, as a name may be written."""
+    return run.replace(".", "-")
 
 
 # -- partitions ------------------------------------------------------------------------------------
@@ -137,6 +194,14 @@ def heartbeat(entry: int) -> str:
     return f"h#{entry}"
 
 
+def taken(entry: int, attempt: int) -> str:
+    """Who has taken an activity's task."""
+    return f"{TAKEN_PREFIX}{entry}.{attempt}"
+
+
+TAKEN_PREFIX: Final = "s#"
+
+
 def event(tenant: str, event_name: str, business_key: str) -> str:
     """The business key is hashed: any text fits, and no key is too long or holds a separator."""
     digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
@@ -157,6 +222,61 @@ def registration(run: str) -> str:
 
 def definition(tenant: str, definition_hash: str) -> str:
     return f"{tenant}#def#{definition_hash}"
+
+
+def machines(tenant: str) -> str:
+    """The state machines of the API, by name. No name of the API holds a "#"."""
+    return f"{tenant}#sm"
+
+
+def machine(tenant: str, machine_name: str) -> str:
+    """What belongs to one state machine: its versions and aliases."""
+    return f"{tenant}#sm#{machine_name}"
+
+
+VERSION_PREFIX: Final = "v#"
+ALIAS_PREFIX: Final = "a#"
+
+
+def version(number: int) -> str:
+    return f"{VERSION_PREFIX}{number:09d}"
+
+
+def alias(alias_name: str) -> str:
+    return ALIAS_PREFIX + alias_name
+
+
+def definition_texts(tenant: str, definition_hash: str) -> str:
+    """The texts, letter by letter, that one definition was given in."""
+    return f"{tenant}#text#{definition_hash}"
+
+
+def activities(tenant: str) -> str:
+    return f"{tenant}#ac"
+
+
+def activity_tasks(tenant: str, activity_name: str) -> str:
+    """The tasks of one activity that nobody has taken, the earliest due first."""
+    return f"{tenant}#act#{activity_name}"
+
+
+def activity_task(due_ms: int, run: str, entry: int, attempt: int) -> str:
+    return f"{due_ms:015d}#{run}#{entry}.{attempt}"
+
+
+def machine_workflow(machine_name: str) -> str:
+    """What stands where a workflow's name does: no workflow's own name holds a ":"."""
+    return f"stateMachine:{machine_name}"
+
+
+def map_run_workflow(map_run_arn: str) -> str:
+    """The items of one map run are listed under it."""
+    return "mapRun:" + map_run_arn.partition(":mapRun:")[2]
+
+
+def starts(tenant: str, workflow: str, shard: int) -> str:
+    """What was asked for by the API's starts, by `list_sort`. `shard` is `list_shard`'s."""
+    return f"{tenant}#st#{workflow}#{shard}"
 
 
 def blob(tenant: str, run: str, digest: str) -> str:

@@ -29,14 +29,16 @@ MAIL: Final = "mail"
 # -- values too large for an item or a message -----------------------------------------------------
 
 
-def stow(tenant: str, place: str, value: Json) -> Generator[Effect, Any, dict[str, Any]]:
+def stow(
+    tenant: str, place: str, value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
+) -> Generator[Effect, Any, dict[str, Any]]:
     """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
 
     Every value from outside comes through here. Raises RequestError HF243, HF244.
     """
     text = plain_text(value, "the value")
     data = text.encode()
-    if len(data) <= MESSAGE_INPUT_BYTES_MAX:
+    if len(data) <= inline_bytes_max:
         return {"v": text}
     digest = hashlib.sha256(data).hexdigest()
     yield PutBlob(keys.blob(tenant, place, digest), data)
@@ -58,22 +60,47 @@ def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]
 def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> Facts:
     """The stored answer to one callback or human task, and its heartbeat."""
     inbox = keys.inbox(tenant, run)
+    found: list[Fact] = []
+    if awaiting.kind == "activity" and not awaiting.is_begun:
+        found += yield from _taken(tenant, run, awaiting.entry, awaiting.attempt)
     item = yield Get(MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
     if item is not None:
-        return [(yield from _answer(tenant, run, awaiting.entry, awaiting.attempt, item))]
+        answer = yield from _answer(tenant, run, awaiting.entry, awaiting.attempt, item)
+        return [*found, answer]
     if awaiting.heartbeat_seconds is None:
-        return []
+        return found
     beat = yield Get(MAIL, inbox, keys.heartbeat(awaiting.entry))
-    return [] if beat is None else [facts.HeartbeatSeen(awaiting.entry, int(beat["at"]))]
+    if beat is not None:
+        found.append(facts.HeartbeatSeen(awaiting.entry, int(beat["at"])))
+    return found
 
 
 def answer_by_key(tenant: str, run: str, key: str) -> Facts:
-    """The one answer that a wake names: `t#<entry>.<attempt>`."""
+    """The one answer that a wake names: `t#<entry>.<attempt>`. An activity's comes after its start:
+    the wake of that may still be under way.
+    """
     item = yield Get(MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
     entry, _, attempt = key.removeprefix("t#").partition(".")
-    return [(yield from _answer(tenant, run, int(entry), int(attempt), item))]
+    found: list[Fact] = []
+    if "act" in item:
+        found += yield from _taken(tenant, run, int(entry), int(attempt))
+    return [*found, (yield from _answer(tenant, run, int(entry), int(attempt), item))]
+
+
+def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
+    """Who has taken an activity's task: `worker` as it calls itself. The first one has it."""
+    return {"pk": keys.inbox(tenant, run), "sk": key, "f": FORMAT, "w": nonce, **fields}
+
+
+def _taken(tenant: str, run: str, entry: int, attempt: int) -> Facts:
+    item = yield Get(MAIL, keys.inbox(tenant, run), keys.taken(entry, attempt))
+    if item is None:
+        return []
+    require_format(item, "the start of an activity's task")
+    worker = item.get("worker")
+    return [facts.ActivityStarted(entry, attempt, None if worker is None else str(worker))]
 
 
 def _answer(
@@ -127,6 +154,10 @@ def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> Facts:
 # -- control ---------------------------------------------------------------------------------------
 
 
+#: The kind of control mail that asks for another go; what has no kind asks for an end.
+REDRIVE: Final = "redrive"
+
+
 def control_item(
     tenant: str, run: str, control_id: str, now_ms: int, fields: dict[str, str]
 ) -> dict[str, str | int | bytes]:
@@ -149,7 +180,7 @@ def control_facts(tenant: str, state: Execution) -> Facts:
     for item in items:
         require_format(item, "control mail")
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
-        if control_id > state.last_control:
+        if control_id > state.last_control and "kind" not in item:
             error, cause = item.get("error"), item.get("cause")
             found.append(
                 facts.StopRequested(

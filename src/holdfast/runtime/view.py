@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer
-from holdfast.runtime.codec import Reader
+from holdfast.runtime.codec import Reader, Record
 from holdfast.runtime.effects import Effect, Item
 from holdfast.runtime.log import fetch_blobs
 
@@ -94,6 +94,18 @@ def _until(due_ms: int | None) -> dict[str, str]:
 def history(
     tenant: str, run: str, items: list[Item]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
+    """-> every event as people see it, ours among them."""
+    records = yield from records_of(tenant, run, items)
+    return [
+        {**_event(event), "record": record.sequence}
+        for record in records
+        for event in record.events
+    ]
+
+
+def records_of(
+    tenant: str, run: str, items: list[Item]
+) -> Generator[Effect, Any, list[Record]]:
     """What TTL has taken is left out: then the history begins behind the first snapshot."""
     blobs = yield from fetch_blobs(tenant, run, items)
     reader = Reader(blobs)
@@ -101,11 +113,7 @@ def history(
         first = next((n for n, item in enumerate(items) if "so" in item), len(items) - 1)
         reader.from_snapshot(items[first])
         items = items[first + 1 :]
-    return [
-        {**_event(event), "record": record.sequence}
-        for record in map(reader.record, items)
-        for event in record.events
-    ]
+    return [reader.record(item) for item in items]
 
 
 def _event(event: Event) -> dict[str, Any]:
@@ -113,13 +121,16 @@ def _event(event: Event) -> dict[str, Any]:
     if event.id:
         shown = {"id": event.id, "previousEventId": event.previous, **shown}
     if event.details:
-        shown[_details_name(event.type)] = {
-            key: _text(key, value) for key, value in event.details.items()
-        }
+        shown[details_name(event.type)] = details_of(event)
     return {**shown, "holdfast": dict(event.holdfast)} if event.holdfast else shown
 
 
-def _details_name(event_type: str) -> str:
+def details_of(event: Event) -> dict[str, Any]:
+    """-> AWS's details of the event: what is data as JSON text, the rest as it is."""
+    return {key: _text(key, value) for key, value in event.details.items()}
+
+
+def details_name(event_type: str) -> str:
     """TaskStateEntered -> stateEnteredEventDetails, as AWS names it; else by the type."""
     own = f"{event_type[0].lower()}{event_type[1:]}"
     shared = (name for ending, name in _DETAILS.items() if event_type.endswith(ending))
@@ -128,11 +139,12 @@ def _details_name(event_type: str) -> str:
 
 def _text(key: str, value: Any) -> Any:
     if key == "assignedVariables":
-        return {name: _json(item) for name, item in value.items()}
-    return _json(value) if key in _TEXTS else value
+        return {name: json_text(item) for name, item in value.items()}
+    return json_text(value) if key in _TEXTS else value
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """-> the value as AWS hands it over: compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

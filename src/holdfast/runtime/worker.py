@@ -35,10 +35,11 @@ from holdfast.core.commands import (
     owed,
 )
 from holdfast.core.facts import Fact, Moment
-from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Children, Execution
 from holdfast.errors import NewerFormatError
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
+    CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
     FIRST_HOLD_MS,
@@ -46,7 +47,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import duties, mail, messages
+from holdfast.runtime import children, duties, keys, mail, messages
 from holdfast.runtime.claims import (
     Delivery,
     Ticket,
@@ -72,6 +73,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
 )
 from holdfast.runtime.log import Log, draw
+from holdfast.runtime.tokens import Keys, Token, make_token
 
 Does: TypeAlias = Generator[Effect, Any, Any]
 
@@ -80,10 +82,11 @@ NEWER_FORMAT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What this process knows: definitions, and which functions it can run."""
+    """What this process knows: definitions, which functions it can run, how to sign a token."""
 
     programs: Programs
     knows: Callable[[str, bool], bool]
+    keys: Callable[[], Keys]
 
 
 def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool]:
@@ -97,6 +100,14 @@ def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """`deadline_ms` is 0 for an attempt without a time-out."""
+
+    deadline_ms: int
+    is_answered_later: bool
+
+
 @dataclass
 class Hold:
     """A delivery at work on one execution."""
@@ -107,7 +118,7 @@ class Hold:
     log: Log = field(init=False)
     program: Program = field(init=False)
     facts: list[Fact] = field(default_factory=list)
-    begun: dict[Ticket, int] = field(default_factory=dict)
+    begun: dict[Ticket, Begun] = field(default_factory=dict)
     taken: set[Ticket] = field(default_factory=set)
     offered: list[Fact] = field(default_factory=list)
     is_recovering: bool = False
@@ -200,7 +211,7 @@ class Hold:
         if self.is_recovering:
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
             self.facts += yield from mail.facts_for(self.log.tenant, self.state, now_ms)
-            self.facts += yield from duties.carry_out(self.log, self._owed_again(), now_ms)
+            self.facts += yield from self._carry_out_again(now_ms)
             if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
                 yield from duties.keep_name(self.log, now_ms)
         elif self.kind == messages.WAKE_MAIL:
@@ -210,6 +221,10 @@ class Hold:
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
         if self.kind == messages.WAKE_TIMER:
             yield from self._again_if_early(now_ms)
+
+    def _carry_out_again(self, now_ms: int) -> mail.Facts:
+        again = self._owed_again()
+        return (yield from duties.carry_out(self.log, self.program, again, now_ms))
 
     def _owed_again(self) -> list[Command]:
         """What may never have been carried out (R8).
@@ -235,7 +250,15 @@ class Hold:
             return (yield from mail.control_facts(tenant, self.state))
         if key.startswith("t#"):
             return (yield from mail.answer_by_key(tenant, run, key))
+        if key.startswith(children.NOTICE_PREFIX):
+            return (yield from self._notices(int(key.removeprefix(children.NOTICE_PREFIX))))
         return (yield from mail.facts_for(tenant, self.state, now_ms))
+
+    def _notices(self, entry: int) -> mail.Facts:
+        frame = self.state.frame_of(entry)
+        if frame is None or not isinstance(frame.waiting, Children):
+            return []
+        return (yield from children.notices(self.log.tenant, self.log.run, frame.waiting))
 
     def _again_if_early(self, now_ms: int) -> Does:
         """The sender's clock ran ahead of ours: without a copy the only wake would be gone."""
@@ -293,6 +316,8 @@ class Hold:
         ]
 
     def _knows(self, attempt: Attempt) -> bool:
+        if attempt.kind not in {"task", "pure"}:
+            return True  # a service's action: whoever calls it says when there is none
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 
     # -- the loop ----------------------------------------------------------------------------------
@@ -354,7 +379,9 @@ class Hold:
                 self.facts.append(facts.TaskUnknown(*ticket))
                 continue
             deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
-            self.begun[ticket] = deadline_ms if attempt.timeout_seconds else 0
+            self.begun[ticket] = Begun(
+                deadline_ms if attempt.timeout_seconds else 0, attempt.kind in ANSWERED_LATER
+            )
             self.has_run_tasks = True
             yield Begin(
                 ticket,
@@ -369,19 +396,22 @@ class Hold:
                     entry=attempt.entry,
                     attempt=attempt.attempt,
                     deadline_ms=deadline_ms,
+                    credentials=attempt.credentials,
                 ),
             )
 
     def _collect(self, limit_ms: int) -> Does:
         """Waits for results, not past a time-out of ours nor past the limit."""
-        timeouts = [deadline for deadline in self.begun.values() if deadline]
+        timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
         done = yield Finished(min([limit_ms, *timeouts]))
         for ticket, result in done:
-            self.facts.append(result_fact(ticket, result))
+            later = self.begun[ticket].is_answered_later if ticket in self.begun else False
+            self.facts.append(result_fact(ticket, result, is_answered_later=later))
         finished = {ticket for ticket, _ in done}
         now_ms = yield Clock()
-        for ticket, deadline_ms in self.begun.items():
-            if deadline_ms and deadline_ms <= now_ms and ticket not in finished:
+        for ticket, begun in self.begun.items():
+            is_over = begun.deadline_ms and begun.deadline_ms <= now_ms
+            if is_over and ticket not in finished:
                 self.facts.append(facts.TimedOut(*ticket))
                 finished.add(ticket)
         for ticket in finished:
@@ -403,12 +433,14 @@ class Hold:
         listing = duties.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
-        new = [command for command in owed(self.state) if command not in _owed_before(before)]
-        self.offered = []
+        owed_before = _owed_before(before)
+        new = [command for command in owed(self.state) if command not in owed_before]
+        applied, self.offered = self.offered, []
         self.draws = self.races = 0
         if was_aging:
             yield from duties.renew(self.log, before, now_ms)
-        self.facts += yield from duties.carry_out(self.log, new, now_ms)
+        self.facts += yield from duties.carry_out(self.log, self.program, new, now_ms)
+        yield from children.stop(self.log, before, applied, now_ms)
         yield from duties.measure(step)
         if must_open or has_more(self.state):
             # Just opened: mail from before. A full record: a loop without a wait has no other look.
@@ -445,7 +477,7 @@ class Hold:
             return True
         if self.is_recovering:
             now_ms = yield Clock()
-            self.facts += yield from duties.carry_out(self.log, self._owed_again(), now_ms)
+            self.facts += yield from self._carry_out_again(now_ms)
         yield from self._take()
         return (yield from self._work())
 
@@ -499,7 +531,14 @@ class Hold:
             draw=next_draw,
             claim=lambda timeout_seconds: make_claim(self.delivery, timeout_seconds, now_ms),
             clock_error_ms=CLOCK_ERROR_MS,
+            token=self._token,
         )
+
+    def _token(self, entry: int, attempt: int) -> str:
+        """The same text whoever schedules the attempt: it counts from the id of the execution."""
+        expires_ms = keys.minted_ms(self.log.run) + CALLBACK_SECONDS_MAX * 1_000
+        token = Token(self.log.tenant, self.log.run, entry, attempt, expires_ms)
+        return make_token(token, self.setting.keys())
 
 
 #: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).

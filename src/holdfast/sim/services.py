@@ -23,12 +23,14 @@ from holdfast.runtime.effects import (
     GetBlob,
     Item,
     Measure,
+    Pause,
     Put,
     PutBlob,
     PutIfAbsent,
     Query,
     QueryList,
     QueueName,
+    Replace,
     RunTask,
     Send,
     SetVisibility,
@@ -44,16 +46,21 @@ WORK_QUEUES: Final[tuple[QueueName, ...]] = ("work", "single")
 
 
 class Services:
-    """The services of one stack. `clock` gives milliseconds since the epoch."""
+    """The services of one stack. `clock` gives milliseconds since the epoch.
+
+    `pause` lets so many milliseconds go by, for whoever calls; without it there is no waiting.
+    """
 
     def __init__(
         self,
         clock: Callable[[], int],
         *,
         tasks: Callable[[RunTask], TaskSucceeded | TaskFailed] | None = None,
+        pause: Callable[[int], None] | None = None,
     ) -> None:
         self._clock = clock
         self._tasks = tasks
+        self._pauses = pause
         self._tables = {table.name: MemoryTable(table) for table in resources.TABLES}
         self._queues: dict[str, MemoryQueue] = {}
         for queue in resources.QUEUES:
@@ -68,6 +75,7 @@ class Services:
             Get: self._get,
             PutIfAbsent: self._put_if_absent,
             Put: self._put,
+            Replace: self._replace,
             Delete: self._delete,
             Unlist: self._unlist,
             Extend: self._extend,
@@ -76,6 +84,7 @@ class Services:
             Send: self._send,
             RunTask: self._run_task,
             Clock: lambda _: clock(),
+            Pause: self._pause,
             Measure: self._measure,
         }
         #: Effects performed, by class name.
@@ -172,6 +181,16 @@ class Services:
         item = table.checked(effect.item)
         self._write(effect.table, table.get(*table.key(item)), item)
 
+    def _replace(self, effect: Replace) -> bool:
+        table = self._tables[effect.table]
+        item = table.checked(effect.item)
+        there = table.get(*table.key(item))
+        if there is None or there.get("rv") != effect.seen:
+            self.usage.write_units += cost.refused_units(there, item)
+            return False
+        self._write(effect.table, there, item)
+        return True
+
     def _delete(self, effect: Delete) -> None:
         self._write(effect.table, self._tables[effect.table].get(effect.pk, effect.sk), None)
 
@@ -222,6 +241,11 @@ class Services:
         if self._tasks is None:
             raise HoldfastBug(f"task {effect.name} was called where there are no tasks")
         return self._tasks(effect)
+
+    def _pause(self, effect: Pause) -> None:
+        if self._pauses is None:
+            raise HoldfastBug("a caller waits where no time goes by")
+        self._pauses(effect.milliseconds)
 
     def _measure(self, effect: Measure) -> None:
         # A Counter holds whatever can be added; seconds are not whole numbers.

@@ -1,0 +1,109 @@
+"""JSONata in a definition: what cannot be parsed, and what refers to something that is not there.
+
+An expression of a state has no document: its input is `$states.input`. AWS therefore refuses what
+would read one: a name at the top level, `$`, `$$`, and fields that `$states` does not have here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from holdfast.asl._validate_report import Scope
+from holdfast.asl.jsonata import JsonataError, compile_expression
+from holdfast.asl.template import is_expression
+
+_OPEN: Final = "{%"
+_CLOSE: Final = "%}"
+# The kinds that read the context, and the attributes whose expressions see, as their context, each
+# value that the node gives. What every other attribute holds sees the context of the node.
+_CONTEXT_KINDS: Final = frozenset({"wildcard", "descendant", "parent"})
+_EACH: Final = frozenset({"group", "pattern", "predicate", "stages", "terms", "update", "delete"})
+# How the parser works, and links back into the tree.
+_NO_CHILDREN: Final = frozenset({"_outer_instance", "ancestor", "environment", "seeking_parent"})
+
+
+def check_template(scope: Scope, value: Any, location: str) -> None:
+    """A field of any JSON whose texts may be expressions."""
+    match value:
+        case str():
+            check_text(scope, value, location)
+        case dict():
+            for name, item in value.items():
+                check_template(scope, item, f"{location}/{name}")
+        case list():
+            for number, item in enumerate(value):
+                check_template(scope, item, f"{location}[{number}]")
+        case _:
+            pass
+
+
+def check_text(scope: Scope, text: str, location: str) -> None:
+    if not is_expression(text):
+        if text.startswith(_OPEN):
+            scope.refuse(location, f"JSONata string must start with {_OPEN} and end with {_CLOSE}")
+        return
+    try:
+        expression = compile_expression(text[len(_OPEN) : -len(_CLOSE)].strip())
+    except JsonataError as error:
+        return scope.refuse(location, error.message, "INVALID_JSONATA_EXPRESSION")
+    problems = dict.fromkeys(_unsupported(expression.tree, scope.states_fields))
+    for problem in problems:
+        scope.refuse(location, problem, "UNSUPPORTED_JSONATA_EXPRESSION")
+    return None
+
+
+def _unsupported(tree: object, states_fields: frozenset[str]) -> Iterator[str]:
+    """One sentence per reference. The tree is as deep as the parser lets it be."""
+    pending, seen = [(tree, False)], set[int]()
+    while pending:
+        node, has_context = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield from _references(node, states_fields)
+        if not has_context:
+            yield from _context_references(node)
+        pending.extend(reversed(list(_children(node, has_context))))
+
+
+def _references(node: Any, states_fields: frozenset[str]) -> Iterator[str]:
+    if node.type == "variable" and node.value == "$":
+        yield "Reference to '$$' is not supported."
+    elif node.type == "path" and len(node.steps) > 1:
+        first, second = node.steps[:2]
+        is_states = first.type == "variable" and first.value == "states"
+        if is_states and second.type == "name" and second.value not in states_fields:
+            yield f"Field '$states.{second.value}' does not exist."
+
+
+def _context_references(node: Any) -> Iterator[str]:
+    name = None
+    match node.type:
+        case "path" if node.steps[0].type == "name":
+            name = node.steps[0].value
+        case "variable" if node.value == "":
+            name = "$"
+        case kind if kind in _CONTEXT_KINDS:
+            name = node.value
+        case _:
+            pass
+    if name is not None:
+        yield f"Reference to '{name}' at the top level is not supported."
+
+
+def _children(node: object, has_context: bool) -> Iterator[tuple[Any, bool]]:  # noqa: FBT001
+    for name, value in vars(node).items():
+        if name in _NO_CHILDREN or value is None:
+            continue
+        sees_context = has_context or name in _EACH
+        for number, child in enumerate(_nodes(value)):
+            yield child, sees_context or (name == "steps" and number > 0)
+
+
+def _nodes(value: object) -> Iterator[object]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _nodes(item)
+    elif hasattr(value, "type") and hasattr(value, "steps"):
+        yield value

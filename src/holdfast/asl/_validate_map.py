@@ -1,0 +1,160 @@
+"""The fields of a distributed Map, and which of them go with which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.asl import _validate_paths as paths
+from holdfast.asl import _validate_values as values
+from holdfast.asl._validate_report import Field, Scope, Shape, expected
+
+LABEL_CHARACTERS_MAX: Final = 40
+ITEMS_MAX: Final = 100_000_000  # AWS's bound of MaxItems
+
+_READERS: Final = ("s3:getObject", "s3:listObjectsV2")
+_WRITERS: Final = ("s3:putObject",)
+_S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")
+_CSV_FIELDS: Final = ("CSVHeaderLocation", "CSVHeaders", "CSVDelimiter")
+_BAD_IN_LABEL: Final = re.compile(r'[\s?*<>{}\[\]:;,\\|^~$#%&`"\x00-\x1f\x7f-\x9f]')
+
+_READER_CONFIG: Final = Shape(
+    {
+        "InputType": Field(values.one_of("CSV", "JSON", "JSONL", "MANIFEST", "PARQUET")),
+        "Transformation": Field(values.one_of("NONE", "LOAD_AND_FLATTEN")),
+        "MaxItems": Field(values.integer(0, ITEMS_MAX, jsonata=True)),
+        "MaxItemsPath": Field(paths.reference(), "JSONPath"),
+        "CSVHeaderLocation": Field(values.one_of("FIRST_ROW", "GIVEN")),
+        "CSVHeaders": Field(values.list_of(values.text)),
+        "CSVDelimiter": Field(
+            values.one_of("COMMA", "PIPE", "SEMICOLON", "SPACE", "TAB"),
+        ),
+        "ItemsPointer": Field(values.text_or_jsonata),
+        "ManifestType": Field(values.one_of("ATHENA_DATA", "S3_INVENTORY")),
+    },
+    at_most_one=(("MaxItems", "MaxItemsPath"),),
+)
+
+
+def _check_reader_config(scope: Scope, config: Any, location: str) -> None:
+    if not isinstance(config, dict):
+        return expected(scope, location, "OBJECT")
+    _READER_CONFIG.check(scope, config, location)
+    kind, headers = config.get("InputType"), config.get("CSVHeaderLocation")
+    if kind == "CSV" and headers is None:
+        scope.refuse(location, "The field 'CSVHeaderLocation' is required but was missing")
+    if kind in ("JSON", "JSONL", "PARQUET"):
+        for name in _CSV_FIELDS:
+            if name in config:
+                scope.refuse(location, f"Field '{name}' is not supported")
+    if headers == "GIVEN" and "CSVHeaders" not in config:
+        scope.refuse(location, "These fields are required: [CSVHeaders]")
+    return None
+
+
+def _resource(actions: tuple[str, ...]) -> Field:
+    def check(scope: Scope, value: Any, location: str) -> None:
+        if not isinstance(value, str):
+            return expected(scope, location, "STRING")
+        if s3_action(value) not in actions:
+            scope.refuse(location, "The field 'Resource' does not match any of the allowed values")
+        return None
+
+    return Field(check)
+
+
+def s3_action(resource: str) -> str | None:
+    """ "arn:aws:states:::s3:getObject" -> "s3:getObject" """
+    found = _S3_ACTION.match(resource)
+    return found[1] if found is not None else None
+
+
+ITEM_READER: Final = Shape(
+    {
+        "Resource": _resource(_READERS),
+        "ReaderConfig": Field(_check_reader_config),
+        "Parameters": Field(paths.payload, "JSONPath"),
+        "Arguments": Field(values.template, "JSONata"),
+    },
+    required=("Resource",),
+)
+ITEM_BATCHER: Final = Shape(
+    {
+        "MaxItemsPerBatch": Field(values.integer(0, None, jsonata=True)),
+        "MaxItemsPerBatchPath": Field(paths.reference(), "JSONPath"),
+        "MaxInputBytesPerBatch": Field(values.integer(0, None, jsonata=True)),
+        "MaxInputBytesPerBatchPath": Field(paths.reference(), "JSONPath"),
+        "BatchInput": Field(paths.payload_or_template),
+    },
+    at_most_one=(
+        ("MaxItemsPerBatch", "MaxItemsPerBatchPath"),
+        ("MaxInputBytesPerBatch", "MaxInputBytesPerBatchPath"),
+    ),
+)
+_WRITER_CONFIG: Final = Shape(
+    {
+        "Transformation": Field(values.one_of("NONE", "COMPACT", "FLATTEN")),
+        "OutputType": Field(values.one_of("JSON", "JSONL")),
+    }
+)
+RESULT_WRITER: Final = Shape(
+    {
+        "Resource": _resource(_WRITERS),
+        "WriterConfig": Field(_WRITER_CONFIG.check),
+        "Parameters": Field(paths.payload, "JSONPath"),
+        "Arguments": Field(values.template, "JSONata"),
+    }
+)
+_DISTRIBUTED_FIELDS: Final = ("ItemReader", "ItemBatcher", "ResultWriter", "Label")
+_PROCESSOR_CONFIG: Final = Shape(
+    {
+        "Mode": Field(values.one_of("INLINE", "DISTRIBUTED")),
+        "ExecutionType": Field(values.one_of("STANDARD", "EXPRESS")),
+    }
+)
+
+
+def check_processor_config(scope: Scope, config: Any, location: str) -> None:
+    if not isinstance(config, dict):
+        return expected(scope, location, "OBJECT")
+    _PROCESSOR_CONFIG.check(scope, config, location)
+    if config.get("Mode") != "DISTRIBUTED":
+        if "ExecutionType" in config:
+            scope.refuse(location, "Field 'ExecutionType' is not supported")
+    elif "ExecutionType" not in config:
+        scope.refuse(location, "These fields are required: [ExecutionType]")
+    if config.get("Mode") == "DISTRIBUTED" and scope.machine_type == "EXPRESS":
+        scope.refuse(
+            f"{location}/Mode",
+            "The field 'Mode' with value 'DISTRIBUTED' is not supported inside 'EXPRESS' state "
+            "machines",
+        )
+    return None
+
+
+def processor_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ItemProcessor, by its old name too; empty when there is none."""
+    found = state.get("ItemProcessor", state.get("Iterator"))
+    return found if isinstance(found, dict) else {}
+
+
+def config_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    config = processor_of(state).get("ProcessorConfig")
+    return config if isinstance(config, dict) else {}
+
+
+def check_label(scope: Scope, value: Any, location: str) -> None:
+    if not isinstance(value, str):
+        return expected(scope, location, "STRING")
+    code = "INVALID_LABEL_NAME"
+    if len(value) > LABEL_CHARACTERS_MAX:
+        scope.refuse(
+            location,
+            f"Label name '{value}' exceeds the {LABEL_CHARACTERS_MAX}-character limit allowed by "
+            "the service",
+            code,
+        )
+    if not value or _BAD_IN_LABEL.search(value):
+        scope.refuse(location, f"Label name '{value}' contains invalid characters", code)
+    return None

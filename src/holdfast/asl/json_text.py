@@ -1,0 +1,252 @@
+"""JSON text with the place of everything in it, and what is wrong with it in AWS's words.
+
+`read_json` is Python's parser; where that refuses a text, `Scanner` reads it again, slowly, to say
+what and where. AWS reads JSON with Jackson, so the words are Jackson's:
+
+    Unrecognized token 'not': was expecting (JSON String, Number, Array, Object or token 'null', …
+     at [Source: (String)"not a definition"; line: 1, column: 4]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from holdfast.asl.program import Json
+
+DEPTH_MAX: Final = 150  # levels of objects and lists; every walk over a definition relies on it
+
+_SOURCE_CHARACTERS_MAX: Final = 500
+_BLANKS: Final = " \t\n\r"
+_NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_WORD: Final = re.compile(r"[^\W]+")
+_TEXT: Final = re.compile(r'[^"\\\x00-\x1f]*')
+_WORDS: Final[Mapping[str, bool | None]] = {"null": None, "true": True, "false": False}
+_EXPECTED: Final = "was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+
+
+class JsonTextError(ValueError):
+    """A text that is no JSON. `message` ends with `place`, as Jackson's messages do."""
+
+    def __init__(self, problem: str, place: str) -> None:
+        super().__init__(f"{problem}\n at {place}")
+        self.message = f"{problem}\n at {place}"
+        self.place = place
+
+
+class JsonDepthError(ValueError):
+    """A text that is nested deeper than DEPTH_MAX."""
+
+
+def read_json(text: str) -> Json:
+    """Raises JsonTextError, also when an object has a field twice; JsonDepthError."""
+    try:
+        value: Json = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=int
+        )
+    except (ValueError, RecursionError):
+        return Scanner(text).document()
+    if depth_of(value) > DEPTH_MAX:
+        raise JsonDepthError
+    return value
+
+
+def depth_of(value: Json) -> int:
+    """Levels of objects and lists, counted no further than DEPTH_MAX + 1."""
+    level, depth = [value], 0
+    while depth <= DEPTH_MAX:
+        level = [
+            item
+            for container in level
+            if isinstance(container, dict | list)
+            for item in (container.values() if isinstance(container, dict) else container)
+        ]
+        if not level:
+            return depth
+        depth += 1
+    return depth
+
+
+def positions(text: str) -> Mapping[str, tuple[int, int]]:
+    """Line and column of every value, by its location as diagnostics have it; from 1.
+
+    `{"States": {"A": {"Choices": [{}]}}}` -> {"/States/A/Choices[0]": (1, 32), …}
+    Raises what `read_json` raises.
+    """
+    scanner = Scanner(text)
+    scanner.document()
+    return {place: scanner.line_and_column(index) for place, index in scanner.places.items()}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _refuse(_: str) -> NoReturn:
+    raise ValueError
+
+
+@dataclass
+class Scanner:
+    """Reads one document; `places` are the indexes of its values."""
+
+    text: str
+    at: int = 0
+    places: dict[str, int] = field(default_factory=dict)
+
+    def document(self) -> Json:
+        value = self._value("", 0)
+        self._skip_blanks()
+        if self.at < len(self.text):
+            end = self.at
+            self._value("", 0)  # says what it is, if it is no JSON
+            self._fail("Unexpected text after the end of the JSON value", end + 1)
+        return value
+
+    def line_and_column(self, index: int) -> tuple[int, int]:
+        line = self.text.count("\n", 0, index) + 1
+        return line, index - self.text.rfind("\n", 0, index)
+
+    def _value(self, path: str, depth: int) -> Json:
+        if depth > DEPTH_MAX:
+            raise JsonDepthError
+        self._skip_blanks()
+        self.places[path or "/"] = self.at
+        match self._peek():
+            case "":
+                self._fail("No content to map due to end-of-input", self.at)
+            case "{":
+                return self._object(path, depth)
+            case "[":
+                return self._array(path, depth)
+            case '"':
+                self.at += 1
+                return self._string()
+            case _:
+                return self._scalar()
+
+    def _object(self, path: str, depth: int) -> Json:
+        start, found = self.at, dict[str, Json]()
+        self.at += 1
+        while self._next("Object", start) != "}":
+            if found:
+                self._take_comma("Object", "}")
+            if self._next("Object", start) != '"':
+                self._unexpected("was expecting double-quote to start field name")
+            self.at += 1
+            name = self._string()
+            if name in found:
+                self._fail(f"Duplicate field '{name}'", self.at)
+            if self._next("Object", start) != ":":
+                self._unexpected("was expecting a colon to separate field name and value")
+            self.at += 1
+            self._next("Object", start)
+            found[name] = self._value(f"{path}/{name}", depth + 1)
+        self.at += 1
+        return found
+
+    def _array(self, path: str, depth: int) -> Json:
+        start, found = self.at, list[Json]()
+        self.at += 1
+        while self._next("Array", start) != "]":
+            if found:
+                self._take_comma("Array", "]")
+            self._next("Array", start)
+            found.append(self._value(f"{path}[{len(found)}]", depth + 1))
+        self.at += 1
+        return found
+
+    def _take_comma(self, what: str, close: str) -> None:
+        character = self._peek()
+        if character != ",":
+            if character in "]}":
+                self._fail(f"Unexpected close marker '{character}': expected '{close}'", self.at + 1)
+            entries = "Object" if what == "Object" else "Array"
+            self._unexpected(f"was expecting comma to separate {entries} entries")
+        self.at += 1
+
+    def _next(self, what: str, start: int) -> str:
+        """The next character that is no blank. Raises at the end of the text."""
+        self._skip_blanks()
+        if self.at >= len(self.text):
+            opened = self._place(start + 1)
+            self._fail(
+                f"Unexpected end-of-input: expected close marker for {what} "
+                f"(start marker at {opened})",
+                self.at,
+            )
+        return self.text[self.at]
+
+    def _string(self) -> str:
+        start = self.at - 1
+        while True:
+            self.at += len(_TEXT.match(self.text, self.at)[0])  # type: ignore[index]
+            match self._peek():
+                case '"':
+                    self.at += 1
+                    try:
+                        return str(json.loads(self.text[start : self.at]))
+                    except ValueError:
+                        self._fail("Unrecognized character escape", self.at)
+                case "\\":
+                    self.at += 2
+                case "":
+                    self._fail("Unexpected end-of-input in VALUE_STRING", self.at)
+                case character:
+                    self._fail(
+                        f"Illegal unquoted character ((CTRL-CHAR, code {ord(character)})): has to "
+                        "be escaped using backslash to be included in string value",
+                        self.at + 1,
+                    )
+
+    def _scalar(self) -> Json:
+        number = _NUMBER.match(self.text, self.at)
+        if number is not None:
+            self.at = number.end()
+            following = self._peek()
+            if following and following not in _BLANKS + ",]}":
+                self._unexpected("Expected space separating root-level values")
+            return self._number(number[0])
+        word = _WORD.match(self.text, self.at)
+        if word is None:
+            self._unexpected("expected a valid value (JSON String, Number, Array, Object or token "
+                             "'null', 'true' or 'false')")
+        self.at = word.end()
+        if word[0] not in _WORDS:
+            self._fail(f"Unrecognized token '{word[0]}': {_EXPECTED}", self.at)
+        return _WORDS[word[0]]
+
+    def _number(self, text: str) -> Json:
+        try:
+            value: Json = json.loads(text)
+        except ValueError:  # Python reads no integer of more than 4,300 digits
+            self._fail("Numeric value out of range", self.at)
+        return value
+
+    def _peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _skip_blanks(self) -> None:
+        while self._peek() and self._peek() in _BLANKS:
+            self.at += 1
+
+    def _unexpected(self, expectation: str) -> NoReturn:
+        character = self._peek()
+        problem = f"Unexpected character ('{character}' (code {ord(character)})): {expectation}"
+        self._fail(problem, self.at + 1)
+
+    def _fail(self, problem: str, index: int) -> NoReturn:
+        raise JsonTextError(problem, self._place(index))
+
+    def _place(self, index: int) -> str:
+        line, column = self.line_and_column(index)
+        source = self.text[:_SOURCE_CHARACTERS_MAX]
+        left = len(self.text) - len(source)
+        more = f"[truncated {left} chars]" if left else ""
+        return f'[Source: (String)"{source}"{more}; line: {line}, column: {column}]'

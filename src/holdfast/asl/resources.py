@@ -1,0 +1,181 @@
+"""What a Task's Resource names: `arn:aws:states:::sqs:sendMessage.waitForTaskToken` and its like.
+
+The optimised integrations and the patterns that each of them has are those of AWS's page "Integrating
+optimized services"; an `aws-sdk` action is taken as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from holdfast.asl.program import TaskKind
+
+_TOKEN_SUFFIX: Final = ".waitForTaskToken"  # noqa: S105  # no secret
+_SYNC_SUFFIXES: Final = (".sync:2", ".sync")
+
+_OURS: Final[Mapping[str, TaskKind]] = {
+    "holdfast:event.waitForTaskToken": "event",
+    "holdfast:ask.waitForTaskToken": "ask",
+    "holdfast:token.waitForTaskToken": "token",
+}
+_FUNCTION: Final = re.compile(
+    r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
+)
+_ACTIVITY: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]+:[\w-]+:activity:[^\s:]+\Z")
+_SERVICE: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(?P<action>.+)\Z")
+_SDK_ACTION: Final = re.compile(r"aws-sdk:[a-z0-9]+:[a-z][A-Za-z0-9]*\Z")
+
+# Patterns of an action: "r" request and response, "s" run a job, "2" run a job with parsed output,
+# "t" wait for the token.
+_Patterns: TypeAlias = Mapping[str, str]
+_OPTIMISED: Final[Mapping[str, _Patterns]] = {
+    "apigateway": {"invoke": "rt"},
+    "athena": {
+        "startQueryExecution": "rs",
+        "stopQueryExecution": "r",
+        "getQueryExecution": "r",
+        "getQueryResults": "r",
+    },
+    "batch": {"submitJob": "rs"},
+    "bedrock": {"invokeModel": "r", "createModelCustomizationJob": "rs"},
+    "codebuild": {
+        "startBuild": "rs",
+        "stopBuild": "r",
+        "batchDeleteBuilds": "r",
+        "batchGetReports": "r",
+        "startBuildBatch": "rs",
+        "stopBuildBatch": "r",
+        "retryBuildBatch": "rs",
+        "deleteBuildBatch": "r",
+    },
+    "databrew": {"startJobRun": "rs"},
+    "dynamodb": {"getItem": "r", "putItem": "r", "deleteItem": "r", "updateItem": "r"},
+    "ecs": {"runTask": "rst"},
+    "eks": {
+        "createCluster": "rs",
+        "deleteCluster": "rs",
+        "createFargateProfile": "rs",
+        "deleteFargateProfile": "rs",
+        "createNodegroup": "rs",
+        "deleteNodegroup": "rs",
+        "runJob": "rs",
+        "call": "r",
+    },
+    "elasticmapreduce": {
+        "createCluster": "rs",
+        "terminateCluster": "rs",
+        "addStep": "rs",
+        "cancelStep": "r",
+        "setClusterTerminationProtection": "r",
+        "modifyInstanceFleetByName": "r",
+        "modifyInstanceGroupByName": "r",
+    },
+    "emr-containers": {
+        "createVirtualCluster": "r",
+        "deleteVirtualCluster": "rs",
+        "startJobRun": "rs",
+    },
+    "emr-serverless": {
+        "createApplication": "rs",
+        "startApplication": "rs",
+        "stopApplication": "rs",
+        "deleteApplication": "rs",
+        "startJobRun": "rs",
+        "cancelJobRun": "rs",
+    },
+    "events": {"putEvents": "rt"},
+    "glue": {"startJobRun": "rs"},
+    "http": {"invoke": "r"},
+    "lambda": {"invoke": "rt"},
+    "mediaconvert": {"createJob": "rs"},
+    "sagemaker": {
+        "createEndpoint": "r",
+        "createEndpointConfig": "r",
+        "createHyperParameterTuningJob": "rs",
+        "createLabelingJob": "rs",
+        "createModel": "r",
+        "createProcessingJob": "rs",
+        "createTrainingJob": "rs",
+        "createTransformJob": "rs",
+        "updateEndpoint": "r",
+    },
+    "sns": {"publish": "rt"},
+    "sqs": {"sendMessage": "rt"},
+    "states": {"startExecution": "rs2t"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """`target` as in `program.Task`; `pattern` is "", ".sync", ".sync:2" or ".waitForTaskToken"."""
+
+    kind: TaskKind
+    target: str
+    pattern: str
+
+
+def read_resource(text: str) -> Resource | None:
+    """What a Task's Resource asks for; None when it is nothing that is known.
+
+    "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
+    -> Resource("callback", "sqs:sendMessage", ".waitForTaskToken")
+    """
+    if text.startswith("holdfast:"):
+        return _ours(text)
+    if _FUNCTION.match(text):
+        return Resource("lambda", text, "")
+    if _ACTIVITY.match(text):
+        return Resource("activity", text, "")
+    service = _SERVICE.match(text)
+    return _service(service["action"]) if service is not None else None
+
+
+def is_arn_of_a_task(text: str) -> bool:
+    """Whether it has the form at least: what has it not is "not a valid resource ARN"."""
+    return bool(_FUNCTION.match(text) or _ACTIVITY.match(text) or _SERVICE.match(text))
+
+
+def _ours(text: str) -> Resource | None:
+    if text in _OURS:
+        return Resource(_OURS[text], "", "")
+    kind, _, target = text.removeprefix("holdfast:").partition(":")
+    match kind:
+        case "task" if target:
+            return Resource("task", target, "")
+        case "pure" if target:
+            return Resource("pure", target, "")
+        case _:
+            return None
+
+
+def _service(text: str) -> Resource | None:
+    action, pattern = _split(text)
+    letters = _letters(action)
+    match pattern:
+        case "" if "r" in letters:
+            return Resource("service", action, pattern)
+        case ".waitForTaskToken" if "t" in letters:
+            return Resource("callback", action, pattern)
+        case ".sync" if "s" in letters:
+            return Resource("sync", action, pattern)
+        case ".sync:2" if "2" in letters:
+            return Resource("sync", action, pattern)
+        case _:
+            return None
+
+
+def _split(text: str) -> tuple[str, str]:
+    for suffix in (_TOKEN_SUFFIX, *_SYNC_SUFFIXES):
+        if text.endswith(suffix):
+            return text.removesuffix(suffix), suffix
+    return text, ""
+
+
+def _letters(action: str) -> str:
+    if _SDK_ACTION.match(action):
+        return "rt"
+    service, _, name = action.partition(":")
+    return _OPTIMISED.get(service, {}).get(name, "")

@@ -1,0 +1,356 @@
+"""A distributed Map: its items are read, run as executions of their own, and their results written.
+
+    MapStateStarted, MapRunStarted ─► items (read by an attempt, when there is an ItemReader)
+        ─► selected, batched ─► children, as many at once as may be ─► notices
+        ─► results (written by an attempt, when there is a ResultWriter) ─► MapRunSucceeded …
+
+What a child does is its own history. The parent's holds the inputs, and how each child ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.asl.program import ItemBatcher, Json, Map, MapRun
+from holdfast.asl.template import StateError, Template
+from holdfast.core import facts
+from holdfast.core.decision import Decision
+from holdfast.core.flow import fail_state, handle_failure, leave
+from holdfast.core.state import Attempt, Children, ChildResult, Frame
+from holdfast.core.tasks import whole_number
+from holdfast.limits import CHILDREN_AT_ONCE_MAX, PAYLOAD_BYTES_MAX
+
+THRESHOLD_EXCEEDED: Final = "States.ExceedToleratedFailureThreshold"
+
+#: Attempt numbers inside the Map's own entry: reading is the first thing, writing the last.
+READING: Final = 1
+WRITING: Final = 2
+
+
+def begin(decision: Decision, frame: Frame, state: Map) -> None:
+    try:
+        _begin(decision, frame, state)
+    except StateError as error:
+        fail_state(decision, decision.frame(frame.id), error)
+
+
+def _begin(decision: Decision, frame: Frame, state: Map) -> None:
+    run = _run_of(state)
+    items = None if run.reader is not None else _items(decision, frame, state)
+    entry = decision.state.next_entry
+    started = decision.emit(
+        "MapStateStarted",
+        frame=frame.id,
+        previous=frame.previous,
+        details={"length": 0 if items is None else len(items)},
+        entry=entry,
+    )
+    bounds = _bounds(decision, frame, state)
+    details = {"mapRunArn": _arn(decision, frame, run, entry)}
+    decision.emit(
+        "MapRunStarted", frame=frame.id, previous=started, details=details, entry=entry, **bounds
+    )
+    if run.reader is not None:
+        _ask_for_items(decision, frame, run, entry)
+    else:
+        assert items is not None
+        _start_children(decision, frame.id, entry, items)
+
+
+def _run_of(state: Map) -> MapRun:
+    assert state.run is not None
+    return state.run
+
+
+def _arn(decision: Decision, frame: Frame, run: MapRun, entry: int) -> str:
+    """The same for whoever asks: it is made of what the log holds."""
+    origin = decision.state.origin
+    machine = decision.state.workflow if origin is None else origin["state_machine_arn"]
+    named = f"{decision.program.hash}/{frame.position}"
+    label = run.label or _uuid(named)
+    number = _uuid(f"{decision.state.run}/{entry}")
+    return f"{machine.replace(':stateMachine:', ':mapRun:')}/{label}:{number}"
+
+
+def _uuid(text: str) -> str:
+    """-> the hash of the text in the form of a UUID."""
+    digits = hashlib.sha256(text.encode()).hexdigest()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
+
+
+# -- items -----------------------------------------------------------------------------------------
+
+
+def _items(decision: Decision, frame: Frame, state: Map) -> Sequence[Json]:
+    items = frame.input if state.items is None else decision.evaluate(state.items, frame)
+    if isinstance(items, dict):
+        # A distributed Map goes over the fields of an object, too.
+        return [{"Key": key, "Value": value} for key, value in items.items()]
+    if not isinstance(items, list):
+        text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+        raise StateError("States.Runtime", f"Map state input must be an array but was: {text}")
+    return items
+
+
+def _ask_for_items(decision: Decision, frame: Frame, run: MapRun, entry: int) -> None:
+    reader = run.reader
+    assert reader is not None
+    arguments = {
+        "parameters": _evaluated(decision, frame, reader.arguments, {}),
+        "config": _evaluated(decision, frame, reader.config, {}),
+    }
+    decision.emit(
+        "ItemsAsked",
+        frame=frame.id,
+        entry=entry,
+        attempt=READING,
+        target=reader.target,
+        arguments=arguments,
+        **_claim(decision),
+    )
+
+
+def _evaluated(decision: Decision, frame: Frame, template: Template | None, default: Json) -> Json:
+    return default if template is None else decision.evaluate(template, frame)
+
+
+def _claim(decision: Decision) -> dict[str, Any]:
+    claim = decision.moment.claim(None)
+    if claim is None:
+        return {}
+    return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
+
+
+def items_read(decision: Decision, frame: Frame, items: Json) -> None:
+    """The reader's attempt has succeeded: `items` is a list."""
+    assert isinstance(frame.waiting, Attempt)
+    assert isinstance(items, list)
+    try:
+        _start_children(decision, frame.id, frame.waiting.entry, items)
+    except StateError as error:
+        fail_state(decision, decision.frame(frame.id), error)
+
+
+# -- children --------------------------------------------------------------------------------------
+
+
+def _start_children(decision: Decision, frame_id: str, entry: int, items: Sequence[Json]) -> None:
+    frame = decision.frame(frame_id)
+    state = decision.state_of(frame)
+    assert isinstance(state, Map)
+    run = _run_of(state)
+    selected = [_select(decision, frame, state, index, item) for index, item in enumerate(items)]
+    inputs, counts = _batched(decision, frame, run.batcher, selected)
+    bounds = _bounds(decision, frame, state)
+    own: dict[str, Any] = {
+        "entry": entry,
+        "arn": _arn(decision, frame, run, entry),
+        "inputs": inputs,
+        "items": counts,
+        "concurrency": bounds["concurrency"] or CHILDREN_AT_ONCE_MAX,
+        "failures_max": _failures_max(bounds, len(selected)),
+    }
+    decision.emit("ChildrenStarted", frame=frame_id, **own)
+    if not inputs:
+        _finish(decision, frame_id)
+
+
+def child_ended(decision: Decision, fact: facts.ChildEnded) -> None:
+    frame = decision.state.frame_of(fact.entry)
+    if frame is None or not isinstance(frame.waiting, Children):
+        return
+    if fact.lane not in frame.waiting.open_lanes:
+        return
+    decision.emit("ChildEnded", frame=frame.id, lane=fact.lane, result=fact.result)
+    children = decision.frame(frame.id).waiting
+    assert isinstance(children, Children)
+    if _is_over_threshold(children):
+        cause = "The specified tolerated failure threshold was exceeded"
+        fail_run(decision, decision.frame(frame.id), THRESHOLD_EXCEEDED, cause)
+    elif len(children.results) == len(children.inputs):
+        _finish(decision, frame.id)
+
+
+def _select(decision: Decision, frame: Frame, state: Map, index: int, item: Json) -> Json:
+    if state.item_selector is None:
+        return item
+    return decision.evaluate(state.item_selector, frame, item={"Index": index, "Value": item})
+
+
+def _bounds(decision: Decision, frame: Frame, state: Map) -> dict[str, Any]:
+    """-> concurrency (0: none said) and the tolerated failures, as numbers; None: not said."""
+    run = _run_of(state)
+    concurrency = 0
+    if state.concurrency_max is not None:
+        value = decision.evaluate(state.concurrency_max, frame)
+        concurrency = whole_number(value, "MaxConcurrency")
+    count, percentage = run.tolerated_count, run.tolerated_percentage
+    return {
+        "concurrency": min(concurrency, CHILDREN_AT_ONCE_MAX),
+        "count": None if count is None else _count(decision.evaluate(count, frame)),
+        "percentage": (
+            None if percentage is None else _percentage(decision.evaluate(percentage, frame))
+        ),
+    }
+
+
+def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
+    """-> how many items may fail: what both bounds allow; 0 when none is said."""
+    allowed = [] if bounds["count"] is None else [bounds["count"]]
+    if bounds["percentage"] is not None:
+        allowed.append(int(items * bounds["percentage"] / 100))
+    return min(allowed, default=0)
+
+
+def _count(value: Json) -> int:
+    count = int(_number(value, "ToleratedFailureCount", "integer"))
+    if count < 0:
+        raise StateError("States.Runtime", "ToleratedFailureCount cannot be negative.")
+    return count
+
+
+def _percentage(value: Json) -> float:
+    percentage = _number(value, "ToleratedFailurePercentage", "float")
+    if not 0 <= percentage <= 100:
+        cause = "ToleratedFailurePercentage must be between 0 and 100."
+        raise StateError("States.Runtime", cause)
+    return percentage
+
+
+def _number(value: Json, where: str, kind: str) -> float:
+    """A number, or a text that says one: AWS takes both."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        pass
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
+    raise StateError("States.Runtime", cause)
+
+
+def _batched(
+    decision: Decision, frame: Frame, batcher: ItemBatcher | None, items: Sequence[Json]
+) -> tuple[list[Json], list[int]]:
+    """-> the children's inputs, and how many items are in each."""
+    if batcher is None:
+        return list(items), [1] * len(items)
+    items_max = _bound(decision, frame, batcher.items_max, "MaxItemsPerBatch")
+    bytes_max = _bound(decision, frame, batcher.bytes_max, "MaxInputBytesPerBatch")
+    common: Json = None
+    if batcher.input is not None:
+        common = decision.evaluate(batcher.input, frame)
+    batches = list(_split(items, items_max or len(items), bytes_max or PAYLOAD_BYTES_MAX))
+    around = {} if common is None else {"BatchInput": common}
+    return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]
+
+
+def _bound(decision: Decision, frame: Frame, template: Template | None, where: str) -> int:
+    if template is None:
+        return 0
+    return int(_number(decision.evaluate(template, frame), where, "integer"))
+
+
+def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[list[Json]]:
+    batch: list[Json] = []
+    size = 0
+    for item in items:
+        length = len(json.dumps(item, separators=(",", ":"), ensure_ascii=False).encode())
+        if batch and (len(batch) >= items_max or size + length > bytes_max):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += length
+    if batch:
+        yield batch
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+
+def _is_over_threshold(children: Children) -> bool:
+    failed = sum(
+        children.items[lane]
+        for lane, result in children.results.items()
+        if result["status"] != "SUCCEEDED"
+    )
+    return failed > children.failures_max
+
+
+def _finish(decision: Decision, frame_id: str) -> None:
+    """Every child has ended, and few enough have failed."""
+    frame = decision.frame(frame_id)
+    state, children = decision.state_of(frame), frame.waiting
+    assert isinstance(state, Map)
+    assert isinstance(children, Children)
+    if _run_of(state).writer is None:
+        results = [_output(children.results[lane]) for lane in range(len(children.inputs))]
+        _succeed(decision, frame, state, results)
+        return
+    try:
+        _ask_to_write(decision, frame, state, children)
+    except StateError as error:
+        fail_state(decision, frame, error)
+
+
+def _output(result: ChildResult) -> Json:
+    if result["status"] == "SUCCEEDED":
+        return result.get("output")
+    return {"Error": result.get("error"), "Cause": result.get("cause")}
+
+
+def _ask_to_write(decision: Decision, frame: Frame, state: Map, children: Children) -> None:
+    writer = _run_of(state).writer
+    assert writer is not None
+    arguments = {
+        "parameters": _evaluated(decision, frame, writer.arguments, None),
+        "config": dict(writer.config),
+        "map_run_arn": children.map_run_arn,
+        "inputs": children.inputs,
+        "results": [children.results[lane] for lane in range(len(children.inputs))],
+    }
+    decision.emit(
+        "ResultsAsked",
+        frame=frame.id,
+        entry=children.entry,
+        attempt=WRITING,
+        target=writer.target,
+        arguments=arguments,
+        **_claim(decision),
+    )
+
+
+def attempt_succeeded(decision: Decision, frame: Frame, state: Map, output: Json) -> None:
+    """The reader's items, or what the writer says of the results."""
+    assert isinstance(frame.waiting, Attempt)
+    if frame.waiting.kind == "read":
+        items_read(decision, frame, output)
+    else:
+        _succeed(decision, frame, state, output)
+
+
+def _succeed(decision: Decision, frame: Frame, state: Map, results: Json) -> None:
+    previous = frame.previous
+    succeeded = decision.emit("MapRunSucceeded", frame=frame.id, previous=previous)
+    decision.emit("MapStateSucceeded", frame=frame.id, previous=succeeded)
+    leave(
+        decision,
+        decision.frame(frame.id),
+        state.next,
+        (state.assign, state.output),
+        default=results,
+        extra={"result": results},
+        previous=previous,  # AWS: the exit hangs off the same event as the run's success
+    )
+
+
+def fail_run(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
+    details = {"error": error, "cause": cause}
+    details = {key: text for key, text in details.items() if text is not None}
+    decision.emit("MapRunFailed", frame=frame.id, previous=frame.previous, details=details)
+    handle_failure(decision, frame.id, error, cause)

@@ -1,0 +1,68 @@
+"""What a finished execution tells the one that began it: DescribeExecution, in PascalCase.
+
+Seen in recordings of `states:startExecution.sync` and `.sync:2`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core.state import Execution
+
+FAILED: Final = "States.TaskFailed"
+
+
+def finished_output(state: Execution, *, as_json: bool) -> Json:
+    """-> the nested task's output. `as_json` (`.sync:2`): input and output as JSON, not text."""
+    return _description(state, as_json=as_json)
+
+
+def finished_error(state: Execution, *, as_json: bool) -> tuple[str, str]:
+    """-> error and cause of the nested task: the cause is the whole description as text."""
+    return FAILED, _text(_description(state, as_json=as_json))
+
+
+def _description(state: Execution, *, as_json: bool) -> dict[str, Any]:
+    origin = state.origin
+    assert origin is not None
+    assert state.stopped_ms is not None
+
+    def shown(value: Json) -> Json:
+        return value if as_json else _text(value)
+
+    found: dict[str, Any] = {}
+    if state.status != "SUCCEEDED":
+        texts = {"Cause": state.cause, "Error": state.error}
+        found |= {name: text for name, text in texts.items() if text is not None}
+    found |= {
+        "ExecutionArn": origin["execution_arn"],
+        "Input": shown(state.input),
+        "InputDetails": {"Included": True},
+        "Name": origin["execution_name"],
+    }
+    if state.status == "SUCCEEDED":
+        found |= {"Output": shown(state.output), "OutputDetails": {"Included": True}}
+    found |= {
+        "RedriveCount": state.redrives,
+        **_redrive_status(state),
+        "StartDate": state.started_ms,
+        "StateMachineArn": origin["state_machine_arn"],
+        "Status": state.status,
+        "StopDate": state.stopped_ms,
+    }
+    return found
+
+
+def _redrive_status(state: Execution) -> dict[str, str]:
+    if state.status != "SUCCEEDED":
+        return {"RedriveStatus": "REDRIVABLE"}
+    return {
+        "RedriveStatus": "NOT_REDRIVABLE",
+        "RedriveStatusReason": "Execution is SUCCEEDED and cannot be redriven",
+    }
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,115 @@
+"""botocore's clients for any service, for the stack's own role or for one that a task names.
+
+Unlike `aws/clients.py`, which serves the engine: here are any of four hundred services, nothing is
+retried (the definition's Retry decides), and an answer may take as long as a function may run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+CONNECT_TIMEOUT_SECONDS: Final = 5
+READ_TIMEOUT_SECONDS: Final = 65
+#: Lambda quota: a function runs for 15 minutes at most.
+FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
+CONNECTIONS_MAX: Final = 50
+ROLE_SESSION_NAME: Final = "holdfast"
+ROLE_SECONDS: Final = 3_600  # STS: the default, and the most for a chained role
+ROLE_MARGIN_SECONDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    access_key: str
+    secret_key: str
+    token: str
+    expires_at: float
+
+
+class ServiceClients:
+    """Clients by service name (botocore's) and role ARN. `session` is botocore's."""
+
+    def __init__(self, session: Session | None = None, region: str | None = None) -> None:
+        self._session = session
+        self._region = region
+        self._lock = threading.RLock()
+        self._clients: dict[tuple[str, str | None], tuple[Any, float]] = {}
+        self._roles: dict[str, _Role] = {}
+        self._available: tuple[str, ...] | None = None
+
+    def available(self) -> tuple[str, ...]:
+        """-> the services that this botocore knows."""
+        with self._lock:
+            if self._available is None:
+                self._available = tuple(self._open().get_available_services())
+            return self._available
+
+    def get(self, service: str, role_arn: str | None = None) -> Any:
+        """-> a client. Raises botocore's errors when the role cannot be assumed."""
+        # botocore's sessions are not thread safe, and a role is assumed once.
+        with self._lock:
+            client, expires_at = self._clients.get((service, role_arn), (None, 0.0))
+            if client is None or expires_at < time.time():
+                client, expires_at = self._make(service, role_arn)
+                self._clients[service, role_arn] = client, expires_at
+            return client
+
+    def _open(self) -> Session:
+        if self._session is None:
+            from botocore.session import Session  # noqa: PLC0415
+
+            self._session = Session()
+        return self._session
+
+    def _make(self, service: str, role_arn: str | None) -> tuple[Any, float]:
+        if role_arn is None:
+            return self._create(service, {}), float("inf")
+        role = self._assume(role_arn)
+        credentials = {
+            "aws_access_key_id": role.access_key,
+            "aws_secret_access_key": role.secret_key,
+            "aws_session_token": role.token,
+        }
+        return self._create(service, credentials), role.expires_at
+
+    def _create(self, service: str, credentials: dict[str, str]) -> Any:
+        from botocore.config import Config  # noqa: PLC0415
+
+        is_function = service == "lambda"
+        return self._open().create_client(
+            service,
+            region_name=self._region,
+            config=Config(
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                read_timeout=(
+                    FUNCTION_READ_TIMEOUT_SECONDS if is_function else READ_TIMEOUT_SECONDS
+                ),
+                retries={"mode": "standard", "total_max_attempts": 1},
+                max_pool_connections=CONNECTIONS_MAX,
+                tcp_keepalive=is_function,
+                # Whether a request is complete says the service, in its own words.
+                parameter_validation=False,
+            ),
+            **credentials,
+        )
+
+    def _assume(self, role_arn: str) -> _Role:
+        role = self._roles.get(role_arn)
+        if role is None or role.expires_at < time.time():
+            answer = self.get("sts").assume_role(
+                RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS
+            )["Credentials"]
+            role = _Role(
+                answer["AccessKeyId"],
+                answer["SecretAccessKey"],
+                answer["SessionToken"],
+                answer["Expiration"].timestamp() - ROLE_MARGIN_SECONDS,
+            )
+            self._roles[role_arn] = role
+        return role

@@ -1,0 +1,109 @@
+"""Errors of services as a state machine sees them: one name and one cause per integration.
+
+| | error | cause |
+|---|---|---|
+| aws-sdk | `DynamoDb.ConditionalCheckFailedException`, `DynamoDb.DynamoDbException` | `words (Service: DynamoDb, Status Code: 400, Request ID: x)` |
+| optimised | `DynamoDB.ConditionalCheckFailedException`, `DynamoDB.AmazonDynamoDBException` | `words (Service: AmazonDynamoDBv2; Status Code: 400; Error Code: x; Request ID: y; Proxy: null)` |
+
+The second name of each is for a code that the service's model does not have. Both forms were seen
+in recordings; they are those of the Java SDK, versions two and one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.integrations.names import class_name, exception_name
+from holdfast.integrations.problems import Refusal
+from holdfast.runtime.effects import TaskFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an optimised integration calls its service in an error's name and in its cause."""
+
+    prefix: str
+    service: str
+
+    @property
+    def unknown(self) -> str:
+        """The error's name for a code that is not in the model."""
+        return f"{self.prefix}.{self.service.removesuffix('v2')}Exception"
+
+
+#: By the first word of a Resource. Source: AWS docs, the Java SDK's client names; recordings.
+DIALECTS: Final = {
+    "athena": Dialect("Athena", "AmazonAthena"),
+    "batch": Dialect("Batch", "AWSBatch"),
+    "codebuild": Dialect("CodeBuild", "AWSCodeBuild"),
+    "databrew": Dialect("DataBrew", "AWSGlueDataBrew"),
+    "dynamodb": Dialect("DynamoDB", "AmazonDynamoDBv2"),
+    "ecs": Dialect("ECS", "AmazonECS"),
+    "eks": Dialect("EKS", "AmazonEKS"),
+    "elasticmapreduce": Dialect("ElasticMapReduce", "AmazonElasticMapReduce"),
+    "emr-containers": Dialect("EMRContainers", "AmazonEMRContainers"),
+    "emr-serverless": Dialect("EMRServerless", "AWSEMRServerless"),
+    "events": Dialect("EventBridge", "AmazonEventBridge"),
+    "glue": Dialect("Glue", "AWSGlue"),
+    "lambda": Dialect("Lambda", "AWSLambda"),
+    "mediaconvert": Dialect("MediaConvert", "AWSMediaConvert"),
+    "sagemaker": Dialect("SageMaker", "AmazonSageMaker"),
+    "sns": Dialect("SNS", "AmazonSNS"),
+    "sqs": Dialect("SQS", "AmazonSQS"),
+    "states": Dialect("StepFunctions", "AWSStepFunctions"),
+}
+
+
+def refusal_of(error: Any) -> Refusal:
+    """botocore's ClientError -> Refusal."""
+    said = error.response.get("Error", {})
+    metadata = error.response.get("ResponseMetadata", {})
+    headers = metadata.get("HTTPHeaders", {})
+    return Refusal(
+        code=str(said.get("Code", "Unknown")),
+        message=said.get("Message") or said.get("message") or "null",
+        status=metadata.get("HTTPStatusCode", 400),
+        request_id=metadata.get("RequestId", "null"),
+        extended_request_id=metadata.get("HostId") or headers.get("x-amz-id-2"),
+    )
+
+
+def optimised_failure(service: str, refusal: Refusal, model: Any) -> TaskFailed:
+    dialect = DIALECTS.get(service) or Dialect(class_name(model.service_id), service)
+    shape = _find_shape(model, refusal.code)
+    name = dialect.unknown if shape is None else f"{dialect.prefix}.{_suffixed(shape)}"
+    return TaskFailed(
+        name,
+        f"{refusal.message} (Service: {dialect.service}; Status Code: {refusal.status}; "
+        f"Error Code: {refusal.code}; Request ID: {refusal.request_id}; Proxy: null)",
+    )
+
+
+def sdk_failure(refusal: Refusal, model: Any) -> TaskFailed:
+    service = class_name(model.service_id)
+    shape = _find_shape(model, refusal.code)
+    name = f"{service}Exception" if shape is None else exception_name(shape)
+    details = f"Service: {service}, Status Code: {refusal.status}, Request ID: {refusal.request_id}"
+    # S3 alone has two ids for a request, and Java writes the second even when it is null.
+    if refusal.extended_request_id or service == "S3":
+        details += f", Extended Request ID: {refusal.extended_request_id or 'null'}"
+    return TaskFailed(f"{service}.{name}", f"{refusal.message} ({details})")
+
+
+def unreachable(prefix: str, error: Exception) -> TaskFailed:
+    """No answer: no route, no credentials, a connection that broke. The Java SDK's own error."""
+    return TaskFailed(f"{prefix}.SdkClientException", f"Unable to execute HTTP request: {error}")
+
+
+def _suffixed(shape: str) -> str:
+    return shape if shape.endswith("Exception") else f"{shape.removesuffix('Fault')}Exception"
+
+
+def _find_shape(model: Any, code: str) -> str | None:
+    """-> the error shape that the code on the wire stands for, by the shape's name or its code."""
+    bare = code.rpartition("#")[2]
+    for shape in model.error_shapes:
+        if bare in (shape.name, shape.metadata.get("error", {}).get("code")):
+            return str(shape.name)
+    return None

@@ -1,0 +1,62 @@
+"""SdkHttpMetadata and SdkResponseMetadata, which optimised integrations add to their results.
+
+botocore hands on headers in lower case; AWS's results show them as they came over the wire. The
+spellings below were seen in recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_SPELLINGS: Final = {
+    name.lower(): name
+    for name in (
+        "Content-Length",
+        "Content-Type",
+        "Date",
+        "Server",
+        "X-Amz-Executed-Version",
+        "X-Amz-Function-Error",
+        "X-Amz-Log-Result",
+        "X-Amzn-Trace-Id",
+        "x-amzn-Remapped-Content-Length",
+        "x-amzn-RequestId",
+    )
+}
+
+
+def sdk_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A botocore response -> both fields."""
+    metadata = response.get("ResponseMetadata", {})
+    headers = {
+        _SPELLINGS.get(name, name): value
+        for name, value in sorted(metadata.get("HTTPHeaders", {}).items())
+    }
+    return {
+        "SdkHttpMetadata": {
+            "AllHttpHeaders": {name: [value] for name, value in headers.items()},
+            "HttpHeaders": headers,
+            "HttpStatusCode": metadata.get("HTTPStatusCode", 200),
+        },
+        "SdkResponseMetadata": {"RequestId": metadata.get("RequestId", "")},
+    }
+
+
+def own_metadata(request_id: str, content_length: int) -> dict[str, Any]:
+    """The same for an answer that this process gave itself."""
+    headers = {
+        "connection": "keep-alive",
+        "content-length": str(content_length),
+        "content-type": "application/x-amz-json-1.0",
+        "x-amzn-requestid": request_id,
+    }
+    return sdk_metadata(
+        {
+            "ResponseMetadata": {
+                "HTTPHeaders": headers,
+                "HTTPStatusCode": 200,
+                "RequestId": request_id,
+            }
+        }
+    )

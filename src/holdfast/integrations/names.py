@@ -1,0 +1,101 @@
+"""How AWS's Java SDK, and Step Functions after it, calls services, errors and fields.
+
+A definition says `aws-sdk:cognitoidentityprovider`, botocore says `cognito-idp`. An error is called
+`DynamoDb.ProvisionedThroughputExceededException` after the Java classes, a field `DbInstanceArn`
+after the Java getters. All of it follows from the service's own model by a few rules.
+Source: AWS docs, "Using AWS SDK service integrations"; the Java SDK's published class names.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+#: Where botocore's name, without hyphens, is not the name in a Resource.
+_BOTOCORE_NAMES: Final = {
+    "applicationdiscovery": "discovery",
+    "cloudwatchlogs": "logs",
+    "cognitoidentityprovider": "cognito-idp",
+    "costandusagereport": "cur",
+    "costexplorer": "ce",
+    "databasemigration": "dms",
+    "directory": "ds",
+    "directoryservicedata": "ds-data",
+    "elasticloadbalancing": "elb",
+    "elasticloadbalancingv2": "elbv2",
+    "elasticmapreduce": "emr",
+    "elasticsearch": "es",
+    "eventbridge": "events",
+    "iotdataplane": "iot-data",
+    "iotjobsdataplane": "iot-jobs-data",
+    "lexmodelbuilding": "lex-models",
+    "lexmodelsv2": "lexv2-models",
+    "lexruntime": "lex-runtime",
+    "lexruntimev2": "lexv2-runtime",
+    "marketplaceentitlement": "marketplace-entitlement",
+    "marketplacemetering": "meteringmarketplace",
+    "migrationhub": "mgh",
+    "pinpointsmsvoice": "sms-voice",
+    "serverlessapplicationrepository": "serverlessrepo",
+    "sfn": "stepfunctions",
+    "simpledb": "sdb",
+    "states": "stepfunctions",
+}
+
+
+def botocore_name(service: str, available: tuple[str, ...]) -> str | None:
+    """ "sfn" -> "stepfunctions", "s3control" -> "s3control"; None: nobody knows the service."""
+    named = _BOTOCORE_NAMES.get(service)
+    if named is not None:
+        return named
+    return _without_hyphens(available).get(service)
+
+
+@cache
+def _without_hyphens(available: tuple[str, ...]) -> dict[str, str]:
+    return {name.replace("-", ""): name for name in available}
+
+
+@cache
+def class_name(service_id: str) -> str:
+    """A model's serviceId -> the Java client's name: "DynamoDB" -> "DynamoDb", "SFN" -> "Sfn"."""
+    bare = service_id.removeprefix("Amazon").removeprefix("AWS").strip()
+    return "".join(map(str.capitalize, _words(bare.removesuffix(" Service"))))
+
+
+@cache
+def exception_name(shape: str) -> str:
+    """ "NoSuchKey" -> "NoSuchKeyException", "KMSInternalException" -> "KmsInternalException"."""
+    bare = re.sub("(Exception|Fault)$", "", shape)
+    return "".join(map(str.capitalize, _words(bare))) + "Exception"
+
+
+def _words(name: str) -> list[str]:
+    spaced = re.sub("[^A-Za-z0-9]+", " ", name)
+    # A version is a word: TESTv4, TestV4.
+    spaced = re.sub(r"([^a-z]{2,})v(\d+)", r"\1 v\2 ", spaced)
+    spaced = re.sub(r"([^A-Z]{2,})V(\d+)", r"\1 V\2 ", spaced)
+    spaced = re.sub("(?<=[a-z])(?=[A-Z][a-zA-Z0-9])", " ", spaced)
+    spaced = re.sub("([A-Z]+)([A-Z][a-z])", r"\1 \2", spaced)
+    spaced = re.sub("([0-9])([a-zA-Z])", r"\1 \2", spaced)
+    return spaced.split()
+
+
+@cache
+def sdk_field(member: str) -> str:
+    """A member of a model -> its Java property with a capital: "DBName" -> "DbName"."""
+    end = 1
+    while end < len(member) and member[end].isupper() and not member[end + 1 : end + 2].islower():
+        end += 1
+    return member[0].upper() + member[1:end].lower() + member[end:]
+
+
+def plain_field(member: str) -> str:
+    """As the optimised integrations call it: "jobName" -> "JobName", "MD5OfBody" as it is."""
+    return member[0].upper() + member[1:]
+
+
+def operation_name(action: str) -> str:
+    """ "putItem" -> "PutItem"."""
+    return action[:1].upper() + action[1:]

@@ -1,0 +1,70 @@
+"""The optimised integrations: one call of a service, with what Step Functions adds to it.
+
+`dynamodb:putItem`, `sqs:sendMessage` and their like are an action of a service, fields in the
+service's own spelling with a capital, JSON where the service wants text, metadata in the result.
+Few of them have more to them, and those are `_ADJUST` and `_JUDGE`.
+Source: AWS docs, "Integrating optimized services with Step Functions"; recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from holdfast.integrations.shaping import to_text
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+#: The first word of a Resource, where botocore calls the service by another.
+BOTOCORE_NAMES: Final = {
+    "elasticmapreduce": "emr",
+    "bedrock": "bedrock-runtime",
+    "states": "stepfunctions",
+}
+#: Actions that Step Functions named itself: target -> the service's operation.
+_OPERATIONS: Final = {
+    "elasticmapreduce:addStep": "AddJobFlowSteps",
+    "elasticmapreduce:cancelStep": "CancelSteps",
+    "elasticmapreduce:createCluster": "RunJobFlow",
+    "elasticmapreduce:terminateCluster": "TerminateJobFlows",
+}
+
+EVENT_ENTRIES_FIELD: Final = "Entries"
+
+
+def operation_of(target: str, operation: str) -> str:
+    return _OPERATIONS.get(target, operation)
+
+
+def adjusted(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
+    adjust = _ADJUST.get(effect.name)
+    return request if adjust is None else adjust(effect, request)
+
+
+def judged(target: str, output: dict[str, Any]) -> TaskSucceeded | TaskFailed:
+    judge = _JUDGE.get(target)
+    return TaskSucceeded(output) if judge is None else judge(output)
+
+
+def _with_resources(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
+    """Events name the state machine and the execution that they come from."""
+    entries = [
+        {**entry, "Resources": [*entry.get("Resources", ()), *effect.arns]}
+        for entry in request.get(EVENT_ENTRIES_FIELD, ())
+    ]
+    return {**request, EVENT_ENTRIES_FIELD: entries}
+
+
+def _first_failed_entry(output: dict[str, Any]) -> TaskSucceeded | TaskFailed:
+    """One entry that the bus refused fails the task; the others are on their way all the same."""
+    if not output.get("FailedEntryCount"):
+        return TaskSucceeded(output)
+    cause = {name: output[name] for name in (EVENT_ENTRIES_FIELD, "FailedEntryCount")}
+    return TaskFailed("EventBridge.FailedEntry", to_text(cause))
+
+
+_ADJUST: Final[Mapping[str, Callable[[RunTask, dict[str, Any]], dict[str, Any]]]] = {
+    "events:putEvents": _with_resources,
+}
+_JUDGE: Final[Mapping[str, Callable[[dict[str, Any]], TaskSucceeded | TaskFailed]]] = {
+    "events:putEvents": _first_failed_entry,
+}

@@ -1,0 +1,33 @@
+"""What can go wrong with a call, before somebody words it for a state machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.runtime.effects import TaskFailed
+
+
+class Unusable(Exception):  # noqa: N818
+    """The arguments cannot become a request; the text names the field, in AWS's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A service said no: `code` as it stands on the wire, `status` is HTTP's."""
+
+    code: str
+    message: str
+    status: int
+    request_id: str
+    extended_request_id: str | None = None
+
+
+def unusable(arguments: Any, problem: Unusable) -> TaskFailed:
+    """AWS finds this before the task is scheduled, and nothing can catch it."""
+    text = json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
+    return TaskFailed(
+        "States.Runtime",
+        f"The Parameters '{text}' could not be used to start the Task: [{problem}]",
+    )

@@ -1,0 +1,181 @@
+"""Parameters to requests and responses to results, after botocore's model of the action.
+
+Field names are a matter of the integration (`Naming`); values are those of JSON on our side. What
+a service wants as text may be given as JSON and is written out (seen in recordings: `Input` of
+`sfn:startExecution`, `Body` of `s3:putObject`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from holdfast.integrations.problems import Unusable
+
+if TYPE_CHECKING:
+    from botocore.model import Shape
+
+#: member of the model -> field of the definition
+Naming: TypeAlias = Callable[[str], str]
+#: how a moment is written in a result
+Dating: TypeAlias = Callable[[datetime], Any]
+
+_NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
+_WHOLE: Final = frozenset({"integer", "long"})
+#: Read no more of a stream than decides that it is too large for a state.
+STREAM_BYTES_MAX: Final = 1_048_576
+
+
+def to_text(value: Any) -> str:
+    """Text stays; any other JSON value is written compactly."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+
+def request_of(shape: Shape | None, arguments: Any, naming: Naming) -> dict[str, Any]:
+    """Raises Unusable. A field that is null counts as absent."""
+    if arguments is None or shape is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise Unusable("The value for the field 'Parameters' must be an OBJECT")
+    return _structure_in(shape, arguments, naming)
+
+
+def _structure_in(shape: Any, value: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+    members = {naming(name): name for name in shape.members}
+    request = {}
+    for field, content in value.items():
+        name = members.get(field) or _find_variant(shape.members, field)
+        if name is None:
+            raise Unusable(f"The field '{field}' is not supported by Step Functions")
+        if content is not None:
+            request[name] = _value_in(shape.members[name], content, naming, field)
+    return request
+
+
+def _find_variant(members: Mapping[str, Any], field: str) -> str | None:
+    """The service's own spelling, and Equals, which Java cannot call a getter: EqualsValue."""
+    for name in (field, field[:1].lower() + field[1:], field.removesuffix("Value")):
+        if name in members:
+            return name
+    return None
+
+
+def _value_in(shape: Any, value: Any, naming: Naming, field: str) -> Any:
+    kind = shape.type_name
+    if getattr(shape, "is_document_type", False):
+        return value
+    match kind:
+        case "structure":
+            return _structure_in(shape, _require(value, Mapping, "an OBJECT", field), naming)
+        case "map":
+            items = _require(value, Mapping, "an OBJECT", field).items()
+            return {key: _value_in(shape.value, part, naming, key) for key, part in items}
+        case "list":
+            parts = _require(value, list, "an ARRAY", field)
+            return [_value_in(shape.member, part, naming, field) for part in parts]
+        case "blob":
+            return to_text(value).encode()
+        case "boolean":
+            return _truth(value, field)
+        case _ if kind in _NUMBERS:
+            return _number(value, field, is_whole=kind in _WHOLE)
+        case "timestamp":
+            return value
+        case _:
+            return to_text(value)
+
+
+def _require(value: Any, kind: type[Any], what: str, field: str) -> Any:
+    if not isinstance(value, kind):
+        raise Unusable(f"The value for the field '{field}' must be {what}")
+    return value
+
+
+def _truth(value: Any, field: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return bool(value == "true")
+    raise Unusable(f"The value for the field '{field}' must be a BOOLEAN")
+
+
+def _number(value: Any, field: str, *, is_whole: bool) -> float:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unusable(f"The value for the field '{field}' must be a NUMBER")
+    return int(value) if is_whole else value
+
+
+# -- responses -------------------------------------------------------------------------------------
+
+
+def result_of(shape: Shape | None, response: Mapping[str, Any], naming: Naming, dating: Dating) -> Any:
+    """-> the result, fields in alphabetical order as AWS writes them, without metadata."""
+    if shape is None:
+        return {}
+    return _structure_out(shape, response, naming, dating)
+
+
+def _structure_out(
+    shape: Any, value: Mapping[str, Any], naming: Naming, dating: Dating
+) -> dict[str, Any]:
+    named = {
+        naming(name): _value_out(member, value[name], naming, dating)
+        for name, member in shape.members.items()
+        if value.get(name) is not None
+    }
+    return dict(sorted(named.items()))
+
+
+def _value_out(shape: Any, value: Any, naming: Naming, dating: Dating) -> Any:
+    if getattr(shape, "is_document_type", False):
+        return value
+    match shape.type_name:
+        case "structure":
+            return _structure_out(shape, value, naming, dating)
+        case "map":
+            return {key: _value_out(shape.value, part, naming, dating) for key, part in value.items()}
+        case "list":
+            return [_value_out(shape.member, part, naming, dating) for part in value]
+        case "blob":
+            return blob_text(value)
+        case "timestamp":
+            return dating(value) if isinstance(value, datetime) else value
+        case _:
+            return value
+
+
+def blob_text(value: Any) -> str:
+    """Bytes or a stream -> its text; what is no text in base 64."""
+    data = value.read(STREAM_BYTES_MAX) if hasattr(value, "read") else value
+    if isinstance(data, str):
+        return data
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(bytes(data)).decode()
+
+
+def iso(moment: datetime) -> str:
+    """As Java writes an Instant: the fraction in groups of three digits, or none."""
+    moment = moment.astimezone(UTC)
+    spec = "auto" if moment.microsecond == 0 else "milliseconds"
+    if moment.microsecond % 1_000:
+        spec = "microseconds"
+    return moment.isoformat(timespec=spec).replace("+00:00", "Z")
+
+
+def epoch_ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1_000)

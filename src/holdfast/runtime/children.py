@@ -1,0 +1,204 @@
+"""Executions that another execution waits for: their starts, and the notice of their end.
+
+Rules of this file:
+* A lane of a distributed Map is the execution `run.entry.lane`; its start may be sent twice.
+* A nested execution is `run.entry.attempt`: whoever repeats the call starts the same one.
+* The notice is stored before the parent is woken, under a key that only this child has (R12).
+* The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, Final
+
+from holdfast.asl.program import Json, Map, Program
+from holdfast.core import facts
+from holdfast.core.facts import Fact
+from holdfast.core.nested import finished_error, finished_output
+from holdfast.core.state import (
+    Awaiting,
+    Children,
+    ChildResult,
+    Execution,
+    Frame,
+    Origin,
+    Parent,
+)
+from holdfast.errors import HoldfastBug
+from holdfast.limits import CONTROL_RETENTION_SECONDS
+from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.effects import Effect, Item, Message, PutIfAbsent, Query, Send
+from holdfast.runtime.log import Log
+
+Does = Generator[Effect, Any, None]
+
+#: Mail under this prefix is about children: `k#<entry>#<lane>`.
+NOTICE_PREFIX: Final = "k#"
+
+
+def notice_key(entry: int, lane: int) -> str:
+    return f"{NOTICE_PREFIX}{entry}#{lane:06d}"
+
+
+# -- starting --------------------------------------------------------------------------------------
+
+
+def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Does:
+    """Sends the start of one lane. A lane that has begun, or ended, ignores it."""
+    assert log.state is not None
+    frame = log.state.frame_of(entry)
+    if frame is None or not isinstance(frame.waiting, Children):
+        return
+    run = f"{log.run}.{entry}.{lane}"
+    children = frame.waiting
+    stowed = yield from mail.stow(log.tenant, run, children.inputs[lane])
+    origin = _origin(log.state, program, frame, run, lane)
+    body = messages.start(
+        log.tenant,
+        run,
+        workflow=keys.map_run_workflow(children.map_run_arn),
+        definition=log.state.definition,
+        input=stowed,
+        t0=now_ms,
+        origin=origin,
+    )
+    yield Send((Message(body),))
+
+
+def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: int) -> Origin:
+    map_state, children = program.states[frame.position], frame.waiting
+    if not isinstance(map_state, Map) or map_state.run is None:
+        raise HoldfastBug(f"{frame.position} has children and is no distributed Map")
+    assert isinstance(children, Children)
+    labelled = children.map_run_arn.rpartition(":")[0]
+    name = keys.child_name(run)
+    arn = labelled.replace(":mapRun:", ":execution:")
+    parent: Parent = {"run": state.run, "entry": children.entry, "attempt": 1, "lane": lane}
+    origin: Origin = {
+        "execution_arn": f"{arn}:{name}",
+        "execution_name": name,
+        "state_machine_arn": labelled.replace(":mapRun:", ":stateMachine:"),
+        "state_machine_name": labelled.rpartition(":")[2],
+        "role_arn": "" if state.origin is None else state.origin["role_arn"],
+        "type": map_state.run.execution_type,
+        "map_run_arn": children.map_run_arn,
+        "parent": parent,
+        "start_at": map_state.processor,
+    }
+    if map_state.run.batcher is None:
+        origin["item"] = {"Index": lane, "Value": children.inputs[lane]}
+    return origin
+
+
+# -- ending ----------------------------------------------------------------------------------------
+
+
+def notify_parent(log: Log) -> Does:
+    """The end is stored in the parent's mail, then the parent is woken."""
+    state = log.state
+    assert state is not None
+    parent = None if state.origin is None else state.origin.get("parent")
+    if parent is None:
+        return
+    item, key = yield from _notice(log.tenant, state, parent)
+    yield PutIfAbsent("mail", item)
+    yield Send((Message(messages.wake_mail(log.tenant, parent["run"], key)),))
+
+
+def _notice(
+    tenant: str, state: Execution, parent: Parent
+) -> Generator[Effect, Any, tuple[Item, str]]:
+    """-> the item, and the key that a wake names."""
+    assert state.stopped_ms is not None
+    inbox = keys.inbox(tenant, parent["run"])
+    item: dict[str, str | int | bytes] = {
+        "pk": inbox,
+        "f": FORMAT,
+        "at": state.stopped_ms,
+        "ttl": state.stopped_ms // 1_000 + CONTROL_RETENTION_SECONDS,
+    }
+    lane = parent.get("lane")
+    if lane is None:
+        key = keys.answer(parent["entry"], parent["attempt"])
+        fields = yield from _answer_fields(tenant, state, parent)
+        return {**item, "sk": key, **fields}, key
+    key = notice_key(parent["entry"], lane)
+    fields = yield from _lane_fields(tenant, state, parent)
+    return {**item, "sk": key, **fields}, f"{NOTICE_PREFIX}{parent['entry']}"
+
+
+def _answer_fields(
+    tenant: str, state: Execution, parent: Parent
+) -> Generator[Effect, Any, dict[str, Any]]:
+    """A nested execution answers like any callback."""
+    if state.status == "SUCCEEDED":
+        output = finished_output(state, as_json=parent.get("as_json", False))
+        return (yield from mail.stow(tenant, parent["run"], output))
+    error, cause = finished_error(state, as_json=parent.get("as_json", False))
+    return {"error": error, "cause": cause}
+
+
+def _lane_fields(
+    tenant: str, state: Execution, parent: Parent
+) -> Generator[Effect, Any, dict[str, Any]]:
+    assert state.stopped_ms is not None
+    result: ChildResult = {
+        "status": state.status,
+        "started_ms": state.started_ms,
+        "stopped_ms": state.stopped_ms,
+    }
+    if state.status == "SUCCEEDED":
+        result["output"] = state.output
+    else:
+        result |= {"error": state.error, "cause": state.cause}
+    return (yield from mail.stow(tenant, parent["run"], dict(result)))
+
+
+def notices(tenant: str, run: str, children: Children) -> mail.Facts:
+    """-> the ends that the parent has not counted yet."""
+    prefix = f"{NOTICE_PREFIX}{children.entry}#"
+    items: list[Item] = yield Query("mail", keys.inbox(tenant, run), begins_with=prefix)
+    is_open = set(children.open_lanes)
+    found: list[Fact] = []
+    for item in items:
+        require_format(item, "a notice")
+        lane = int(str(item["sk"]).removeprefix(prefix))
+        if lane in is_open:
+            result: Json = yield from mail.unstow(tenant, run, item)
+            found.append(facts.ChildEnded(children.entry, lane, result))  # type: ignore[arg-type]
+    return found
+
+
+# -- stopping --------------------------------------------------------------------------------------
+
+
+def stop(log: Log, before: Execution | None, applied: Sequence[Fact], now_ms: int) -> Does:
+    """Control mail for the children of waits that have closed without them.
+
+    Not owed by the state: lost in a crash, the children run to their end, and nobody counts them.
+    """
+    assert log.state is not None
+    answers = (facts.Succeeded, facts.FailedWith, facts.ChildEnded)
+    answered = {fact.entry for fact in applied if isinstance(fact, answers)}
+    for run in [] if before is None else _open_children(before):
+        entry = int(run.split(".")[-2])
+        if entry in answered or log.state.frame_of(entry) is not None:
+            continue
+        control_id = f"{now_ms:015d}{hashlib.sha256(run.encode()).hexdigest()[:12]}"
+        yield PutIfAbsent("mail", mail.control_item(log.tenant, run, control_id, now_ms, {}))
+        yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(control_id))),))
+
+
+def _open_children(state: Execution) -> Iterator[str]:
+    for frame in state.frames.values():
+        match frame.waiting:
+            case Children() as children:
+                for lane in children.open_lanes:
+                    yield f"{state.run}.{children.entry}.{lane}"
+            case Awaiting(kind="sync", target="states:startExecution") as awaiting:
+                yield f"{state.run}.{awaiting.entry}.{awaiting.attempt}"
+            case _:
+                pass

@@ -1,0 +1,186 @@
+"""What TestState is asked: the request, read and checked as far as it goes without the state.
+
+Codes and wording as recorded, else in the style of the nearest recording. Shape, lengths and enums
+were checked against the service model before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
+from holdfast.asl.program import Json, Map, Parallel, State, Task
+from holdfast.stepfunctions import _trial_context, _trial_schema
+from holdfast.stepfunctions.faults import StatesFault, validation
+
+Level: TypeAlias = Literal["INFO", "DEBUG", "TRACE"]
+
+#: What a single state is called, in its context object and in places of its definition.
+STATE_NAME: Final = "StateName"
+_ALONE: Final = (
+    "TestState API does not support Map or Parallel states. "
+    "Supported state types include: [Task, Wait, Pass, Succeed, Fail, Choice]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A mocked result."""
+
+    value: Json
+    mode: _trial_schema.Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A mocked error; either may be absent."""
+
+    error: str | None
+    cause: str | None
+
+
+Mock: TypeAlias = Result | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A request for one state. `failed_iterations` None: not said. `context` None: made up."""
+
+    input: Json
+    variables: Mapping[str, Json]
+    level: Level
+    role_arn: str | None
+    mock: Mock | None
+    context: Json | None
+    retries: int
+    failed_iterations: int | None
+    reader_data: Json | None
+    error_caused_by: str | None
+
+
+def parse_trial(request: Mapping[str, Any]) -> Trial:
+    """Raises StatesFault: ValidationException, InvalidExecutionInput."""
+    mock = _mock(request.get("mock"))
+    configuration = request.get("stateConfiguration") or {}
+    if mock is None:
+        _refuse_without_mock(request, configuration)
+    elif request.get("revealSecrets"):
+        raise validation("TestState does not support RevealSecrets when a mock is specified.")
+    reader_data = configuration.get("mapItemReaderData")
+    return Trial(
+        input=_input(request.get("input")),
+        variables=_variables(request.get("variables")),
+        level=cast("Level", request.get("inspectionLevel", "INFO")),
+        role_arn=request.get("roleArn"),
+        mock=mock,
+        context=_json(request["context"], "Context") if "context" in request else None,
+        retries=configuration.get("retrierRetryCount", 0),
+        failed_iterations=configuration.get("mapIterationFailureCount"),
+        reader_data=None if reader_data is None else _json(reader_data, "MapItemReaderData"),
+        error_caused_by=configuration.get("errorCausedByState"),
+    )
+
+
+def _mock(given: Mapping[str, Any] | None) -> Mock | None:
+    if given is None or not ("result" in given or "errorOutput" in given):
+        return None
+    if "result" in given and "errorOutput" in given:
+        raise validation(
+            "A test mock should have only one of the following fields: [result, errorOutput]."
+        )
+    if "result" in given:
+        mode = given.get("fieldValidationMode", "STRICT")
+        return Result(_json(given["result"], "Mocked result"), cast("_trial_schema.Mode", mode))
+    error = given["errorOutput"]
+    return Failure(error.get("error"), error.get("cause"))
+
+
+def _refuse_without_mock(request: Mapping[str, Any], configuration: Mapping[str, Any]) -> None:
+    given = [name for name in ("context",) if name in request]
+    given += [name for name in configuration if configuration[name] is not None]
+    for name in given:
+        title = name[:1].upper() + name[1:]
+        raise validation(f"TestState does not support {title} when a mock is not specified.")
+
+
+def _input(text: str | None) -> Json:
+    if text is None:
+        return {}
+    try:
+        return read_json(text)
+    except (JsonTextError, JsonDepthError) as error:
+        raise StatesFault(
+            "InvalidExecutionInput", f"Invalid State Machine Execution Input: '{error}'"
+        ) from None
+
+
+def _variables(text: str | None) -> Mapping[str, Json]:
+    variables = {} if text is None else _json(text, "Variables")
+    if not isinstance(variables, dict):
+        raise validation("Variables must be a JSON object.")
+    return variables
+
+
+def _json(text: str, what: str) -> Json:
+    try:
+        return read_json(text)
+    except (JsonTextError, JsonDepthError):
+        raise validation(f"{what} must be valid JSON.") from None
+
+
+# -- with the state --------------------------------------------------------------------------------
+
+
+def require_fit(trial: Trial, state: State) -> None:
+    """Raises StatesFault when mock, role, context or configuration do not go with the state."""
+    _require_mockable(trial, state)
+    if trial.mock is None and isinstance(state, Task):
+        if trial.role_arn is None:
+            raise validation("RoleArn must be specified when testing a Task state")
+        _require_callable(state)
+    if trial.context is not None:
+        problem = _trial_context.find_problem(trial.context, state)
+        if problem is not None:
+            raise validation(problem)
+    if isinstance(trial.mock, Result):
+        problem = _result_problem(trial.mock, state)
+        if problem is not None:
+            raise validation(problem)
+
+
+def _require_mockable(trial: Trial, state: State) -> None:
+    if isinstance(state, Map | Parallel):
+        if trial.mock is None:
+            raise StatesFault("InvalidDefinition", _ALONE)
+    elif trial.mock is not None and not isinstance(state, Task):
+        kind = type(state).__name__
+        raise validation(f"State type '{kind}' is not supported when a mock is specified")
+
+
+def _require_callable(task: Task) -> None:
+    """What waits for somebody outside cannot be tried without a mock (API reference)."""
+    if task.kind in {"sync", "callback", "activity", "event", "ask", "token"}:
+        raise StatesFault(
+            "InvalidDefinition",
+            "TestState API does not support Activity tasks, '.sync' or '.waitForTaskToken' "
+            "service integration patterns when a mock is not specified",
+        )
+
+
+def _result_problem(mock: Result, state: State) -> str | None:
+    match state:
+        case Task():
+            return _trial_schema.find_problem(state, mock.value, mock.mode)
+        case Map(run=run) if run and run.writer and run.writer.arguments:
+            return None if isinstance(mock.value, dict) else "Mocked result must be a JSON object."
+        case _ if not isinstance(mock.value, list):
+            return "Mocked result must be an array."
+        case Parallel() if len(mock.value) != len(state.branches):
+            return (
+                "Mocked result must contain the same number of items as number of Parallel "
+                "branches."
+            )
+        case _:
+            return None

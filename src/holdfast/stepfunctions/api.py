@@ -1,0 +1,136 @@
+"""The API's one door: an operation's name and its request in, its response or a StatesFault out.
+
+The JSON protocol's own matters (headers, bytes, status lines) are the host's. A module of
+operations is imported when one of its operations is called: a cold start pays for what it uses.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from holdfast.runtime.effects import Effect
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import StatesFault
+
+Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+#: The request is valid; `chance` are 16 random bytes. Times in the response are whole milliseconds.
+Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], Answer]
+
+CHANCE_BYTES: Final = 16
+TARGET_PREFIX: Final = "AWSStepFunctions"
+
+#: module -> the operations whose functions, in lower case with underscores, stand in it.
+MODULES: Final[dict[str, tuple[str, ...]]] = {
+    "machines": (
+        "CreateStateMachine",
+        "UpdateStateMachine",
+        "DescribeStateMachine",
+        "DeleteStateMachine",
+        "ListStateMachines",
+        "ValidateStateMachineDefinition",
+    ),
+    "versions": (
+        "PublishStateMachineVersion",
+        "ListStateMachineVersions",
+        "DeleteStateMachineVersion",
+    ),
+    "aliases": (
+        "CreateStateMachineAlias",
+        "UpdateStateMachineAlias",
+        "DescribeStateMachineAlias",
+        "DeleteStateMachineAlias",
+        "ListStateMachineAliases",
+    ),
+    "tags": ("TagResource", "UntagResource", "ListTagsForResource"),
+    "executions": (
+        "StartExecution",
+        "DescribeExecution",
+        "DescribeStateMachineForExecution",
+        "ListExecutions",
+        "StopExecution",
+        "RedriveExecution",
+    ),
+    "history": ("GetExecutionHistory",),
+    "tasks": ("SendTaskSuccess", "SendTaskFailure", "SendTaskHeartbeat"),
+    "activities": (
+        "CreateActivity",
+        "DescribeActivity",
+        "DeleteActivity",
+        "ListActivities",
+        "GetActivityTask",
+    ),
+    "express": ("StartSyncExecution",),
+    "map_runs": ("ListMapRuns", "DescribeMapRun", "UpdateMapRun"),
+    "trial": ("TestState",),
+}
+OPERATIONS: Final = {name: module for module, names in MODULES.items() for name in names}
+
+#: Members that are times, wherever they stand in a response.
+_TIMES: Final = {
+    "creationDate",
+    "updateDate",
+    "startDate",
+    "stopDate",
+    "redriveDate",
+    "timestamp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StatesApi:
+    service: Service
+
+    def call(self, operation: str, request: Any, chance: bytes) -> Answer:
+        """-> the response as the JSON protocol sends it: times are seconds, with milliseconds.
+
+        Raises StatesFault.
+        """
+        from holdfast.stepfunctions.shapes import require_valid  # noqa: PLC0415
+
+        perform = find_operation(operation)
+        is_limited = self.service.payload_bytes_max is not None
+        valid = require_valid(operation, request, is_payload_limited=is_limited)
+        response = yield from perform(self.service, valid, chance)
+        return seconds(response)
+
+
+def find_operation(operation: str) -> Operation:
+    """Raises StatesFault UnknownOperationException for a name that is none of AWS's."""
+    module = OPERATIONS.get(operation)
+    if module is None:
+        raise StatesFault("UnknownOperationException", f"there is no operation {operation}")
+    try:
+        found = importlib.import_module(f"holdfast.stepfunctions.{module}")
+        function: Operation = getattr(found, function_name(operation))
+    except (ModuleNotFoundError, AttributeError):
+        raise StatesFault(
+            "UnknownOperationException", f"the operation {operation} is not there yet"
+        ) from None
+    return function
+
+
+def function_name(operation: str) -> str:
+    """CreateStateMachine -> create_state_machine"""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
+
+
+def seconds(value: Any) -> Any:
+    """-> the same response with every time in seconds instead of milliseconds."""
+    match value:
+        case dict():
+            return {
+                name: member / 1_000 if name in _TIMES and _is_time(member) else seconds(member)
+                for name, member in value.items()
+            }
+        case list() | tuple():
+            return [seconds(item) for item in value]
+        case _:
+            return value
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

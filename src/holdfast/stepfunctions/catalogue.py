@@ -1,0 +1,389 @@
+"""How machines, versions, aliases, activities and their tags are stored.
+
+Rules of this file:
+* One item each, in the table `mail`; creation is PutIfAbsent, a change is Replace on `rv`.
+* A list is one query of one partition: machines of a tenant, versions or aliases of a machine.
+* A definition's text is stored once, beside the hash of what it says, and never changed: a version
+  and its machine, and executions that outlive both, read the same item.
+* A version is stored before its machine counts it: whoever publishes next finds it either way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime import keys
+from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
+from holdfast.runtime.tokens import Keys
+from holdfast.stepfunctions.arns import Place
+
+MachineType: TypeAlias = Literal["STANDARD", "EXPRESS"]
+
+MAIL: Final = "mail"
+RACES_MAX: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every operation works with: one tenant's view of one stack.
+
+    `payload_bytes_max` bounds inputs and outputs of executions; None lifts the limit.
+    """
+
+    programs: Programs
+    keys: Keys
+    tenant: str
+    place: Place
+    payload_bytes_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a version keeps of its machine. `logging` and the like are the request's own JSON.
+
+    `revision` is None until the first update. `text` is the digest of the definition as given.
+    """
+
+    definition: str
+    text: str
+    role_arn: str
+    type: MachineType
+    logging: Mapping[str, Any]
+    tracing: Mapping[str, Any]
+    encryption: Mapping[str, Any]
+    revision: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`versions` is the greatest number ever given to a version of it.
+
+    `published` and `description` are those of the request that created it: an identical repeat of
+    that request is no second creation.
+    """
+
+    name: str
+    now: Snapshot
+    created_ms: int
+    updated_ms: int
+    tags: tuple[tuple[str, str], ...] = ()
+    versions: int = 0
+    published: bool = False
+    description: str | None = None
+    rv: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    machine: str
+    number: int
+    then: Snapshot
+    created_ms: int
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """`routes`: version numbers and their weights, which add up to 100."""
+
+    machine: str
+    name: str
+    routes: tuple[tuple[int, int], ...]
+    created_ms: int
+    updated_ms: int
+    description: str | None = None
+    rv: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    name: str
+    created_ms: int
+    tags: tuple[tuple[str, str], ...] = ()
+    encryption: Mapping[str, Any] | None = None
+    rv: int = 0
+
+
+Stored = TypeVar("Stored", Machine, Alias, Activity)
+
+
+@dataclass(frozen=True, slots=True)
+class Startable:
+    """What an execution needs to know of the machine that it is started from."""
+
+    machine_arn: str
+    name: str
+    role_arn: str
+    type: MachineType
+    definition: str
+    version_arn: str | None = None
+    alias_arn: str | None = None
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def machine(tenant: str, name: str) -> Generator[Effect, Any, Machine | None]:
+    item = yield Get(MAIL, keys.machines(tenant), name)
+    return None if item is None else read_machine(item)
+
+
+def machines(tenant: str) -> Generator[Effect, Any, list[Machine]]:
+    """-> all machines, by name."""
+    items = yield Query(MAIL, keys.machines(tenant))
+    return [read_machine(item) for item in items]
+
+
+def version(tenant: str, name: str, number: int) -> Generator[Effect, Any, Version | None]:
+    item = yield Get(MAIL, keys.machine(tenant, name), keys.version(number))
+    return None if item is None else read_version(item)
+
+
+def versions(tenant: str, name: str) -> Generator[Effect, Any, list[Version]]:
+    """-> all versions of a machine, the newest first."""
+    items = yield Query(
+        MAIL, keys.machine(tenant, name), begins_with=keys.VERSION_PREFIX, reverse=True
+    )
+    return [read_version(item) for item in items]
+
+
+def alias(tenant: str, name: str, alias_name: str) -> Generator[Effect, Any, Alias | None]:
+    item = yield Get(MAIL, keys.machine(tenant, name), keys.alias(alias_name))
+    return None if item is None else read_alias(item)
+
+
+def aliases(tenant: str, name: str) -> Generator[Effect, Any, list[Alias]]:
+    """-> all aliases of a machine, by name."""
+    items = yield Query(MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
+    return [read_alias(item) for item in items]
+
+
+def activity(tenant: str, name: str) -> Generator[Effect, Any, Activity | None]:
+    item = yield Get(MAIL, keys.activities(tenant), name)
+    return None if item is None else read_activity(item)
+
+
+def activities(tenant: str) -> Generator[Effect, Any, list[Activity]]:
+    """-> all activities, by name."""
+    items = yield Query(MAIL, keys.activities(tenant))
+    return [read_activity(item) for item in items]
+
+
+# -- changing --------------------------------------------------------------------------------------
+
+
+def change(
+    tenant: str,
+    read: Callable[[], Generator[Effect, Any, Stored]],
+    decide: Callable[[Stored], Stored],
+) -> Generator[Effect, Any, Stored]:
+    """-> what is stored in the end. `decide` sees what is there now, again after each lost race.
+
+    What `decide` returns unchanged is not written.
+    """
+    for _ in range(RACES_MAX):
+        seen = yield from read()
+        wanted = decide(seen)
+        if wanted == seen:
+            return seen
+        wanted = replace(wanted, rv=seen.rv + 1)
+        if (yield Replace(MAIL, _item(tenant, wanted), seen.rv)):
+            return wanted
+    raise ServiceFault("HF320", "others changed the same item again and again", retry="now")
+
+
+def _item(tenant: str, one: Machine | Alias | Activity) -> Item:
+    match one:
+        case Machine():
+            return machine_item(tenant, one)
+        case Alias():
+            return alias_item(tenant, one)
+        case Activity():
+            return activity_item(tenant, one)
+
+
+# -- definitions, letter by letter -----------------------------------------------------------------
+
+
+def store_text(
+    tenant: str, definition: Definition, text: str
+) -> Generator[Effect, Any, str]:
+    """-> the text's digest. Before a machine names it; storing it again changes nothing."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    yield Put(
+        MAIL,
+        {
+            "pk": keys.definition_texts(tenant, definition.hash),
+            "sk": digest,
+            "f": FORMAT,
+            "doc": zlib.compress(text.encode(), 9),
+        },
+    )
+    return digest
+
+
+def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
+    """-> the definition as it was given."""
+    item = yield Get(MAIL, keys.definition_texts(tenant, then.definition), then.text)
+    return _text(item)
+
+
+def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
+    """-> a text of the definition, for who knows the hash alone; None for a workflow's."""
+    items = yield Query(MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
+    return _text(items[0]) if items else None
+
+
+def _text(item: Any) -> str:
+    require_format(item, "a definition's text")
+    return zlib.decompress(item["doc"]).decode()
+
+
+# -- items -----------------------------------------------------------------------------------------
+
+
+def machine_item(tenant: str, one: Machine) -> Item:
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.machines(tenant),
+        "sk": one.name,
+        "f": FORMAT,
+        "rv": one.rv,
+        "t0": one.created_ms,
+        "t1": one.updated_ms,
+        "tags": _packed(one.tags),
+        "vn": one.versions,
+        "pub": int(one.published),
+        **_snapshot_attributes(one.now),
+    }
+    return item if one.description is None else {**item, "de": one.description}
+
+
+def read_machine(item: Item) -> Machine:
+    require_format(item, "a state machine")
+    return Machine(
+        str(item["sk"]),
+        _read_snapshot(item),
+        int(item["t0"]),
+        int(item["t1"]),
+        _read_tags(item),
+        int(item["vn"]),
+        bool(item["pub"]),
+        _optional(item, "de"),
+        int(item["rv"]),
+    )
+
+
+def version_item(tenant: str, one: Version) -> Item:
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.machine(tenant, one.machine),
+        "sk": keys.version(one.number),
+        "f": FORMAT,
+        "sm": one.machine,
+        "t0": one.created_ms,
+        **_snapshot_attributes(one.then),
+    }
+    return item if one.description is None else {**item, "de": one.description}
+
+
+def read_version(item: Item) -> Version:
+    require_format(item, "a version of a state machine")
+    number = int(str(item["sk"]).removeprefix(keys.VERSION_PREFIX))
+    return Version(
+        str(item["sm"]), number, _read_snapshot(item), int(item["t0"]), _optional(item, "de")
+    )
+
+
+def alias_item(tenant: str, one: Alias) -> Item:
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.machine(tenant, one.machine),
+        "sk": keys.alias(one.name),
+        "f": FORMAT,
+        "rv": one.rv,
+        "sm": one.machine,
+        "t0": one.created_ms,
+        "t1": one.updated_ms,
+        "ro": _packed(one.routes),
+    }
+    return item if one.description is None else {**item, "de": one.description}
+
+
+def read_alias(item: Item) -> Alias:
+    require_format(item, "an alias")
+    return Alias(
+        str(item["sm"]),
+        str(item["sk"]).removeprefix(keys.ALIAS_PREFIX),
+        tuple((number, weight) for number, weight in json.loads(str(item["ro"]))),
+        int(item["t0"]),
+        int(item["t1"]),
+        _optional(item, "de"),
+        int(item["rv"]),
+    )
+
+
+def activity_item(tenant: str, one: Activity) -> Item:
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.activities(tenant),
+        "sk": one.name,
+        "f": FORMAT,
+        "rv": one.rv,
+        "t0": one.created_ms,
+        "tags": _packed(one.tags),
+    }
+    return item if one.encryption is None else {**item, "enc": _packed(one.encryption)}
+
+
+def read_activity(item: Item) -> Activity:
+    require_format(item, "an activity")
+    return Activity(
+        str(item["sk"]),
+        int(item["t0"]),
+        _read_tags(item),
+        json.loads(str(item["enc"])) if "enc" in item else None,
+        int(item["rv"]),
+    )
+
+
+def _snapshot_attributes(then: Snapshot) -> dict[str, str | int | bytes]:
+    attributes: dict[str, str | int | bytes] = {
+        "dh": then.definition,
+        "th": then.text,
+        "role": then.role_arn,
+        "type": then.type,
+        "log": _packed(then.logging),
+        "trace": _packed(then.tracing),
+        "enc": _packed(then.encryption),
+    }
+    return attributes if then.revision is None else {**attributes, "rev": then.revision}
+
+
+def _read_snapshot(item: Item) -> Snapshot:
+    return Snapshot(
+        str(item["dh"]),
+        str(item["th"]),
+        str(item["role"]),
+        "EXPRESS" if item["type"] == "EXPRESS" else "STANDARD",
+        json.loads(str(item["log"])),
+        json.loads(str(item["trace"])),
+        json.loads(str(item["enc"])),
+        _optional(item, "rev"),
+    )
+
+
+def _packed(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _read_tags(item: Item) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in json.loads(str(item["tags"])))
+
+
+def _optional(item: Item, name: str) -> str | None:
+    return str(item[name]) if name in item else None

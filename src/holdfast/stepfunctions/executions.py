@@ -1,0 +1,240 @@
+"""Executions: start, describe, stop, redrive. What is said of one comes from its log alone.
+
+Rules of this file:
+* Store, then tell; a repeated start tells again (R12): the first caller may have died in between.
+* A given name belongs to one execution for as long as its row lives. Who starts it again with the
+  same input while it runs gets the same answer (AWS API, StartExecution).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core.state import Execution, Origin
+from holdfast.limits import NAME_RETENTION_SECONDS
+from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.codec import FORMAT
+from holdfast.runtime.effects import Clock, Effect, Message, PutIfAbsent, Send
+from holdfast.runtime.log import Log
+from holdfast.runtime.view import json_text
+from holdfast.stepfunctions.arns import require_name
+from holdfast.stepfunctions.catalogue import Service, Startable
+from holdfast.stepfunctions.faults import StatesFault
+from holdfast.stepfunctions.finding import Found, require_execution
+from holdfast.stepfunctions.for_execution import (
+    describe_state_machine_for_execution as describe_state_machine_for_execution,
+)
+from holdfast.stepfunctions.listing import list_executions as list_executions
+from holdfast.stepfunctions.starts import (
+    Start,
+    input_of,
+    origin_of,
+    put_start,
+    send_start,
+    stow_input,
+    workflow_of,
+)
+
+Answer = Generator[Effect, Any, dict[str, Any]]
+REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 days of the end
+
+
+# -- start -----------------------------------------------------------------------------------------
+
+
+def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+    """Costs two effects without a name, three with one: (name row,) start row, start message."""
+    from holdfast.stepfunctions.versions import resolve_for_start  # noqa: PLC0415
+
+    if "name" in request:
+        require_name(request["name"])
+    startable = yield from resolve_for_start(service, request["stateMachineArn"], chance)
+    data = input_of(service, request)
+    now_ms = yield Clock()
+    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    start = _start(service, startable, request.get("name"), (run, now_ms))
+    if start.name is not None:
+        owner = yield from _claim_name(service.tenant, start, data)
+        start = _start(service, startable, start.name, owner)
+        if (yield from _is_begun(service.tenant, start)):
+            return _started(start)
+    stowed = yield from stow_input(service.tenant, start.run, data)
+    start = yield from put_start(service, replace(start, input=stowed))
+    yield from send_start(service, start)
+    return _started(start)
+
+
+def _start(
+    service: Service, startable: Startable, name: str | None, run: tuple[str, int]
+) -> Start:
+    """`run`: its id, and when it was asked for."""
+    execution_name = name or keys.uuid_of(run[0])
+    if startable.type == "EXPRESS":
+        # A name is no claim here: as many express executions may have one as like to.
+        arn = service.place.express(startable.name, execution_name, keys.uuid_of(run[0]))
+        name = None
+    else:
+        arn = service.place.execution(startable.name, execution_name)
+    origin = origin_of(startable, arn, execution_name)
+    return Start(run[0], name, run[1], startable.definition, origin, {})
+
+
+def _started(start: Start) -> dict[str, Any]:
+    return {"executionArn": start.origin["execution_arn"], "startDate": start.started_ms}
+
+
+def _claim_name(
+    tenant: str, start: Start, data: Json
+) -> Generator[Effect, Any, tuple[str, int]]:
+    """-> the run that owns the name, and its start: the new one, or one with the same input."""
+    item = {
+        "pk": keys.name(tenant, workflow_of(start.origin), str(start.name)),
+        "sk": keys.ONLY,
+        "f": FORMAT,
+        "run": start.run,
+        "ih": _hash(data),
+        "dh": start.definition,
+        "t0": start.started_ms,
+        "ttl": start.started_ms // 1_000 + NAME_RETENTION_SECONDS,
+    }
+    found = yield PutIfAbsent("mail", item)
+    if found is None:
+        return start.run, start.started_ms
+    if found["ih"] != item["ih"]:
+        raise _already_exists(start)
+    return str(found["run"]), int(found["t0"])
+
+
+def _is_begun(tenant: str, start: Start) -> Generator[Effect, Any, bool]:
+    """An earlier start of the name has a log. Raises ExecutionAlreadyExists when it has ended."""
+    log = Log(tenant, start.run, "api", "")
+    yield from log.load()
+    if log.state is not None and log.state.is_ended:
+        raise _already_exists(start)
+    return log.state is not None
+
+
+def _already_exists(start: Start) -> StatesFault:
+    arn = start.origin["execution_arn"]
+    return StatesFault("ExecutionAlreadyExists", f"Execution Already Exists: '{arn}'")
+
+
+def _hash(value: Json) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+# -- describe --------------------------------------------------------------------------------------
+
+
+def describe_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+    found = yield from require_execution(service, request["executionArn"])
+    now_ms = yield Clock()
+    has_data = request.get("includedData") != "METADATA_ONLY"
+    if found.state is not None:
+        return description(found.state, now_ms, has_data=has_data)
+    assert found.start is not None
+    data = yield from mail.unstow(service.tenant, found.run, found.start.input)
+    return {
+        **_identity(found.origin, "RUNNING", found.started_ms),
+        **_data("input", data, has_data=has_data),
+        **_redrive_fields("RUNNING", 0, 0),
+    }
+
+
+def description(state: Execution, now_ms: int, *, has_data: bool = True) -> dict[str, Any]:
+    """-> DescribeExecution's answer: an execution of a state machine, as its log says. Times are ms.
+
+    A part that there is none of is absent (seen in recordings).
+    """
+    assert state.origin is not None
+    shown = _identity(state.origin, state.status, state.started_ms)
+    if state.stopped_ms is not None:
+        shown["stopDate"] = state.stopped_ms
+    shown |= _data("input", state.input, has_data=has_data)
+    if state.status == "SUCCEEDED":
+        shown |= _data("output", state.output, has_data=has_data)
+    texts = {"error": state.error, "cause": state.cause}
+    shown |= {name: text for name, text in texts.items() if text is not None and has_data}
+    since_ms = 0 if state.stopped_ms is None else now_ms - state.stopped_ms
+    return {**shown, **_redrive_fields(state.status, state.redrives, since_ms)}
+
+
+def _identity(origin: Origin, status: str, started_ms: int) -> dict[str, Any]:
+    arns = {
+        "stateMachineVersionArn": origin.get("version_arn"),
+        "stateMachineAliasArn": origin.get("alias_arn"),
+        "mapRunArn": origin.get("map_run_arn"),
+    }
+    return {
+        "executionArn": origin["execution_arn"],
+        "stateMachineArn": origin["state_machine_arn"],
+        "name": origin["execution_name"],
+        "status": status,
+        "startDate": started_ms,
+        **{name: arn for name, arn in arns.items() if arn is not None},
+    }
+
+
+def _data(name: str, value: Json, *, has_data: bool) -> dict[str, Any]:
+    details = {f"{name}Details": {"included": has_data}}
+    return {name: json_text(value), **details} if has_data else details
+
+
+def _redrive_fields(status: str, redrives: int, since_ms: int) -> dict[str, Any]:
+    reason = refusal(status, since_ms)
+    fields: dict[str, Any] = {"redriveCount": redrives, "redriveStatus": "REDRIVABLE"}
+    if reason is None:
+        return fields
+    return {**fields, "redriveStatus": "NOT_REDRIVABLE", "redriveStatusReason": reason}
+
+
+def refusal(status: str, since_ms: int) -> str | None:
+    """-> why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution."""
+    if status in {"RUNNING", "SUCCEEDED"}:
+        return f"Execution is {status} and cannot be redriven"
+    return "Execution redrivable period exceeded" if since_ms > REDRIVABLE_MS else None
+
+
+# -- stop and redrive ------------------------------------------------------------------------------
+
+
+def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+    """Control mail, whatever the execution does by then: what ends first counts."""
+    found = yield from require_execution(service, request["executionArn"])
+    if found.state is not None and found.state.stopped_ms is not None:
+        return {"stopDate": found.state.stopped_ms}
+    now_ms = yield Clock()
+    texts = {name: str(request[name]) for name in ("error", "cause") if name in request}
+    yield from _tell(service, found, (now_ms, chance), texts)
+    return {"stopDate": now_ms}
+
+
+def redrive_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+    """Raises ExecutionNotRedrivable, with the reason that DescribeExecution gives."""
+    found = yield from require_execution(service, request["executionArn"])
+    now_ms = yield Clock()
+    status: str = "RUNNING" if found.state is None else found.state.status
+    stopped_ms = None if found.state is None else found.state.stopped_ms
+    reason = refusal(status, now_ms - (stopped_ms or now_ms))
+    if reason is not None:
+        raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
+    yield from _tell(service, found, (now_ms, chance), {"kind": mail.REDRIVE})
+    return {"redriveDate": now_ms}
+
+
+def _tell(
+    service: Service, found: Found, at: tuple[int, bytes], fields: dict[str, str]
+) -> Generator[Effect, Any, None]:
+    now_ms, chance = at
+    control_id = f"{now_ms:015d}{chance.hex()[:12]}"
+    yield PutIfAbsent(
+        "mail", mail.control_item(service.tenant, found.run, control_id, now_ms, fields)
+    )
+    wake = messages.wake_mail(service.tenant, found.run, keys.control(control_id))
+    yield Send((Message(wake),))

@@ -1,0 +1,79 @@
+"""AWS's exceptions, by AWS's names and in AWS's words.
+
+They carry none of Holdfast's codes: a client of Step Functions knows `StateMachineDoesNotExist`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+HTTP_STATUS = 400  # the JSON protocol answers every fault of the caller so
+
+
+class StatesFault(Exception):  # noqa: N818
+    """What a caller of the API is refused with: `code` is the exception's name.
+
+    `extra` holds further members of the exception's shape (`resourceName`, `reason`).
+    """
+
+    def __init__(self, code: str, message: str, **extra: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+def invalid_arn(reason: str) -> StatesFault:
+    return StatesFault("InvalidArn", f"Invalid Arn: '{reason}'")
+
+
+def invalid_name(name: str) -> StatesFault:
+    return StatesFault("InvalidName", f"Invalid Name: '{name}'")
+
+
+def invalid_token() -> StatesFault:
+    """For tokens of tasks and of pages alike."""
+    return StatesFault("InvalidToken", "Invalid Token: 'Invalid token'")
+
+
+def validation(message: str, reason: str | None = None) -> StatesFault:
+    """`reason` is one of ValidationExceptionReason."""
+    extra = {} if reason is None else {"reason": reason}
+    return StatesFault("ValidationException", message, **extra)
+
+
+def state_machine_does_not_exist(arn: str) -> StatesFault:
+    return StatesFault("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
+
+
+def execution_does_not_exist(arn: str) -> StatesFault:
+    return StatesFault("ExecutionDoesNotExist", f"Execution Does Not Exist: '{arn}'")
+
+
+def activity_does_not_exist(arn: str) -> StatesFault:
+    return StatesFault("ActivityDoesNotExist", f"Activity Does Not Exist: '{arn}'")
+
+
+def resource_not_found(arn: str) -> StatesFault:
+    return StatesFault("ResourceNotFound", f"Resource not found: '{arn}'", resourceName=arn)
+
+
+def no_such_reference() -> StatesFault:
+    """An alias that is not there, or a version that an alias should route to."""
+    return StatesFault(
+        "ResourceNotFound", "Request references a resource that does not exist."
+    )
+
+
+def conflict(message: str) -> StatesFault:
+    return StatesFault("ConflictException", message)
+
+
+def type_not_supported() -> StatesFault:
+    return StatesFault(
+        "StateMachineTypeNotSupported",
+        "This operation is not supported by this type of state machine",
+    )

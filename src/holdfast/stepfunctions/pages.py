@@ -1,0 +1,81 @@
+"""Pages of lists: how many, where to go on, and tokens that nobody else can make.
+
+A token names the last item that was shown, so what comes and goes meanwhile moves nothing. It is
+signed together with the list that it comes from, and fits no other.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import invalid_token
+
+T = TypeVar("T")
+
+PAGE_DEFAULT: Final = 100  # AWS docs: maxResults 0, or none, means the default of 100
+_MAC_BYTES: Final = 16
+
+
+def page(
+    service: Service,
+    request: Mapping[str, Any],
+    listed: Sequence[T],
+    scope: str,
+    key_of: Callable[[T], str],
+) -> tuple[list[T], dict[str, str]]:
+    """-> one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
+
+    `listed` is in the order of its keys, up or down. `scope` names the list: the operation and
+    whatever of the request chooses what is in it.
+    """
+    first = 0
+    if "nextToken" in request:
+        last = read_token(service, request["nextToken"], scope)
+        first = _place_after(listed, key_of, last)
+    size = page_size(request)
+    shown = list(listed[first : first + size])
+    if first + size >= len(listed):
+        return shown, {}
+    return shown, {"nextToken": make_token(service, key_of(shown[-1]), scope)}
+
+
+def page_size(request: Mapping[str, Any]) -> int:
+    return int(request.get("maxResults") or PAGE_DEFAULT)
+
+
+def make_token(service: Service, last: str, scope: str) -> str:
+    data = _mac(service, last, scope) + zlib.compress(last.encode())
+    return base64.urlsafe_b64encode(data).decode()
+
+
+def read_token(service: Service, token: str, scope: str) -> str:
+    """-> the key of the last one shown. Raises InvalidToken for a token of another list."""
+    try:
+        data = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
+        last = zlib.decompress(data[_MAC_BYTES:]).decode()
+    except (binascii.Error, ValueError, zlib.error):
+        raise invalid_token() from None
+    if not hmac.compare_digest(data[:_MAC_BYTES], _mac(service, last, scope)):
+        raise invalid_token()
+    return last
+
+
+def _mac(service: Service, last: str, scope: str) -> bytes:
+    text = f"page:{service.tenant}#{scope}#{last}"
+    return hmac.new(service.keys.secret, text.encode(), hashlib.sha256).digest()[:_MAC_BYTES]
+
+
+def _place_after(listed: Sequence[T], key_of: Callable[[T], str], last: str) -> int:
+    """-> the place after the one shown last, also when that is gone by now."""
+    is_descending = len(listed) > 1 and key_of(listed[0]) > key_of(listed[-1])
+    for number, one in enumerate(listed):
+        if (key_of(one) < last) if is_descending else (key_of(one) > last):
+            return number
+    return len(listed)

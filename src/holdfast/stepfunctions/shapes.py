@@ -1,0 +1,212 @@
+"""Requests against AWS's own model of the API, refused in AWS's words.
+
+Two rounds, as AWS does it: first the JSON is read into the request's shape, where the first value
+of a wrong kind ends it (SerializationException); then every constraint is checked, and all that
+failed are told together (ValidationException). The model is botocore's `service-2` of stepfunctions;
+loading it takes some milliseconds, once in a process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from holdfast.stepfunctions.faults import StatesFault
+
+Shape: TypeAlias = Mapping[str, Any]
+
+#: The shape of what executions carry; its bound is the payload limit, which a stack may lift.
+PAYLOAD_SHAPE: Final = "SensitiveData"
+_JAVA_TYPES: Final = {
+    "string": "String",
+    "integer": "Integer",
+    "long": "Long",
+    "float": "Float",
+    "double": "Double",
+    "boolean": "Boolean",
+}
+
+
+def require_valid(
+    operation: str, request: Any, *, is_payload_limited: bool = True
+) -> dict[str, Any]:
+    """-> the request's known members without nulls; others are dropped, as AWS drops them.
+
+    Raises StatesFault SerializationException or ValidationException.
+    """
+    shape = input_shape(operation)
+    if not isinstance(request, dict):
+        raise serialization_fault("Unexpected value type in payload")
+    read: dict[str, Any] = _read(shape, request)
+    problems = [
+        problem
+        for problem in _problems(shape, read, "")
+        if is_payload_limited or not _is_payload_bound(problem)
+    ]
+    if problems:
+        raise StatesFault("ValidationException", _joined([text for _, text in problems]))
+    return read
+
+
+def serialization_fault(message: str) -> StatesFault:
+    """For a body that is no JSON, or no request."""
+    return StatesFault("SerializationException", message)
+
+
+def input_shape(operation: str) -> str:
+    """-> the name of the operation's input shape. The operation is one of AWS's."""
+    return str(_model()["operations"][operation]["input"]["shape"])
+
+
+@cache
+def _model() -> Mapping[str, Any]:
+    from botocore.loaders import Loader  # noqa: PLC0415
+
+    model: Mapping[str, Any] = Loader().load_service_model("stepfunctions", "service-2")
+    return model
+
+
+def _shape(name: str) -> Shape:
+    shape: Shape = _model()["shapes"][name]
+    return shape
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _read(name: str, value: Any) -> Any:
+    shape = _shape(name)
+    match shape["type"]:
+        case "structure":
+            if not isinstance(value, dict):
+                raise serialization_fault("Expected map or null")
+            return {
+                member: _read(target["shape"], value[member])
+                for member, target in shape["members"].items()
+                if value.get(member) is not None
+            }
+        case "list":
+            if not isinstance(value, list):
+                raise serialization_fault("Expected list or null")
+            return [
+                None if item is None else _read(shape["member"]["shape"], item) for item in value
+            ]
+        case kind:
+            return _scalar(str(kind), value)
+
+
+def _scalar(kind: str, value: Any) -> Any:
+    match value:
+        case dict():
+            raise serialization_fault("Start of structure or map found where not expected.")
+        case list():
+            raise serialization_fault("Start of list found where not expected")
+        case bool() if kind == "boolean":
+            return value
+        case str() if kind == "string":
+            return value
+        case int() if kind in ("integer", "long") and not isinstance(value, bool):
+            return value
+        case int() | float() if kind in ("float", "double") and not isinstance(value, bool):
+            return value
+        case float() if kind in ("integer", "long") and value.is_integer():
+            return int(value)
+        case _:
+            raise serialization_fault(
+                f"{_token(value)} can not be converted to {_article(_JAVA_TYPES[kind])}"
+            )
+
+
+def _token(value: Any) -> str:
+    """-> the word of AWS's JSON reader for what it met."""
+    match value:
+        case bool():
+            return "TRUE_VALUE" if value else "FALSE_VALUE"
+        case str():
+            return "STRING_VALUE"
+        case float() if not value.is_integer():
+            return "DECIMAL_VALUE"
+        case _:
+            return "NUMBER_VALUE"
+
+
+def _article(word: str) -> str:
+    return f"an {word}" if word[0] in "AEIOU" else f"a {word}"
+
+
+# -- constraints -----------------------------------------------------------------------------------
+
+
+def _problems(name: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """-> (shape, sentence) of each constraint that `value` does not meet, outermost first."""
+    shape = _shape(name)
+    if value is None:
+        yield name, f"Value null at '{path}' failed to satisfy constraint: Member must not be null"
+        return
+    for constraint in _unmet(shape, value):
+        shown = "" if shape.get("sensitive") else f" '{_shown(name, value)}'"
+        yield name, f"Value{shown} at '{path}' failed to satisfy constraint: {constraint}"
+    match shape["type"]:
+        case "structure":
+            required = shape.get("required", ())
+            for member, target in shape["members"].items():
+                if member in value or member in required:
+                    yield from _problems(
+                        target["shape"], value.get(member), f"{path}.{member}" if path else member
+                    )
+        case "list":
+            for number, item in enumerate(value, 1):
+                yield from _problems(shape["member"]["shape"], item, f"{path}.{number}.member")
+
+
+def _unmet(shape: Shape, value: Any) -> Iterator[str]:
+    match shape["type"]:
+        case "string":
+            if "enum" in shape and value not in shape["enum"]:
+                yield f"Member must satisfy enum value set: [{', '.join(shape['enum'])}]"
+            if "pattern" in shape and not re.fullmatch(_python(shape["pattern"]), value):
+                yield f"Member must satisfy regular expression pattern: {shape['pattern']}"
+            yield from _out_of_bounds(shape, len(value), "length")
+        case "list":
+            yield from _out_of_bounds(shape, len(value), "length")
+        case "integer" | "long" | "float" | "double":
+            yield from _out_of_bounds(shape, value, "value")
+
+
+def _out_of_bounds(shape: Shape, measure: float, what: str) -> Iterator[str]:
+    if "min" in shape and measure < shape["min"]:
+        yield f"Member must have {what} greater than or equal to {shape['min']}"
+    if "max" in shape and measure > shape["max"]:
+        yield f"Member must have {what} less than or equal to {shape['max']}"
+
+
+def _python(pattern: str) -> str:
+    return pattern.replace(r"\p{ASCII}", r"[\x00-\x7f]")
+
+
+def _shown(name: str, value: Any) -> str:
+    """-> the value as the service's own objects print themselves."""
+    shape = _shape(name)
+    match shape["type"]:
+        case "structure":
+            members = ", ".join(
+                f"{member}={_shown(target['shape'], value.get(member))}"
+                for member, target in shape["members"].items()
+            )
+            return f"{name}({members})"
+        case "list":
+            return f"[{', '.join(_shown(shape['member']['shape'], item) for item in value)}]"
+        case _:
+            return "null" if value is None else str(value)
+
+
+def _is_payload_bound(problem: tuple[str, str]) -> bool:
+    name, sentence = problem
+    return name == PAYLOAD_SHAPE and "less than or equal to" in sentence
+
+
+def _joined(problems: list[str]) -> str:
+    plural = "" if len(problems) == 1 else "s"
+    return f"{len(problems)} validation error{plural} detected: {'; '.join(problems)}"

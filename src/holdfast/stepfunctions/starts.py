@@ -1,0 +1,175 @@
+"""What a start leaves behind at once: a row by which the execution is described and listed.
+
+A log begins when a worker takes the start message, and with its first record after the first task:
+seconds later, or hours when work has piled up. Until then this row *is* the execution for who asks.
+It stands in the table `mail`, partition `T#st#stateMachine:NAME#SHARD`, sorted by start time:
+
+* described: machine and run are in the execution's ARN, so its key is known; no index is needed;
+* listed: one strongly consistent query of each shard; rows younger than `LISTED_MS` count, later
+  the execution is in the list index, for it was opened or has ended.
+
+Cost: one write unit a start (an input over `INPUT_BYTES_MAX` goes to a blob, which is cheaper than
+as many units from there on), nothing at the end: TTL takes the row. A name row could not do this: it
+is not in order of time, and executions without a name have none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core.state import Origin
+from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.effects import Effect, Get, Item, Message, PutIfAbsent, Send
+from holdfast.stepfunctions.arns import ExecutionArn
+from holdfast.stepfunctions.catalogue import Service, Startable
+from holdfast.stepfunctions.faults import StatesFault, validation
+
+#: A worker has 15 minutes for a message: by then the execution was opened, or has ended.
+LISTED_MS: Final = 20 * 60_000
+#: As long as a start message lives: what has no log by then never began.
+RETENTION_SECONDS: Final = 14 * 86_400
+#: From here on a blob costs less than the write units.
+INPUT_BYTES_MAX: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """`input` is stowed: {"v": text} or {"ref": hash}. `name` is None unless one was given."""
+
+    run: str
+    name: str | None
+    started_ms: int
+    definition: str
+    origin: Origin
+    input: Mapping[str, Any]
+
+
+def origin_of(startable: Startable, execution_arn: str, execution_name: str) -> Origin:
+    origin: Origin = {
+        "execution_arn": execution_arn,
+        "execution_name": execution_name,
+        "state_machine_arn": startable.machine_arn,
+        "state_machine_name": startable.name,
+        "role_arn": startable.role_arn,
+        "type": startable.type,
+    }
+    if startable.version_arn is not None:
+        origin["version_arn"] = startable.version_arn
+    if startable.alias_arn is not None:
+        origin["alias_arn"] = startable.alias_arn
+    return origin
+
+
+def input_of(service: Service, request: Mapping[str, Any]) -> Json:
+    """-> the request's input. Raises InvalidExecutionInput, in Jackson's words, for what is no JSON.
+
+    An object that has a field twice is one; the last one counts, as with AWS.
+    """
+    text = str(request.get("input", "{}"))
+    limit = service.payload_bytes_max
+    if limit is not None and len(text) * 4 > limit and len(text.encode()) > limit:
+        raise validation(
+            "1 validation error detected: Value at 'input' failed to satisfy constraint: Member "
+            f"must have length less than or equal to {limit}"
+        )
+    problem = json_problem(text)
+    if problem is not None:
+        raise StatesFault(
+            "InvalidExecutionInput", f"Invalid State Machine Execution Input: '{problem}'"
+        )
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+def json_problem(text: str) -> str | None:
+    """-> what is wrong with the text, as AWS says it; None when it is JSON."""
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return None
+    # Only for words: whoever sends JSON does not wait for this import.
+    from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json  # noqa: PLC0415
+
+    try:
+        read_json(text)
+    except JsonTextError as error:
+        return f"com.fasterxml.jackson.core.JsonParseException: {error.message}"
+    except JsonDepthError:
+        return "com.fasterxml.jackson.core.exc.StreamConstraintsException: it is nested too deeply"
+    return "com.fasterxml.jackson.core.JsonParseException: it is no JSON"
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+# -- the row ---------------------------------------------------------------------------------------
+
+
+def put_start(service: Service, start: Start) -> Generator[Effect, Any, Start]:
+    """-> the start that is stored: an earlier one of the same run keeps its definition."""
+    item = _item(service.tenant, start)
+    found = yield PutIfAbsent("mail", item)
+    return start if found is None else read_start(found)
+
+
+def send_start(service: Service, start: Start) -> Generator[Effect, Any, None]:
+    fields = {
+        "workflow": workflow_of(start.origin),
+        "definition": start.definition,
+        "t0": start.started_ms,
+        "input": dict(start.input),
+        "origin": start.origin,
+        **({} if start.name is None else {"name": start.name}),
+    }
+    yield Send((Message(messages.start(service.tenant, start.run, **fields)),))
+
+
+def find_start(service: Service, arn: ExecutionArn, run: str) -> Generator[Effect, Any, Start | None]:
+    partition = keys.starts(
+        service.tenant, keys.machine_workflow(arn.machine), keys.list_shard(run)
+    )
+    item = yield Get("mail", partition, keys.list_sort(keys.minted_ms(run), run))
+    if item is None:
+        return None
+    start = read_start(item)
+    return start if start.origin["execution_arn"] == arn.text else None
+
+
+def workflow_of(origin: Origin) -> str:
+    """What the engine knows a state machine's executions by."""
+    return keys.machine_workflow(origin["state_machine_name"])
+
+
+def _item(tenant: str, start: Start) -> Item:
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.starts(tenant, workflow_of(start.origin), keys.list_shard(start.run)),
+        "sk": keys.list_sort(start.started_ms, start.run),
+        "f": FORMAT,
+        "dh": start.definition,
+        "o": json.dumps(start.origin, separators=(",", ":"), ensure_ascii=False),
+        "ttl": start.started_ms // 1_000 + RETENTION_SECONDS,
+        **start.input,
+    }
+    return item if start.name is None else {**item, "nm": start.name}
+
+
+def read_start(item: Item) -> Start:
+    require_format(item, "a start")
+    started, _, run = str(item["sk"]).partition("#")
+    name = item.get("nm")
+    stowed = {key: item[key] for key in ("v", "ref") if key in item}
+    origin: Origin = json.loads(str(item["o"]))
+    return Start(
+        run, None if name is None else str(name), int(started), str(item["dh"]), origin, stowed
+    )
+
+
+def stow_input(tenant: str, run: str, data: Json) -> Generator[Effect, Any, dict[str, Any]]:
+    return (yield from mail.stow(tenant, run, data, INPUT_BYTES_MAX))
