@@ -19,10 +19,12 @@ from botocore.config import Config
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.sim.services import Services
-from holdfast.stepfunctions import trial
+from holdfast.stepfunctions.api import StatesApi
+from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
-from tests.unit.trial_kit import NOW_MS, a_service
 
+NOW_MS = 1_790_000_000_000
 SUITE = Path(__file__).parents[2].parent / "shared" / "conformance"
 pytestmark = pytest.mark.skipif(
     not (SUITE / "cases.jsonl").exists(), reason="the recordings of AWS are not here"
@@ -80,6 +82,9 @@ class _Client:
     def __init__(self, functions: Path) -> None:
         self._functions = functions
         self._services = Services(lambda: NOW_MS, tasks=self._invoke)
+        nothing: Any = None
+        place = Place(REGION, ACCOUNT)
+        self._api = StatesApi(Service(nothing, nothing, "tenant", place, None))
         self._client = boto3.client(
             "stepfunctions",
             region_name=REGION,
@@ -96,9 +101,7 @@ class _Client:
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse:
         try:
-            handler = trial.test_state(
-                a_service(REGION, ACCOUNT), json.loads(request.body), bytes(range(16))
-            )
+            handler = self._api.call("TestState", json.loads(request.body), bytes(range(16)))
             status, body = 200, run(handler, self._services.perform)
         except StatesFault as fault:
             status, body = 400, {"__type": fault.code, "message": fault.message}

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from holdfast.asl._validate_jsonata import check_template
 from holdfast.asl._validate_report import Check, Scope, expected, json_kind
+from holdfast.asl.intrinsics import compile_intrinsic
+from holdfast.asl.jsonpath import PathSyntaxError, compile_path
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _DYNAMIC: Final = ".$"
@@ -123,8 +125,6 @@ def _check_variable(scope: Scope, name: str, location: str) -> None:
 
 
 def is_path(text: str) -> bool:
-    from holdfast.asl.jsonpath import PathSyntaxError, compile_path  # noqa: PLC0415
-
     try:
         compile_path(text)
     except PathSyntaxError:
@@ -133,9 +133,6 @@ def is_path(text: str) -> bool:
 
 
 def is_intrinsic(text: str) -> bool:
-    from holdfast.asl.intrinsics import compile_intrinsic  # noqa: PLC0415
-    from holdfast.asl.jsonpath import PathSyntaxError  # noqa: PLC0415
-
     try:
         compile_intrinsic(text)
     except PathSyntaxError:
@@ -145,15 +142,15 @@ def is_intrinsic(text: str) -> bool:
 
 def _reference_problem(text: str, *, context: bool, variable: bool) -> str | None:
     """What follows "Value is not a Reference Path"; None when it is one."""
-    from holdfast.asl.jsonpath import PathSyntaxError, compile_path  # noqa: PLC0415
-
     if not text.startswith("$"):
         return ": Reference path didn't start with '$'"
-    is_context = text.startswith("$$")
-    is_variable = not is_context and text[1:2].isidentifier()
-    if (is_context and not context) or (is_variable and not variable):
-        return ""
     try:
-        return None if compile_path(text).is_reference else ""
+        found = compile_path(text)
     except PathSyntaxError as error:
         return f": {error}"
+    is_allowed = (
+        found.is_definite
+        and (context or not found.is_context)
+        and (variable or found.variable is None)
+    )
+    return None if is_allowed else ""

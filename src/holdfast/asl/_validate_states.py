@@ -14,7 +14,15 @@ from holdfast.asl import _validate_map as maps
 from holdfast.asl import _validate_paths as paths
 from holdfast.asl import _validate_values as values
 from holdfast.asl._validate_choice import check_rule
-from holdfast.asl._validate_report import LANGUAGES, Field, Language, Scope, Shape, expected, listed
+from holdfast.asl._validate_report import (
+    LANGUAGES,
+    Field,
+    Language,
+    Scope,
+    Shape,
+    expected,
+    listed,
+)
 from holdfast.asl.resources import Resource, is_arn_of_a_task, read_resource
 
 _SECONDS: Final = values.SECONDS_MAX
@@ -24,11 +32,6 @@ _COUNT_PATH: Final = Field(paths.reference(), "JSONPath")
 _PAYLOAD: Final = Field(paths.payload, "JSONPath")
 _TEMPLATE: Final = Field(values.template, "JSONata")
 _TEXT: Final = Field(values.text)
-
-
-def _no_result(field: Field) -> Field:
-    """A field that is worked out before there is a result."""
-    return field
 
 
 def _with_result(scope: Scope, value: Any, location: str) -> None:
@@ -201,16 +204,20 @@ def _check_task(scope: Scope, state: Mapping[str, Any], location: str) -> None:
 
 
 def _branch(scope: Scope, value: Any, location: str) -> None:
-    _check_level(scope.inside(scope.machine_language), value, location, _BRANCH)
+    _BRANCH.check(scope.inside(scope.machine_language), value, location)
 
 
 def _processor(scope: Scope, value: Any, location: str) -> None:
-    config = value.get("ProcessorConfig") if isinstance(value, dict) else None
+    """The executions of a distributed Map may be EXPRESS, whatever the machine is."""
+    if not isinstance(value, dict):
+        return expected(scope, location, "OBJECT")
     within = scope.inside(scope.machine_language)
+    config = value.get("ProcessorConfig")
     if isinstance(config, dict) and config.get("ExecutionType") == "EXPRESS":
         within = replace(within, machine_type="EXPRESS")
+    if "ProcessorConfig" in value:
         maps.check_processor_config(scope, config, f"{location}/ProcessorConfig")
-    _check_level(within, value, location, _PROCESSOR)
+    return _PROCESSOR.check(within, value, location)
 
 
 _PARALLEL: Final = Shape(
@@ -376,7 +383,7 @@ _LEVEL_FIELDS: Final[Mapping[str, Field]] = {
 _REQUIRED: Final = ("States", "StartAt")
 _BRANCH: Final = Shape(_LEVEL_FIELDS, required=_REQUIRED)
 _PROCESSOR: Final = Shape(
-    {**_LEVEL_FIELDS, "ProcessorConfig": Field(maps.check_processor_config)}, required=_REQUIRED
+    {**_LEVEL_FIELDS, "ProcessorConfig": Field(values.anything)}, required=_REQUIRED
 )
 _MACHINE: Final = Shape(
     {
@@ -387,10 +394,6 @@ _MACHINE: Final = Shape(
     },
     required=_REQUIRED,
 )
-
-
-def _check_level(scope: Scope, value: Any, location: str, shape: Shape) -> None:
-    shape.check(scope, value, location)
 
 
 def check_machine(scope: Scope, machine: Mapping[str, Any]) -> None:

@@ -70,7 +70,8 @@ def advance(
 
 
 def _offer_open(decision: Decision, fact: Fact) -> None:
-    if not (decision.is_started and decision.state.is_ended):
+    is_ended = decision.is_started and decision.state.is_ended
+    if not is_ended or isinstance(fact, facts.RedriveRequested):
         _offer(decision, fact)
         _settle(decision)
 
@@ -120,6 +121,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _task_unknown(decision, fact)
         case facts.StopRequested():
             _stop(decision, fact)
+        case facts.RedriveRequested():
+            _redrive(decision, fact)
         case facts.Opened():
             opened_at = decision.state.opened_at
             if opened_at is None or fact.sequence > opened_at:
@@ -382,3 +385,16 @@ def _stop(decision: Decision, fact: facts.StopRequested) -> None:
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
     decision.emit("ExecutionAborted", details=details, control=fact.control_id)
+
+
+def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
+    """AWS: only what has ended and has not succeeded; the time-out counts from now."""
+    state = decision.state
+    if fact.control_id <= state.last_control or not state.resting:
+        return
+    own: dict[str, Any] = {"control": fact.control_id}
+    if decision.program.timeout_seconds is not None:
+        own["due"] = decision.moment.now_ms + decision.program.timeout_seconds * 1_000
+    details = {"redriveCount": state.redrives + 1}
+    decision.emit("ExecutionRedriven", previous=state.last_event, details=details, **own)
+    decision.entered.extend(_entered_frames(decision.state))

@@ -56,7 +56,7 @@ def apply(state: Execution | None, event: Event) -> Execution:
         if event.type != "ExecutionStarted":
             raise HoldfastBug(f"a history begins with {event.type}, expected ExecutionStarted")
         return _started(event)
-    if state.is_ended:
+    if state.is_ended and event.type != "ExecutionRedriven":
         raise HoldfastBug(f"{event.type} follows the end of execution {state.run}")
     if event.id:
         if event.id != state.last_event + 1:
@@ -106,6 +106,28 @@ def _ended(state: Execution, event: Event, status: Status) -> Execution:
         cause=event.details.get("cause"),
         last_control=event.holdfast.get("control", state.last_control),
         frames={},
+        resting={} if status == "SUCCEEDED" else state.frames,
+    )
+
+
+def _redriven(state: Execution, event: Event) -> Execution:
+    """It goes on where it stopped: every state that was open is entered again, with its input."""
+    frames: dict[str, Frame] = {}
+    for frame in state.resting.values():
+        waiting = frame.waiting if isinstance(frame.waiting, Lanes) else Entered()
+        frames[frame.id] = frame._replace(previous=event.id, retries={}, waiting=waiting)
+    return state._replace(
+        status="RUNNING",
+        stopped_ms=None,
+        error=None,
+        cause=None,
+        frames=frames,
+        resting={},
+        redrives=state.redrives + 1,
+        last_control=event.holdfast["control"],
+        # It is watched and listed anew.
+        opened_at=None,
+        due_ms=event.holdfast.get("due"),
     )
 
 
@@ -552,6 +574,7 @@ _HANDLERS: Final[Mapping[str, _Apply]] = {
     "MapIterationStarted": _iteration_started,
     "MapIterationSucceeded": _iteration_succeeded,
     "MapIterationFailed": _noted,
+    "ExecutionRedriven": _redriven,
     "Opened": _opened,
     "Claimed": _claimed,
     "TimerSet": _timer_set,

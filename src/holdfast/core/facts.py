@@ -125,6 +125,13 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class RedriveRequested:
+    """Control mail: an execution that ended, and did not succeed, goes on where it stopped."""
+
+    control_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """The execution is watched and listed from the record `sequence` on; no message guards it.
 
@@ -148,6 +155,7 @@ Fact: TypeAlias = (
     | TakenOver
     | TaskUnknown
     | StopRequested
+    | RedriveRequested
     | Opened
 )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import (
     Any,
     Final,
@@ -267,7 +268,8 @@ class Execution(NamedTuple):
     `opened_at` is the sequence number of the record since which the execution is watched and
     listed, `opened_ms` when that was written; None while its start message guards it.
 
-    `origin` is None for a workflow. `redrives` counts the times it went on after its end.
+    `origin` is None for a workflow. `redrives` counts the times it went on after its end,
+    `resting` holds the frames of one that has not succeeded: that is where it goes on from.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -294,6 +296,7 @@ class Execution(NamedTuple):
     last_control: str = ""
     origin: Origin | None = None
     redrives: int = 0
+    resting: Mapping[str, Frame] = MappingProxyType({})
 
     @property
     def is_ended(self) -> bool:
@@ -330,14 +333,18 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
 def to_json(state: Execution) -> dict[str, Any]:
     """-> the state as JSON, for a snapshot. `from_json` gives back an equal state."""
     return {
-        **_fields(state, ("frames",)),
+        **_fields(state, ("frames", "resting")),
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
+        "resting": [_frame_to_json(frame) for frame in state.resting.values()],
     }
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
-    frames = [_frame_from_json(frame) for frame in document["frames"]]
-    return Execution(**{**document, "frames": {frame.id: frame for frame in frames}})
+    frames = {
+        name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
+        for name in ("frames", "resting")
+    }
+    return Execution(**{**document, **frames})
 
 
 def _frame_to_json(frame: Frame) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Parameters to requests and responses to results, after botocore's model of the action.
 
-Field names are a matter of the integration (`Naming`); values are those of JSON on our side. What
-a service wants as text may be given as JSON and is written out (seen in recordings: `Input` of
-`sfn:startExecution`, `Body` of `s3:putObject`).
+Values are those of JSON on our side; the rest is a matter of the integration (`Style`). What a
+service wants as text may be given as JSON and is written out (seen in recordings: `Input` of
+`sfn:startExecution`, `Body` of `s3:putObject`), but not everywhere.
 """
 
 from __future__ import annotations
@@ -10,18 +10,28 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.integrations.problems import Unusable
 
 if TYPE_CHECKING:
     from botocore.model import Shape
 
-#: member of the model -> field of the definition
-Naming: TypeAlias = Callable[[str], str]
-#: how a moment is written in a result
-Dating: TypeAlias = Callable[[datetime], Any]
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How an integration writes what the model describes.
+
+    `field`: a member's name -> the definition's. `date`: how a moment stands in a result.
+    `json_fields`: the text fields that take any JSON value; None: all of them do.
+    """
+
+    field: Callable[[str], str]
+    date: Callable[[datetime], Any]
+    json_fields: frozenset[str] | None = None
+
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
 _WHOLE: Final = frozenset({"integer", "long"})
@@ -39,24 +49,24 @@ def to_text(value: Any) -> str:
 # -- requests --------------------------------------------------------------------------------------
 
 
-def request_of(shape: Shape | None, arguments: Any, naming: Naming) -> dict[str, Any]:
+def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, Any]:
     """Raises Unusable. A field that is null counts as absent."""
     if arguments is None or shape is None:
         return {}
     if not isinstance(arguments, Mapping):
         raise Unusable("The value for the field 'Parameters' must be an OBJECT")
-    return _structure_in(shape, arguments, naming)
+    return _structure_in(shape, arguments, style)
 
 
-def _structure_in(shape: Any, value: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
-    members = {naming(name): name for name in shape.members}
+def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    members = {style.field(name): name for name in shape.members}
     request = {}
     for field, content in value.items():
         name = members.get(field) or _find_variant(shape.members, field)
         if name is None:
             raise Unusable(f"The field '{field}' is not supported by Step Functions")
         if content is not None:
-            request[name] = _value_in(shape.members[name], content, naming, field)
+            request[name] = _value_in(shape.members[name], content, style, field)
     return request
 
 
@@ -68,19 +78,19 @@ def _find_variant(members: Mapping[str, Any], field: str) -> str | None:
     return None
 
 
-def _value_in(shape: Any, value: Any, naming: Naming, field: str) -> Any:
+def _value_in(shape: Any, value: Any, style: Style, field: str) -> Any:
     kind = shape.type_name
     if getattr(shape, "is_document_type", False):
         return value
     match kind:
         case "structure":
-            return _structure_in(shape, _require(value, Mapping, "an OBJECT", field), naming)
+            return _structure_in(shape, _require(value, Mapping, "an OBJECT", field), style)
         case "map":
             items = _require(value, Mapping, "an OBJECT", field).items()
-            return {key: _value_in(shape.value, part, naming, key) for key, part in items}
+            return {key: _value_in(shape.value, part, style, key) for key, part in items}
         case "list":
             parts = _require(value, list, "an ARRAY", field)
-            return [_value_in(shape.member, part, naming, field) for part in parts]
+            return [_value_in(shape.member, part, style, field) for part in parts]
         case "blob":
             return to_text(value).encode()
         case "boolean":
@@ -90,7 +100,13 @@ def _value_in(shape: Any, value: Any, naming: Naming, field: str) -> Any:
         case "timestamp":
             return value
         case _:
-            return to_text(value)
+            return _text_in(value, style, field)
+
+
+def _text_in(value: Any, style: Style, field: str) -> str:
+    if isinstance(value, str) or style.json_fields is None or field in style.json_fields:
+        return to_text(value)
+    raise Unusable(f"The value for the field '{field}' must be a STRING")
 
 
 def _require(value: Any, kind: type[Any], what: str, field: str) -> Any:
@@ -121,38 +137,38 @@ def _number(value: Any, field: str, *, is_whole: bool) -> float:
 # -- responses -------------------------------------------------------------------------------------
 
 
-def result_of(shape: Shape | None, response: Mapping[str, Any], naming: Naming, dating: Dating) -> Any:
+def result_of(shape: Shape | None, response: Mapping[str, Any], style: Style) -> Any:
     """-> the result, fields in alphabetical order as AWS writes them, without metadata."""
     if shape is None:
         return {}
-    return _structure_out(shape, response, naming, dating)
+    return _structure_out(shape, response, style)
 
 
 def _structure_out(
-    shape: Any, value: Mapping[str, Any], naming: Naming, dating: Dating
+    shape: Any, value: Mapping[str, Any], style: Style
 ) -> dict[str, Any]:
     named = {
-        naming(name): _value_out(member, value[name], naming, dating)
+        style.field(name): _value_out(member, value[name], style)
         for name, member in shape.members.items()
         if value.get(name) is not None
     }
     return dict(sorted(named.items()))
 
 
-def _value_out(shape: Any, value: Any, naming: Naming, dating: Dating) -> Any:
+def _value_out(shape: Any, value: Any, style: Style) -> Any:
     if getattr(shape, "is_document_type", False):
         return value
     match shape.type_name:
         case "structure":
-            return _structure_out(shape, value, naming, dating)
+            return _structure_out(shape, value, style)
         case "map":
-            return {key: _value_out(shape.value, part, naming, dating) for key, part in value.items()}
+            return {key: _value_out(shape.value, part, style) for key, part in value.items()}
         case "list":
-            return [_value_out(shape.member, part, naming, dating) for part in value]
+            return [_value_out(shape.member, part, style) for part in value]
         case "blob":
             return blob_text(value)
         case "timestamp":
-            return dating(value) if isinstance(value, datetime) else value
+            return style.date(_moment(value))
         case _:
             return value
 
@@ -166,6 +182,11 @@ def blob_text(value: Any) -> str:
         return bytes(data).decode()
     except UnicodeDecodeError:
         return base64.b64encode(bytes(data)).decode()
+
+
+def _moment(value: Any) -> datetime:
+    """Our own API answers with seconds since the epoch, as the wire does."""
+    return value if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
 
 
 def iso(moment: datetime) -> str:

@@ -23,7 +23,7 @@ from holdfast.core.commands import (
     StartTimer,
     next_due_ms,
 )
-from holdfast.core.events import DURABLE_EVENTS
+from holdfast.core.events import DURABLE_EVENTS, TERMINAL_EVENTS
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
@@ -218,7 +218,7 @@ def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
         "lp": keys.list_partition(tenant, state.workflow, state.status, keys.list_shard(state.run)),
         "ls": keys.list_sort(state.started_ms, state.run),
         "nm": state.name or state.run,
-        "dv": state.definition[:12],
+        "dv": _listed_definition(state),
     }
     if state.stopped_ms is not None:
         return {
@@ -229,12 +229,36 @@ def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
     return fields
 
 
+def _listed_definition(state: Execution) -> str:
+    """-> definition, and of a state machine's execution: name, version, alias and times redriven.
+
+    `<hash>` or `<hash>#<name>#<version>#<alias>#<redrives>`. One attribute, so that the index stays
+    as it is; no part of it holds a "#".
+    """
+    short, origin = state.definition[:12], state.origin
+    if origin is None:
+        return short
+    qualifiers = (origin.get("version_arn", ""), origin.get("alias_arn", ""))
+    parts = [arn.rpartition(":")[2] for arn in qualifiers]
+    return "#".join((short, origin["execution_name"], *parts, str(state.redrives)))
+
+
 def at_end(log: Log) -> Generator[Effect, Any, None]:
     """A parent is told. The RUNNING entry goes; the terminal record carries its own."""
     assert log.state is not None
     yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+
+
+def unlist_ends(log: Log) -> Generator[Effect, Any, None]:
+    """An execution that was redriven is no longer listed by the ends it has had."""
+    assert log.state is not None
+    for record in log.records:
+        is_last = record.sequence == log.sequence
+        has_ended = any(event.type in TERMINAL_EVENTS for event in record.events)
+        if has_ended and not (is_last and log.state.is_ended):
+            yield Unlist(log.partition, record.sequence)
 
 
 def renew(log: Log, before: Execution | None, now_ms: int) -> Generator[Effect, Any, None]:

@@ -180,16 +180,20 @@ def control_facts(tenant: str, state: Execution) -> Facts:
     for item in items:
         require_format(item, "control mail")
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
-        if control_id > state.last_control and "kind" not in item:
-            error, cause = item.get("error"), item.get("cause")
-            found.append(
-                facts.StopRequested(
-                    control_id,
-                    None if error is None else str(error),
-                    None if cause is None else str(cause),
-                )
-            )
+        if control_id > state.last_control:
+            found.append(_control(control_id, item))
     return found
+
+
+def _control(control_id: str, item: Item) -> Fact:
+    if item.get("kind") == REDRIVE:
+        return facts.RedriveRequested(control_id)
+    error, cause = item.get("error"), item.get("cause")
+    return facts.StopRequested(
+        control_id,
+        None if error is None else str(error),
+        None if cause is None else str(cause),
+    )
 
 
 def facts_for(tenant: str, state: Execution, now_ms: int) -> Facts:

@@ -152,7 +152,7 @@ class Hold:
                 return True  # its mail is stored; whoever opens the execution looks for it
             return (yield from self._fresh())
         self._notice_twin()
-        if self.state.is_ended:
+        if self.state.is_ended and not (yield from self._is_redriven()):
             if self.is_recovering or self.kind in {messages.START, messages.GO}:
                 yield from duties.at_end(self.log)
             return True
@@ -160,6 +160,14 @@ class Hold:
         yield from self._gather()
         yield from self._take()
         return (yield from self._work())
+
+    def _is_redriven(self) -> Generator[Effect, Any, bool]:
+        """Somebody asks that an execution goes on which has ended."""
+        if not self.state.resting or not (self.is_recovering or self.kind == messages.WAKE_MAIL):
+            return False
+        asked = yield from mail.control_facts(self.log.tenant, self.state)
+        self.facts += asked
+        return any(isinstance(fact, facts.RedriveRequested) for fact in asked)
 
     def _fresh(self) -> Generator[Effect, Any, bool]:
         """The start message of an execution that has no log yet."""
@@ -224,6 +232,8 @@ class Hold:
 
     def _carry_out_again(self, now_ms: int) -> mail.Facts:
         again = self._owed_again()
+        if self.state.redrives:
+            yield from duties.unlist_ends(self.log)
         return (yield from duties.carry_out(self.log, self.program, again, now_ms))
 
     def _owed_again(self) -> list[Command]:
@@ -423,8 +433,11 @@ class Hold:
 
     def _commit(self, step: Step, now_ms: int) -> Generator[Effect, Any, bool]:
         before = self.log.state
-        is_new = before is None or not before.is_opened
-        must_open = is_new and not step.state.is_ended and self._must_open(step.state, now_ms)
+        must_open = (
+            not step.state.is_opened
+            and not step.state.is_ended
+            and self._must_open(step.state, now_ms)
+        )
         if must_open:
             yield from duties.watch(self.log, step.state, self._claimed_by_me(step.state), now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
@@ -439,6 +452,8 @@ class Hold:
         self.draws = self.races = 0
         if was_aging:
             yield from duties.renew(self.log, before, now_ms)
+        if before is not None and before.is_ended:
+            yield from duties.unlist_ends(self.log)
         self.facts += yield from duties.carry_out(self.log, self.program, new, now_ms)
         yield from children.stop(self.log, before, applied, now_ms)
         yield from duties.measure(step)

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.asl.parse import parse_definition
 from holdfast.asl.program import State
+from holdfast.asl.validate import diagnose, sentence
 from holdfast.stepfunctions._trial_request import STATE_NAME
 from holdfast.stepfunctions.faults import StatesFault, validation
 
@@ -28,10 +29,7 @@ def find_tested(text: str, state_name: str | None) -> Tested:
     A single state is put into a machine under the name StateName, as AWS's messages show it, beside
     stubs of the states that it goes on to.
     """
-    document = _read(text)
-    if state_name is None:
-        document = _machine_of(document)
-    _require_valid(document)
+    document = _document(text, state_name)
     name = state_name or STATE_NAME
     program = parse_definition(document)
     if name not in program.states:
@@ -41,23 +39,29 @@ def find_tested(text: str, state_name: str | None) -> Tested:
     return Tested(program.states[name], written, language == "JSONata")
 
 
-def _read(text: str) -> Any:
+def _document(text: str, state_name: str | None) -> dict[str, Any]:
+    """-> a valid definition."""
     try:
-        return read_json(text)
+        document: Any = read_json(text)
     except (JsonTextError, JsonDepthError):
-        return text
+        document = text  # its diagnosis is the text's
+    if state_name is None and isinstance(document, dict):
+        document = _machine_of(document)
+    found = [each for each in diagnose(document) if each.severity == "ERROR"]
+    if found:
+        raise StatesFault("InvalidDefinition", sentence(found))
+    assert isinstance(document, dict)
+    return document
 
 
-def _machine_of(state: Any) -> Any:
+def _machine_of(state: dict[str, Any]) -> dict[str, Any]:
     """-> a machine of the one state. What it goes on to ends there."""
     stubs = {name: {"Type": "Succeed"} for name in _targets(state) if name != STATE_NAME}
     return {"StartAt": STATE_NAME, "States": {STATE_NAME: state, **stubs}}
 
 
-def _targets(state: Any) -> Iterator[str]:
+def _targets(state: dict[str, Any]) -> Iterator[str]:
     """The states that a state goes on to, not those inside of it."""
-    if not isinstance(state, dict):
-        return
     for rule in (state, *_objects(state.get("Choices")), *_objects(state.get("Catch"))):
         for target in (rule.get("Next"), rule.get("Default")):
             if isinstance(target, str):
@@ -77,8 +81,3 @@ def _states_of(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
             if level is not None:
                 yield from _states_of(level)
 
-
-def _require_valid(document: Any) -> None:
-    found = [each for each in diagnose(document) if each.severity == "ERROR"]
-    if found:
-        raise invalid_definition(found)

@@ -24,7 +24,7 @@ _ARN: Final = re.compile(
 # AWS docs, CreateStateMachine § name: white space, brackets, wildcards, these and control
 # characters.
 _REFUSED_IN_NAMES: Final = re.compile(
-    "[\\s<>{}\\[\\]?*\"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]"
+    '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
 )
 NAME_CHARACTERS_MAX: Final = 80
 
@@ -38,9 +38,7 @@ class Place:
     partition: str = "aws"
 
     def arn(self, kind: str, *parts: str) -> str:
-        return ":".join(
-            ("arn", self.partition, "states", self.region, self.account, kind, *parts)
-        )
+        return ":".join(("arn", self.partition, "states", self.region, self.account, kind, *parts))
 
     def machine(self, name: str) -> str:
         return self.arn("stateMachine", name)

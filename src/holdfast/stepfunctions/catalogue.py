@@ -147,10 +147,16 @@ def version(tenant: str, name: str, number: int) -> Generator[Effect, Any, Versi
     return None if item is None else read_version(item)
 
 
-def versions(tenant: str, name: str) -> Generator[Effect, Any, list[Version]]:
-    """-> all versions of a machine, the newest first."""
+def versions(
+    tenant: str, name: str, limit: int | None = None
+) -> Generator[Effect, Any, list[Version]]:
+    """-> the versions of a machine, the newest first."""
     items = yield Query(
-        MAIL, keys.machine(tenant, name), begins_with=keys.VERSION_PREFIX, reverse=True
+        MAIL,
+        keys.machine(tenant, name),
+        begins_with=keys.VERSION_PREFIX,
+        reverse=True,
+        limit=limit,
     )
     return [read_version(item) for item in items]
 
@@ -213,9 +219,7 @@ def _item(tenant: str, one: Machine | Alias | Activity) -> Item:
 # -- definitions, letter by letter -----------------------------------------------------------------
 
 
-def store_text(
-    tenant: str, definition: Definition, text: str
-) -> Generator[Effect, Any, str]:
+def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effect, Any, str]:
     """-> the text's digest. Before a machine names it; storing it again changes nothing."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
     yield Put(

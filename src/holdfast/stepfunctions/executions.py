@@ -60,9 +60,10 @@ def start_execution(service: Service, request: Mapping[str, Any], chance: bytes)
     start = _start(service, startable, request.get("name"), (run, now_ms))
     if start.name is not None:
         owner = yield from _claim_name(service.tenant, start, data)
-        start = _start(service, startable, start.name, owner)
-        if (yield from _is_begun(service.tenant, start)):
-            return _started(start)
+        if owner != (run, now_ms):
+            start = _start(service, startable, start.name, owner)
+            if (yield from _is_begun(service.tenant, start)):
+                return _started(start)
     stowed = yield from stow_input(service.tenant, start.run, data)
     start = yield from put_start(service, replace(start, input=stowed))
     yield from send_start(service, start)

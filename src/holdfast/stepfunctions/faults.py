@@ -5,7 +5,8 @@ They carry none of Holdfast's codes: a client of Step Functions knows `StateMach
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 HTTP_STATUS = 400  # the JSON protocol answers every fault of the caller so
 
@@ -24,6 +25,17 @@ class StatesFault(Exception):  # noqa: N818
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
+
+
+class Problem(Protocol):
+    """What the validator of definitions finds: `asl.validate.Diagnostic`."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def location(self) -> str | None: ...
 
 
 def invalid_arn(reason: str) -> StatesFault:
@@ -63,9 +75,16 @@ def resource_not_found(arn: str) -> StatesFault:
 
 def no_such_reference() -> StatesFault:
     """An alias that is not there, or a version that an alias should route to."""
-    return StatesFault(
-        "ResourceNotFound", "Request references a resource that does not exist."
+    return StatesFault("ResourceNotFound", "Request references a resource that does not exist.")
+
+
+def invalid_definition(problems: Iterable[Problem]) -> StatesFault:
+    """All problems in one message: "CODE: message at place, CODE: message at place"."""
+    told = ", ".join(
+        f"{one.code}: {one.message}" + ("" if one.location is None else f" at {one.location}")
+        for one in problems
     )
+    return StatesFault("InvalidDefinition", f"Invalid State Machine Definition: '{told}'")
 
 
 def conflict(message: str) -> StatesFault:

@@ -1,0 +1,354 @@
+"""The text of a path, taken apart: `$.a['b c'][0]` -> input, Child a, Child b c, Index 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from holdfast.asl._jsonata_values import Json
+
+INPUT: Final = "$"
+CONTEXT: Final = "$$"
+
+_PATH_CHARACTERS_MAX: Final = 20_000
+_FILTER_DEPTH_MAX: Final = 20
+
+_VARIABLE: Final = re.compile(r"\$([^\W\d]\w*)")
+_NAME: Final = re.compile(r"[^.\[\]\s]+")
+_FILTER_NAME: Final = re.compile(r"[^.\[\]\s()=!<>&|,~]+(?:\(\))?")
+_INTEGER: Final = re.compile(r"-?\d{1,18}")
+_SLICE: Final = re.compile(r"(-?\d{1,18})?\s*:\s*(-?\d{1,18})?")
+_NUMBER: Final = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
+_WORD: Final = re.compile(r"(true|false|null)\b")
+_OPERATOR: Final = re.compile(r"==|!=|<=|>=|=~|<|>|(?:in|nin)\b")
+_REGEX: Final = re.compile(r"/((?:[^/\\]|\\.)*)/([a-z]*)")
+_WORDS: Final = {"true": True, "false": False, "null": None}
+_Item = TypeVar("_Item")
+
+
+class PathSyntaxError(ValueError):
+    """A text that is no path, or no intrinsic function."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"{text!r:.80}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """`['a','b']`"""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """`[0,2]`"""
+
+    indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`[1:5]`, `[-2:]`"""
+
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """`.*`, `[*]`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Descend:
+    """`..`: the step after it, at every node from here down."""
+
+    step: PlainStep
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`[?(…)]`"""
+
+    condition: Condition
+
+
+PlainStep: TypeAlias = Child | Children | Index | Indexes | Slice | Wildcard | Filter
+Step: TypeAlias = PlainStep | Descend
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """`/text.*/i`"""
+
+    source: str
+    is_case_ignored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """`@.a` of the item (`is_of_item`), or `$.a` of the whole document."""
+
+    is_of_item: bool
+    steps: tuple[Step, ...]
+
+
+Operand: TypeAlias = Constant | Pattern | Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    left: Operand
+    operator: str
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Comparison | Exists | Not | All | AnyOf
+
+
+def parse_path(text: str) -> tuple[str, tuple[Step, ...]]:
+    """-> the root ("$", "$$" or a variable's name) and the steps. Raises PathSyntaxError."""
+    if len(text) > _PATH_CHARACTERS_MAX:
+        raise PathSyntaxError(text, f"is longer than {_PATH_CHARACTERS_MAX:,} characters")
+    cursor = _Cursor(text)
+    root = cursor.root()
+    steps = cursor.steps(_NAME)
+    if cursor.at < len(text):
+        raise cursor.problem("is not understood")
+    return root, steps
+
+
+class _Cursor:
+    """Reads one path, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self._depth = 0
+
+    def problem(self, what: str) -> PathSyntaxError:
+        return PathSyntaxError(self.text, f"{what} at character {self.at + 1}")
+
+    def root(self) -> str:
+        variable = _VARIABLE.match(self.text)
+        if variable is not None:
+            self.at = variable.end()
+            return variable[1]
+        for root in (CONTEXT, INPUT):
+            if self.take(root):
+                return root
+        raise self.problem("must begin with $")
+
+    def take(self, literal: str) -> bool:
+        if not self.text.startswith(literal, self.at):
+            return False
+        self.at += len(literal)
+        return True
+
+    def expect(self, literal: str) -> None:
+        if not self.take(literal):
+            raise self.problem(f"has no {literal}")
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self.text, self.at)
+        if found is not None:
+            self.at = found.end()
+        return found
+
+    def skip_blanks(self) -> None:
+        while self.text[self.at : self.at + 1].isspace():
+            self.at += 1
+
+    def steps(self, name: re.Pattern[str]) -> tuple[Step, ...]:
+        """Steps up to the first character that begins none."""
+        steps: list[Step] = []
+        while True:
+            if self.take(".."):
+                is_bracket = self.take("[")
+                step = self._bracket() if is_bracket else self._dotted(name)
+                steps.append(Descend(step))
+            elif self.take("."):
+                steps.append(self._bracket() if self.take("[") else self._dotted(name))
+            elif self.take("["):
+                steps.append(self._bracket())
+            else:
+                return tuple(steps)
+
+    def _dotted(self, name: re.Pattern[str]) -> PlainStep:
+        if self.take("*"):
+            return Wildcard()
+        found = self.match(name)
+        if found is None:
+            raise self.problem("has no name")
+        return Child(found[0])
+
+    def _bracket(self) -> PlainStep:
+        self.skip_blanks()
+        step = self._in_bracket()
+        self.skip_blanks()
+        self.expect("]")
+        return step
+
+    def _in_bracket(self) -> PlainStep:
+        if self.take("*"):
+            return Wildcard()
+        if self.take("?"):
+            self.skip_blanks()
+            self.expect("(")
+            condition = self._any_of()
+            self.expect(")")
+            return Filter(condition)
+        if self.text[self.at : self.at + 1] in ("'", '"'):
+            names = self._list_of(self._quoted)
+            return Child(names[0]) if len(names) == 1 else Children(tuple(names))
+        window = self.match(_SLICE)
+        if window is not None:
+            start, end = (None if bound is None else int(bound) for bound in window.groups())
+            return Slice(start, end)
+        indexes = self._list_of(self._integer)
+        return Index(indexes[0]) if len(indexes) == 1 else Indexes(tuple(indexes))
+
+    def _list_of(self, read: Callable[[], _Item]) -> list[_Item]:
+        found = [read()]
+        while True:
+            self.skip_blanks()
+            if not self.take(","):
+                return found
+            self.skip_blanks()
+            found.append(read())
+
+    def _integer(self) -> int:
+        found = self.match(_INTEGER)
+        if found is None:
+            raise self.problem("has no index")
+        return int(found[0])
+
+    def _quoted(self) -> str:
+        """Only the quote itself can be escaped; any other backslash is part of the name."""
+        quote = self.text[self.at : self.at + 1]
+        if quote not in ("'", '"'):
+            raise self.problem("has no quoted name")
+        characters: list[str] = []
+        self.at += 1
+        while not self.take(quote):
+            if self.at >= len(self.text):
+                raise self.problem("has a quote that is not closed")
+            if self.text.startswith(f"\\{quote}", self.at):
+                self.at += 1
+            characters.append(self.text[self.at])
+            self.at += 1
+        return "".join(characters)
+
+    # -- filters ----------------------------------------------------------------------------------
+
+    def _any_of(self) -> Condition:
+        conditions = [self._all()]
+        while self.take("||"):
+            conditions.append(self._all())
+        return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
+
+    def _all(self) -> Condition:
+        conditions = [self._single()]
+        while self.take("&&"):
+            conditions.append(self._single())
+        return conditions[0] if len(conditions) == 1 else All(tuple(conditions))
+
+    def _single(self) -> Condition:
+        self._depth += 1
+        if self._depth > _FILTER_DEPTH_MAX:
+            raise self.problem("is nested too deep")
+        self.skip_blanks()
+        condition: Condition
+        if self.take("!"):
+            condition = Not(self._single())
+        elif self.take("("):
+            condition = self._any_of()
+            self.expect(")")
+        else:
+            condition = self._comparison()
+        self.skip_blanks()
+        self._depth -= 1
+        return condition
+
+    def _comparison(self) -> Condition:
+        left = self._operand()
+        self.skip_blanks()
+        operator = self.match(_OPERATOR)
+        if operator is None:
+            return Exists(left)
+        self.skip_blanks()
+        return Comparison(left, operator[0], self._operand())
+
+    def _operand(self) -> Operand:
+        if self.take("@"):
+            return Lookup(is_of_item=True, steps=self.steps(_FILTER_NAME))
+        if self.take("$"):
+            return Lookup(is_of_item=False, steps=self.steps(_FILTER_NAME))
+        pattern = self.match(_REGEX)
+        if pattern is not None:
+            return Pattern(pattern[1], "i" in pattern[2])
+        return Constant(self._constant())
+
+    def _constant(self) -> Json:
+        if self.text[self.at : self.at + 1] in ("'", '"'):
+            return self._quoted()
+        if self.take("["):
+            return self._array()
+        word = self.match(_WORD)
+        if word is not None:
+            return _WORDS[word[1]]
+        number = self.match(_NUMBER)
+        if number is None:
+            raise self.problem("has no value")
+        return float(number[0]) if set(number[0]) & set(".eE") else int(number[0])
+
+    def _array(self) -> Json:
+        self._depth += 1
+        if self._depth > _FILTER_DEPTH_MAX:
+            raise self.problem("is nested too deep")
+        self.skip_blanks()
+        items: list[Json] = []
+        if not self.take("]"):
+            items = self._list_of(self._constant)
+            self.skip_blanks()
+            self.expect("]")
+        self._depth -= 1
+        return items

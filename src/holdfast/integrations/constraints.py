@@ -1,0 +1,46 @@
+"""What a service of the JSON protocol would refuse before it looks at anything, in its own words.
+
+The service says the same; to say it here saves a call, and backends for a laptop do not say it.
+Source: recordings; the wording is common to these services.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from holdfast.integrations.problems import Refusal
+
+VALIDATION: Final = "ValidationException"
+#: (botocore's service, member) -> the pattern that the service applies; its model has none.
+_PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
+
+
+def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Refusal | None:
+    """`operation` is botocore's model of it. None: nothing that can be seen from here."""
+    if operation.service_model.protocol_name != "json" or operation.input_shape is None:
+        return None
+    problems = list(_problems(service, operation.input_shape, request))
+    if not problems:
+        return None
+    count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
+    return Refusal(VALIDATION, f"{count}: {'; '.join(problems)}", 400, "null")
+
+
+def _problems(service: str, shape: Any, request: Mapping[str, Any]) -> Iterator[str]:
+    for member in shape.required_members:
+        if member not in request:
+            yield _problem("null", member, "Member must not be null")
+    for member, value in request.items():
+        pattern = _PATTERNS.get((service, member))
+        if pattern is None or value.startswith("arn:"):
+            continue
+        if re.fullmatch(pattern, value) is None:
+            words = f"Member must satisfy regular expression pattern: {pattern}"
+            yield _problem(f"'{value}'", member, words)
+
+
+def _problem(value: str, member: str, constraint: str) -> str:
+    place = member[:1].lower() + member[1:]
+    return f"Value {value} at '{place}' failed to satisfy constraint: {constraint}"

@@ -1,0 +1,183 @@
+"""One door for the calls that a state machine's tasks ask for.
+
+A call is performed once: what to retry says the definition. Whatever goes wrong is a value, with
+AWS's name and AWS's words.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from holdfast.integrations import faults, http_task, lambdas, optimised
+from holdfast.integrations.clients import ServiceClients
+from holdfast.integrations.constraints import find_refusal
+from holdfast.integrations.metadata import own_metadata, sdk_metadata
+from holdfast.integrations.names import botocore_name, operation_name, plain_field, sdk_field
+from holdfast.integrations.problems import Refusal, Unusable, unusable
+from holdfast.integrations.shaping import Style, epoch_ms, iso, request_of, result_of
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+Result: TypeAlias = TaskSucceeded | TaskFailed
+#: (operation, request as on the wire, who asks) -> the response as on the wire, times in seconds.
+#: Raises `stepfunctions.faults.StatesFault`.
+StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
+
+SDK_PREFIX: Final = "aws-sdk:"
+STATES: Final = "stepfunctions"
+
+SDK_STYLE: Final = Style(field=sdk_field, date=iso)
+OPTIMISED_STYLE: Final = Style(
+    field=plain_field,
+    date=epoch_ms,
+    # Source: AWS docs of each integration; seen in recordings.
+    json_fields=frozenset({"Detail", "Input", "Message", "MessageBody"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One action of one service. `service` is botocore's name, `family` the Resource's word."""
+
+    effect: RunTask
+    family: str
+    service: str
+    operation: str
+    is_sdk: bool
+
+    @property
+    def style(self) -> Style:
+        return SDK_STYLE if self.is_sdk else OPTIMISED_STYLE
+
+
+class Integrations:
+    """Calls services for tasks of the kinds lambda, service, callback and sync.
+
+    `states_api` answers the actions of Step Functions itself, in this process.
+    """
+
+    def __init__(self, clients: ServiceClients, states_api: StatesCall) -> None:
+        self._clients = clients
+        self._states_api = states_api
+
+    def perform(self, effect: RunTask) -> Result:
+        """Never raises."""
+        try:
+            return self._perform(effect)
+        except Unusable as problem:
+            return unusable(effect.arguments, problem)
+        except Exception as error:  # noqa: BLE001 - a task fails, its worker does not
+            return faults.unreachable(_prefix(effect), error)
+
+    def _perform(self, effect: RunTask) -> Result:
+        if effect.kind == "lambda":
+            return self._function(effect, lambda client: _called(client, effect))
+        if effect.name == "lambda:invoke":
+            return self._function(effect, lambda client: _invoked(client, effect))
+        if effect.name == "http:invoke":
+            return http_task.invoke(effect, self._clients)
+        call = self._call_of(effect)
+        if call is None:
+            return _unsupported(effect)
+        return self._own(call) if call.service == STATES else self._service(call)
+
+    def _call_of(self, effect: RunTask) -> _Call | None:
+        is_sdk = effect.name.startswith(SDK_PREFIX)
+        family, _, action = effect.name.removeprefix(SDK_PREFIX).rpartition(":")
+        named = family if is_sdk else optimised.BOTOCORE_NAMES.get(family, family).replace("-", "")
+        service = botocore_name(named, self._clients.available())
+        if service is None:
+            return None
+        operation = operation_name(action)
+        if not is_sdk:
+            operation = optimised.operation_of(effect.name, operation)
+        return _Call(effect, family, service, operation, is_sdk)
+
+    def _function(self, effect: RunTask, do: Callable[[Any], Result]) -> Result:
+        from botocore.exceptions import ClientError  # noqa: PLC0415
+
+        client = self._clients.get("lambda", effect.credentials)
+        try:
+            return do(client)
+        except ClientError as error:
+            refusal = faults.refusal_of(error)
+            return faults.optimised_failure("lambda", refusal, client.meta.service_model)
+
+    def _service(self, call: _Call) -> Result:
+        from botocore import xform_name  # noqa: PLC0415
+        from botocore.exceptions import ClientError  # noqa: PLC0415
+
+        client = self._clients.get(call.service, call.effect.credentials)
+        model = client.meta.service_model
+        if call.operation not in model.operation_names:
+            return _unsupported(call.effect)
+        operation = model.operation_model(call.operation)
+        request = request_of(operation.input_shape, call.effect.arguments, call.style)
+        if not call.is_sdk:
+            request = optimised.adjusted(call.effect, request)
+        refusal = find_refusal(call.service, operation, request)
+        if refusal is not None:
+            return _refused(call, refusal, model)
+        try:
+            response = getattr(client, xform_name(call.operation))(**request)
+        except ClientError as error:
+            return _refused(call, faults.refusal_of(error), model)
+        return _shown(call, operation, response, sdk_metadata(response))
+
+    def _own(self, call: _Call) -> Result:
+        from holdfast.stepfunctions.faults import StatesFault  # noqa: PLC0415
+
+        model = self._clients.get(STATES).meta.service_model
+        if call.operation not in model.operation_names:
+            return _unsupported(call.effect)
+        operation = model.operation_model(call.operation)
+        request = request_of(operation.input_shape, call.effect.arguments, call.style)
+        request_id = str(uuid.uuid4())
+        try:
+            response = self._states_api(call.operation, request, call.effect)
+        except StatesFault as fault:
+            return _refused(call, Refusal(fault.code, fault.message, 400, request_id), model)
+        length = len(json.dumps(response, default=str))
+        return _shown(call, operation, response, own_metadata(request_id, length))
+
+
+def _called(client: Any, effect: RunTask) -> Result:
+    return lambdas.call_function(client, effect.name, effect.arguments)
+
+
+def _invoked(client: Any, effect: RunTask) -> Result:
+    return lambdas.invoke(client, effect.arguments or {})
+
+
+def _refused(call: _Call, refusal: Refusal, model: Any) -> TaskFailed:
+    if call.is_sdk:
+        return faults.sdk_failure(refusal, model)
+    return faults.optimised_failure(call.family, refusal, model)
+
+
+def _shown(
+    call: _Call, operation: Any, response: Mapping[str, Any], metadata: dict[str, Any]
+) -> Result:
+    result = result_of(operation.output_shape, response, call.style)
+    if call.is_sdk:
+        return TaskSucceeded(result)
+    return optimised.judged(call.effect.name, dict(sorted({**result, **metadata}.items())))
+
+
+def _unsupported(effect: RunTask) -> TaskFailed:
+    return TaskFailed(
+        "States.Runtime", f"The resource 'arn:aws:states:::{effect.name}' is not supported"
+    )
+
+
+def _prefix(effect: RunTask) -> str:
+    """How errors of the task's service begin when there is no model at hand."""
+    if effect.kind == "lambda":
+        return "Lambda"
+    family = effect.name.removeprefix(SDK_PREFIX).partition(":")[0]
+    if not effect.name.startswith(SDK_PREFIX) and family in faults.DIALECTS:
+        return faults.DIALECTS[family].prefix
+    return operation_name(family)

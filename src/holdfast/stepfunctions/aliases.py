@@ -1,0 +1,169 @@
+"""Aliases: a name for one version of a state machine, or for two by weight."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
+from holdfast.stepfunctions import catalogue
+from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
+from holdfast.stepfunctions.catalogue import MAIL, Alias, Service
+from holdfast.stepfunctions.faults import (
+    conflict,
+    no_such_reference,
+    state_machine_does_not_exist,
+    validation,
+)
+from holdfast.stepfunctions.machines import is_here
+from holdfast.stepfunctions.pages import page
+
+Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+Routes: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def create_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """An identical repeat gives the same answer; the alias's machine is that of its versions."""
+    machine, routes = yield from _require_routes(service, request["routingConfiguration"])
+    now_ms = yield Clock()
+    wanted = Alias(machine, request["name"], routes, now_ms, now_ms, request.get("description"))
+    found = yield PutIfAbsent(MAIL, catalogue.alias_item(service.tenant, wanted))
+    alias = wanted if found is None else catalogue.read_alias(found)
+    if (alias.routes, alias.description) != (wanted.routes, wanted.description):
+        raise conflict(
+            "Failed to create alias because an alias with the same name and a different routing "
+            "configuration already exists."
+        )
+    return {
+        "stateMachineAliasArn": service.place.alias(machine, alias.name),
+        "creationDate": alias.created_ms,
+    }
+
+
+def update_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    arn = _parse_alias_arn(request["stateMachineAliasArn"])
+    if "description" not in request and "routingConfiguration" not in request:
+        raise validation("Either the description or the routing configuration must be specified")
+    yield from _require_alias(service, arn)
+    changes: dict[str, Any] = {}
+    if "description" in request:
+        changes["description"] = request["description"]
+    if "routingConfiguration" in request:
+        machine, changes["routes"] = yield from _require_routes(
+            service, request["routingConfiguration"]
+        )
+        if machine != arn.name:
+            raise no_such_reference()
+    now_ms = yield Clock()
+    yield from catalogue.change(
+        service.tenant,
+        lambda: _require_alias(service, arn),
+        lambda seen: replace(seen, **changes, updated_ms=now_ms),
+    )
+    return {"updateDate": now_ms}
+
+
+def describe_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    arn = _parse_alias_arn(request["stateMachineAliasArn"])
+    alias = yield from _require_alias(service, arn)
+    response = {
+        "stateMachineAliasArn": arn.text,
+        "name": alias.name,
+        "routingConfiguration": [
+            {"stateMachineVersionArn": service.place.version(arn.name, number), "weight": weight}
+            for number, weight in alias.routes
+        ],
+        "creationDate": alias.created_ms,
+        "updateDate": alias.updated_ms,
+    }
+    return response if alias.description is None else {**response, "description": alias.description}
+
+
+def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    arn = _parse_alias_arn(request["stateMachineAliasArn"])
+    alias = yield from _require_alias(service, arn)
+    yield Delete(MAIL, keys.machine(service.tenant, alias.machine), keys.alias(alias.name))
+    return {}
+
+
+def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """By name; of a machine, or those that route to one version of it."""
+    arn = parse_machine_arn(request["stateMachineArn"])
+    machine = yield from catalogue.machine(service.tenant, arn.name)
+    if machine is None or not is_here(service, arn):
+        raise state_machine_does_not_exist(arn.text)
+    aliases = yield from catalogue.aliases(service.tenant, arn.name)
+    if arn.qualifier is not None:
+        aliases = [alias for alias in aliases if arn.version in dict(alias.routes)]
+    scope = f"aliases:{arn.name}:{arn.qualifier}"
+    shown, more = page(service, request, aliases, scope, lambda one: one.name)
+    listed = [
+        {
+            "stateMachineAliasArn": service.place.alias(arn.name, alias.name),
+            "creationDate": alias.created_ms,
+        }
+        for alias in shown
+    ]
+    return {"stateMachineAliases": listed, **more}
+
+
+def _parse_alias_arn(text: str) -> MachineArn:
+    arn = parse_machine_arn(text)
+    if arn.alias is None:
+        raise validation(f"A state machine alias ARN is expected: '{text}'")
+    return arn
+
+
+def _require_alias(service: Service, arn: MachineArn) -> Generator[Effect, Any, Alias]:
+    alias = None
+    if is_here(service, arn):
+        alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))
+    if alias is None:
+        raise no_such_reference()
+    return alias
+
+
+def _require_routes(
+    service: Service, given: Sequence[Mapping[str, Any]]
+) -> Generator[Effect, Any, tuple[str, Routes]]:
+    """-> the machine, and its versions' numbers with their weights. All versions exist."""
+    texts = [str(route["stateMachineVersionArn"]) for route in given]
+    weights = [int(route["weight"]) for route in given]
+    arns = [parse_machine_arn(text) for text in texts]
+    if any(arn.version is None for arn in arns):
+        raise validation(
+            "Routing configuration must contain state machine version ARNs. "
+            f"Received: {_listed(texts)}"
+        )
+    if len(set(texts)) < len(texts):
+        raise validation(
+            "Routing configuration must contain distinct state machine version ARNs. "
+            f"Received: {_listed(texts)}"
+        )
+    if sum(weights) != 100:
+        raise validation(
+            f"Sum of routing configuration weights must equal 100. Received: {_listed(weights)}"
+        )
+    if len({arn.name for arn in arns}) > 1:
+        raise validation(
+            "Routing configuration must contain versions of the same state machine. "
+            f"Received: {_listed(texts)}"
+        )
+    for arn in arns:
+        yield from _require_version(service, arn)
+    numbers = [arn.version or 0 for arn in arns]
+    return arns[0].name, tuple(zip(numbers, weights, strict=True))
+
+
+def _require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, None]:
+    found = None
+    if is_here(service, arn):
+        found = yield from catalogue.version(service.tenant, arn.name, arn.version or 0)
+    if found is None:
+        raise no_such_reference()
+
+
+def _listed(values: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, values))}]"

@@ -1,0 +1,94 @@
+"""DescribeStateMachineForExecution: the state machine as it was when the execution was started."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from holdfast.runtime.effects import Effect
+from holdfast.stepfunctions import catalogue
+from holdfast.stepfunctions.arns import parse_machine_arn
+from holdfast.stepfunctions.catalogue import Machine, Service, Snapshot, Version
+from holdfast.stepfunctions.finding import Found, require_execution
+
+Answer = Generator[Effect, Any, dict[str, Any]]
+
+#: What AWS says of a machine that never had any of them, and we of one that is gone.
+_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "loggingConfiguration": {"level": "OFF", "includeExecutionData": False},
+    "tracingConfiguration": {"enabled": False},
+    "encryptionConfiguration": {"type": "AWS_OWNED_KEY"},
+}
+
+
+def describe_state_machine_for_execution(
+    service: Service, request: Mapping[str, Any], chance: bytes
+) -> Answer:
+    """Definition and role are the execution's own. Of a machine that was changed since, the settings
+    are those of now, and of one that is gone AWS's defaults.
+    """
+    found = yield from require_execution(service, request["executionArn"])
+    origin = found.origin
+    shown: dict[str, Any] = {
+        "stateMachineArn": origin["state_machine_arn"],
+        "name": origin["state_machine_name"],
+        "roleArn": origin["role_arn"],
+    }
+    if "map_run_arn" in origin:
+        shown["mapRunArn"] = origin["map_run_arn"]
+        shown["label"] = found.arn.label
+    settings = yield from _settings(service, found)
+    shown |= settings
+    if request.get("includedData") == "METADATA_ONLY":
+        return shown
+    return shown | (yield from _definition(service, found))
+
+
+def _definition(service: Service, found: Found) -> Answer:
+    from holdfast.stepfunctions.machines import variable_references  # noqa: PLC0415
+
+    text = yield from catalogue.any_text_of(service.tenant, found.definition)
+    definition = yield from service.programs.fetch(service.tenant, found.definition)
+    if text is None:
+        text = json.dumps(definition.asl, separators=(",", ":"), ensure_ascii=False)
+    return {"definition": text, **variable_references(definition.asl)}
+
+
+def _settings(service: Service, found: Found) -> Answer:
+    name = found.origin["state_machine_name"]
+    machine = yield from catalogue.machine(service.tenant, name)
+    version = yield from _version(service, found)
+    then = _then(machine, version)
+    if then is None:
+        return {**_SETTINGS, "updateDate": found.started_ms}
+    settings: dict[str, Any] = {
+        "loggingConfiguration": then.logging,
+        "tracingConfiguration": then.tracing,
+        "encryptionConfiguration": then.encryption,
+        "updateDate": _updated_ms(machine, version, found.started_ms),
+    }
+    is_same = then.definition == found.definition and then.revision is not None
+    return {**settings, "revisionId": then.revision} if is_same else settings
+
+
+def _version(service: Service, found: Found) -> Generator[Effect, Any, Version | None]:
+    text = found.origin.get("version_arn")
+    if text is None:
+        return None
+    arn = parse_machine_arn(text)
+    return (yield from catalogue.version(service.tenant, arn.name, arn.version or 0))
+
+
+def _then(machine: Machine | None, version: Version | None) -> Snapshot | None:
+    if version is not None:
+        return version.then
+    return None if machine is None else machine.now
+
+
+def _updated_ms(machine: Machine | None, version: Version | None, started_ms: int) -> int:
+    """-> when what was started had been changed last. Of what was changed since, nobody knows."""
+    if version is not None:
+        return version.created_ms
+    assert machine is not None
+    return machine.updated_ms if machine.updated_ms <= started_ms else machine.created_ms

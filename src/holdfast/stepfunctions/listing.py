@@ -1,0 +1,241 @@
+"""ListExecutions: the newest first, and what was just started among them.
+
+Two sources, merged by start time. The list index has what is parked or has ended, by status, a moment
+late. The rows of starts (`starts.py`) have what no index knows yet; of each that the index does not
+show, the newest record of its log says how it is. A page ends where the shortest source ends, so
+nothing between two pages is lost; it may be shorter than was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.core.state import STATUSES
+from holdfast.limits import LIST_SHARDS
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Clock, Effect, Item, Query, QueryList
+from holdfast.runtime.log import Log
+from holdfast.stepfunctions import catalogue
+from holdfast.stepfunctions.arns import (
+    MachineArn,
+    MapRunArn,
+    Place,
+    parse_machine_arn,
+    parse_map_run_arn,
+)
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import (
+    resource_not_found,
+    state_machine_does_not_exist,
+    type_not_supported,
+    validation,
+)
+from holdfast.stepfunctions.pages import make_token, page_size, read_token
+from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start
+
+Answer = Generator[Effect, Any, dict[str, Any]]
+#: What sorts after every key of a list.
+_NEWEST: Final = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`key` is `<start time>#<run>`: the order of the list."""
+
+    key: str
+    name: str
+    status: str
+    stopped_ms: int | None
+    version: str
+    alias: str
+    redrives: int
+
+    @property
+    def run(self) -> str:
+        return self.key.partition("#")[2]
+
+    @property
+    def started_ms(self) -> int:
+        return int(self.key.partition("#")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which executions a request asks for. One of `prefixes` begins their runs."""
+
+    machine: MachineArn
+    statuses: tuple[str, ...]
+    redrive: str | None
+    prefixes: tuple[str, ...] = ("",)
+
+    @property
+    def workflow(self) -> str:
+        labelled = self.machine.name
+        if self.machine.label is not None:
+            labelled = f"{labelled}/{self.machine.label}"
+        return keys.machine_workflow(labelled)
+
+    def takes(self, listed: Listed) -> bool:
+        machine = self.machine
+        return (
+            listed.status in self.statuses
+            and listed.run.startswith(self.prefixes)
+            and (machine.version is None or listed.version == str(machine.version))
+            and (machine.alias is None or listed.alias == machine.alias)
+            and (self.redrive is None or (self.redrive == "REDRIVEN") == (listed.redrives > 0))
+        )
+
+
+def list_executions(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+    """Costs a query for each status and shard of the index, and one for each shard of starts."""
+    wanted = yield from _wanted(service, request)
+    scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
+    before, size = _NEWEST, page_size(request)
+    if "nextToken" in request:
+        before = read_token(service, request["nextToken"], scope)
+    found, floor = yield from _found(service, wanted, before, size)
+    page = [listed for listed in found if listed.key >= floor][:size]
+    answer = {"executions": [_shown(service.place, wanted.machine, listed) for listed in page]}
+    if len(page) == size and len(found) > size:
+        return {**answer, "nextToken": make_token(service, page[-1].key, scope)}
+    if floor:
+        return {**answer, "nextToken": make_token(service, floor, scope)}
+    return answer
+
+
+def _wanted(
+    service: Service, request: Mapping[str, Any]
+) -> Generator[Effect, Any, Wanted]:
+    machine_arn, map_run_arn = request.get("stateMachineArn"), request.get("mapRunArn")
+    if (machine_arn is None) == (map_run_arn is None):
+        raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
+    status = request.get("statusFilter")
+    # A redriven execution that waits for its turn is listed as running.
+    statuses = STATUSES if status is None else (status,)
+    redrive = request.get("redriveFilter")
+    if map_run_arn is not None:
+        return _children(service, map_run_arn, statuses, redrive)
+    machine = parse_machine_arn(machine_arn)
+    found = None
+    if machine.place == service.place:
+        found = yield from catalogue.machine(service.tenant, machine.name)
+    if found is None:
+        raise state_machine_does_not_exist(machine_arn)
+    if found.now.type == "EXPRESS":
+        raise type_not_supported()
+    return Wanted(machine, statuses, redrive)
+
+
+def _children(
+    service: Service, text: str, statuses: tuple[str, ...], redrive: str | None
+) -> Wanted:
+    """The executions of a distributed Map: their runs begin with the parent's run and entry."""
+    arn = parse_map_run_arn(text)
+    parents = parents_of(service, arn)
+    if not parents:
+        raise resource_not_found(text)
+    machine = MachineArn(text, arn.place, arn.machine, None, arn.label)
+    prefixes = tuple(f"{run}.{entry}." for run, entry in parents)
+    return Wanted(machine, statuses, redrive, prefixes)
+
+
+def parents_of(service: Service, arn: MapRunArn) -> list[tuple[str, int]]:
+    """-> run and entry that the map run may be of: one for each signing key, one of which made it."""
+    if arn.place != service.place:
+        return []
+    secrets = service.keys.secrets.values()
+    found = [keys.run_of_map_run(service.tenant, arn.identifier, secret) for secret in secrets]
+    return [one for one in found if one is not None]
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+def _found(
+    service: Service, wanted: Wanted, before: str, size: int
+) -> Generator[Effect, Any, tuple[list[Listed], str]]:
+    """-> what fits, newest first, and the key down to which the sources were read; "": the end."""
+    indexed: dict[str, Listed] = {}
+    floors = [""]
+    for status in wanted.statuses:
+        for shard in range(LIST_SHARDS):
+            lp = keys.list_partition(service.tenant, wanted.workflow, status, shard)
+            items = yield QueryList(lp, size, before)
+            floors.append(str(items[-1]["ls"]) if len(items) == size else "")
+            for listed in map(_of_index, items):
+                known = indexed.get(listed.run)
+                # The end's own entry outlives that of the opening, which may not be removed yet.
+                if known is None or known.status == "RUNNING":
+                    indexed[listed.run] = listed
+    starts, floor = yield from _starts(service, wanted, before, size)
+    floors.append(floor)
+    for key, start in starts:
+        if start.run not in indexed:
+            indexed[start.run] = yield from _of_log(service.tenant, key, start)
+    fitting = filter(wanted.takes, indexed.values())
+    return sorted(fitting, key=lambda listed: listed.key, reverse=True), max(floors)
+
+
+def _of_index(item: Item) -> Listed:
+    status = str(item["lp"]).split("#")[-2]
+    _, name, version, alias, redrives = str(item["dv"]).split("#")
+    stopped_ms = int(item["en"]) if "en" in item else None
+    return Listed(str(item["ls"]), name, status, stopped_ms, version, alias, int(redrives))
+
+
+def _starts(
+    service: Service, wanted: Wanted, before: str, size: int
+) -> Generator[Effect, Any, tuple[list[tuple[str, Start]], str]]:
+    now_ms = yield Clock()
+    young = f"{now_ms - LISTED_MS:015d}#"
+    found: list[tuple[str, Start]] = []
+    floor = ""
+    for shard in range(LIST_SHARDS):
+        partition = keys.starts(service.tenant, wanted.workflow, shard)
+        items: Iterable[Item] = yield Query(
+            "mail", partition, after=young, until=before, reverse=True, limit=size + 1
+        )
+        rows = [(str(item["sk"]), read_start(item)) for item in items if item["sk"] != before]
+        found += rows[:size]
+        floor = max(floor, rows[size - 1][0] if len(rows) >= size else "")
+    return found, floor
+
+
+def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Listed]:
+    """What the index does not show: begun or not, running or just ended."""
+    log = Log(tenant, start.run, "api", "")
+    yield from log.load()
+    state, origin = log.state, start.origin
+    return Listed(
+        key=key,
+        name=origin["execution_name"],
+        status="RUNNING" if state is None else state.status,
+        stopped_ms=None if state is None else state.stopped_ms,
+        version=origin.get("version_arn", "").rpartition(":")[2],
+        alias=origin.get("alias_arn", "").rpartition(":")[2],
+        redrives=0 if state is None else state.redrives,
+    )
+
+
+# -- what is shown ---------------------------------------------------------------------------------
+
+
+def _shown(place: Place, machine: MachineArn, listed: Listed) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "executionArn": place.execution(machine.name, listed.name, machine.label),
+        "name": listed.name,
+        "redriveCount": listed.redrives,
+        "startDate": listed.started_ms,
+        "stateMachineArn": place.machine(machine.name),
+        "status": listed.status,
+    }
+    if machine.label is not None:
+        shown["stateMachineArn"] = place.machine(f"{machine.name}/{machine.label}")
+        shown["mapRunArn"] = machine.text
+    if listed.version:
+        shown["stateMachineVersionArn"] = place.version(machine.name, int(listed.version))
+    if listed.alias:
+        shown["stateMachineAliasArn"] = place.alias(machine.name, listed.alias)
+    return shown if listed.stopped_ms is None else {**shown, "stopDate": listed.stopped_ms}

@@ -1,0 +1,373 @@
+"""State machines: create, update, describe, delete, list, and validation of a definition."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from holdfast.asl.parse import definition_hash
+from holdfast.runtime import keys
+from holdfast.runtime.definitions import Definition
+from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
+from holdfast.stepfunctions import catalogue, settings
+from holdfast.stepfunctions.arns import (
+    MachineArn,
+    parse_machine_arn,
+    require_name,
+    require_role_arn,
+)
+from holdfast.stepfunctions.catalogue import (
+    MAIL,
+    Machine,
+    MachineType,
+    Service,
+    Snapshot,
+    Startable,
+    Version,
+)
+from holdfast.stepfunctions.faults import (
+    StatesFault,
+    invalid_definition,
+    state_machine_does_not_exist,
+    validation,
+)
+from holdfast.stepfunctions.pages import page
+
+Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+
+#: What of a request makes a machine another one.
+_UPDATABLE: Final = (
+    "definition",
+    "roleArn",
+    "loggingConfiguration",
+    "tracingConfiguration",
+    "encryptionConfiguration",
+)
+DIAGNOSTICS_MAX: Final = 100  # AWS docs, ValidateStateMachineDefinition § maxResults
+
+
+# -- create and update -----------------------------------------------------------------------------
+
+
+def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """An identical repeat gives the same answer; role and tags do not count for that (AWS docs)."""
+    from holdfast.stepfunctions import tags, versions  # noqa: PLC0415  # versions needs this module
+
+    name = require_name(request["name"])
+    require_role_arn(request["roleArn"])
+    _check_version_description(request)
+    now = yield from _first_snapshot(service, request)
+    now_ms = yield Clock()
+    wanted = Machine(
+        name,
+        now,
+        now_ms,
+        now_ms,
+        tags.merged((), request.get("tags", [])),
+        published=request.get("publish", False),
+        description=request.get("versionDescription"),
+    )
+    found = yield PutIfAbsent(MAIL, catalogue.machine_item(service.tenant, wanted))
+    machine = wanted if found is None else catalogue.read_machine(found)
+    arn = service.place.machine(name)
+    if not _is_same_creation(machine, wanted):
+        raise StatesFault("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
+    response = {"stateMachineArn": arn, "creationDate": machine.created_ms}
+    if wanted.published:
+        version = yield from versions.publish(service, machine, wanted.description)
+        response["stateMachineVersionArn"] = service.place.version(name, version.number)
+    return response
+
+
+def _first_snapshot(
+    service: Service, request: Mapping[str, Any]
+) -> Generator[Effect, Any, Snapshot]:
+    machine_type: MachineType = "EXPRESS" if request.get("type") == "EXPRESS" else "STANDARD"
+    definition, text = yield from _stored(service, request["definition"], machine_type)
+    logging = settings.logging_of(request.get("loggingConfiguration", {}))
+    yield from settings.require_log_group(service, logging)
+    return Snapshot(
+        definition,
+        text,
+        request["roleArn"],
+        machine_type,
+        logging,
+        settings.tracing_of(request.get("tracingConfiguration", {})),
+        settings.encryption_of(request.get("encryptionConfiguration")),
+        revision=None,
+    )
+
+
+def _is_same_creation(found: Machine, wanted: Machine) -> bool:
+    unimportant = {"role_arn": found.now.role_arn}
+    return (
+        found.now == replace(wanted.now, **unimportant)
+        and found.published == wanted.published
+        and found.description == wanted.description
+    )
+
+
+def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> Answer:
+    """An update that changes nothing makes no new revision."""
+    from holdfast.stepfunctions import versions  # noqa: PLC0415  # versions needs this module
+
+    arn = parse_machine_arn(request["stateMachineArn"])
+    if not any(field in request for field in _UPDATABLE):
+        raise StatesFault(
+            "MissingRequiredParameter",
+            "Either the definition, the role ARN, the LoggingConfiguration, or the "
+            "TracingConfiguration must be specified",
+        )
+    _check_version_description(request)
+    machine = yield from require_machine(service, arn)
+    changes = yield from _changes(service, machine, request)
+    now_ms = yield Clock()
+    revision = str(uuid.UUID(bytes=chance, version=4))
+
+    def decide(seen: Machine) -> Machine:
+        if replace(seen.now, **changes) == seen.now:
+            return seen
+        now = replace(seen.now, **changes, revision=revision)
+        return replace(seen, now=now, updated_ms=now_ms)
+
+    machine = yield from catalogue.change(
+        service.tenant, lambda: require_machine(service, arn), decide
+    )
+    response: dict[str, Any] = {"updateDate": now_ms}
+    if machine.now.revision is not None:
+        response["revisionId"] = machine.now.revision
+    if request.get("publish"):
+        version = yield from versions.publish(service, machine, request.get("versionDescription"))
+        response["stateMachineVersionArn"] = service.place.version(machine.name, version.number)
+    return response
+
+
+def _changes(
+    service: Service, machine: Machine, request: Mapping[str, Any]
+) -> Generator[Effect, Any, dict[str, Any]]:
+    """-> fields of the snapshot that the request sets."""
+    changes: dict[str, Any] = {}
+    if "definition" in request:
+        definition, text = yield from _stored(service, request["definition"], machine.now.type)
+        changes |= {"definition": definition, "text": text}
+    if "roleArn" in request:
+        changes["role_arn"] = require_role_arn(request["roleArn"])
+    if "loggingConfiguration" in request:
+        changes["logging"] = settings.logging_of(request["loggingConfiguration"])
+        yield from settings.require_log_group(service, changes["logging"])
+    if "tracingConfiguration" in request:
+        changes["tracing"] = settings.tracing_of(request["tracingConfiguration"])
+    if "encryptionConfiguration" in request:
+        changes["encryption"] = settings.encryption_of(request["encryptionConfiguration"])
+    return changes
+
+
+def _stored(
+    service: Service, text: str, machine_type: MachineType
+) -> Generator[Effect, Any, tuple[str, str]]:
+    """-> the hash of the definition and the digest of its text. Raises InvalidDefinition."""
+    from holdfast.asl.validate import diagnose  # noqa: PLC0415  # most calls need no validator
+
+    errors = [found for found in diagnose(text, machine_type) if found.severity == "ERROR"]
+    if errors:
+        raise invalid_definition(errors)
+    asl = json.loads(text)
+    definition = Definition(asl, {}, definition_hash(asl))
+    yield from service.programs.store(service.tenant, definition)
+    service.programs.add(definition)
+    digest = yield from catalogue.store_text(service.tenant, definition, text)
+    return definition.hash, digest
+
+
+def _check_version_description(request: Mapping[str, Any]) -> None:
+    if "versionDescription" in request and not request.get("publish"):
+        raise validation("Version description can only be set when publish is true")
+
+
+# -- describe, delete, list ------------------------------------------------------------------------
+
+
+def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """Of a machine as it is, or of a version as it was published."""
+    arn = parse_machine_arn(request["stateMachineArn"])
+    described: Machine | Version
+    if arn.version is None:
+        described = machine = yield from require_machine(service, arn)
+        then = machine.now
+    else:
+        described = version = yield from require_version(service, arn)
+        then = version.then
+    is_whole = request.get("includedData") != "METADATA_ONLY"
+    details = yield from details_of(service, then, is_whole=is_whole)
+    response = {
+        "stateMachineArn": arn.text,
+        "name": arn.name,
+        "status": "ACTIVE",
+        "type": then.type,
+        "creationDate": described.created_ms,
+        **details,
+    }
+    if isinstance(described, Version) and described.description is not None:
+        response["description"] = described.description
+    return response
+
+
+def details_of(
+    service: Service, then: Snapshot, *, is_whole: bool
+) -> Generator[Effect, Any, dict[str, Any]]:
+    """-> what descriptions of a machine, a version and an execution's machine have in common.
+
+    AWS docs: without the data the definition is {} and nothing is told of its variables.
+    """
+    text = (yield from catalogue.text_of(service.tenant, then)) if is_whole else "{}"
+    details = {
+        "definition": text,
+        "roleArn": then.role_arn,
+        "loggingConfiguration": dict(then.logging),
+        "tracingConfiguration": dict(then.tracing),
+        "encryptionConfiguration": dict(then.encryption),
+    }
+    if then.revision is not None:
+        details["revisionId"] = then.revision
+    return details | references_in(text)
+
+
+def references_in(text: str) -> dict[str, Any]:
+    """-> {"variableReferences"}, or {} when no state reads a variable."""
+    from holdfast.stepfunctions.references import variable_references  # noqa: PLC0415
+
+    found = variable_references(json.loads(text))
+    return {"variableReferences": found} if found else {}
+
+
+def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """Deleting what is not there is no error. Executions that run go on, with what they hold."""
+    arn = parse_machine_arn(request["stateMachineArn"])
+    if arn.qualifier is not None:
+        raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")
+    if not is_here(service, arn):
+        return {}
+    # The machine goes last: a delete that died in between can be repeated and finds the rest.
+    for alias in (yield from catalogue.aliases(service.tenant, arn.name)):
+        yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.alias(alias.name))
+    for version in (yield from catalogue.versions(service.tenant, arn.name)):
+        yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.version(version.number))
+    yield Delete(MAIL, keys.machines(service.tenant), arn.name)
+    return {}
+
+
+def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    machines = yield from catalogue.machines(service.tenant)
+    shown, more = page(service, request, machines, "machines", lambda one: one.name)
+    listed = [
+        {
+            "stateMachineArn": service.place.machine(machine.name),
+            "name": machine.name,
+            "type": machine.now.type,
+            "creationDate": machine.created_ms,
+        }
+        for machine in shown
+    ]
+    return {"stateMachines": listed, **more}
+
+
+def validate_state_machine_definition(
+    service: Service, request: dict[str, Any], _: bytes
+) -> Answer:
+    """`severity` ERROR (the default) leaves warnings out; a warning alone is no failure."""
+    from holdfast.asl.validate import diagnose  # noqa: PLC0415  # most calls need no validator
+
+    yield from ()
+    machine_type: MachineType = "EXPRESS" if request.get("type") == "EXPRESS" else "STANDARD"
+    found = diagnose(request["definition"], machine_type)
+    has_warnings = request.get("severity") == "WARNING"
+    wanted = [one for one in found if has_warnings or one.severity == "ERROR"]
+    size = request.get("maxResults") or DIAGNOSTICS_MAX
+    diagnostics = [
+        {
+            "severity": one.severity,
+            "code": one.code,
+            "message": one.message,
+            **({} if one.location is None else {"location": one.location}),
+        }
+        for one in wanted[:size]
+    ]
+    is_refused = any(one.severity == "ERROR" for one in found)
+    return {
+        "result": "FAIL" if is_refused else "OK",
+        "diagnostics": diagnostics,
+        "truncated": len(wanted) > size,
+    }
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+
+def is_here(service: Service, arn: MachineArn) -> bool:
+    """-> whether the ARN is of this stack's region and account; nothing else is known here."""
+    return arn.place == service.place
+
+
+def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, Machine]:
+    """-> the machine that the ARN names. A qualified ARN names something else."""
+    machine = None
+    if is_here(service, arn) and arn.qualifier is None and arn.label is None:
+        machine = yield from catalogue.machine(service.tenant, arn.name)
+    if machine is None:
+        raise state_machine_does_not_exist(arn.text)
+    return machine
+
+
+def require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, Version]:
+    version = None
+    if is_here(service, arn) and arn.version is not None:
+        version = yield from catalogue.version(service.tenant, arn.name, arn.version)
+    if version is None:
+        raise state_machine_does_not_exist(arn.text)
+    return version
+
+
+def resolve_for_start(
+    service: Service, text: str, chance: bytes
+) -> Generator[Effect, Any, Startable]:
+    """-> what an execution started by this ARN runs: of a machine, a version or an alias.
+
+    An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
+    Raises InvalidArn, StateMachineDoesNotExist.
+    """
+    arn = parse_machine_arn(text)
+    place, name = service.place, arn.name
+    if arn.qualifier is None:
+        machine = yield from require_machine(service, arn)
+        return _startable(service, name, machine.now)
+    if arn.version is not None:
+        version = yield from require_version(service, arn)
+        return _startable(service, name, version.then, version_arn=arn.text)
+    number = yield from _chosen(service, arn, chance)
+    chosen = parse_machine_arn(place.version(name, number))
+    version = yield from require_version(service, chosen)
+    return _startable(service, name, version.then, version_arn=chosen.text, alias_arn=arn.text)
+
+
+def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effect, Any, int]:
+    """-> the number of one of an alias's versions."""
+    alias = None
+    if is_here(service, arn):
+        alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))
+    if alias is None:
+        raise state_machine_does_not_exist(arn.text)
+    ticket = int.from_bytes(chance[-4:], "big") % 100
+    for number, weight in alias.routes:
+        if ticket < weight:
+            return number
+        ticket -= weight
+    raise AssertionError(f"the weights of {arn.text} do not add up to 100")
+
+
+def _startable(service: Service, name: str, then: Snapshot, **arns: str) -> Startable:
+    return Startable(
+        service.place.machine(name), name, then.role_arn, then.type, then.definition, **arns
+    )

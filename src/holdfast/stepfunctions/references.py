@@ -1,0 +1,85 @@
+"""Which variables each state of a definition reads: `variableReferences` of DescribeStateMachine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+
+#: What holds states of its own, which speak for themselves.
+_NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
+_TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
+_JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
+_EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
+
+
+def variable_references(definition: Json) -> dict[str, list[str]]:
+    """-> names of variables, in order, by the name of the state; states that read none are absent.
+
+    The definition is valid. `$states` is no variable, nor is what an expression binds itself.
+    """
+    found: dict[str, list[str]] = {}
+    if isinstance(definition, dict):
+        _collect(definition, str(definition.get("QueryLanguage", "JSONPath")), found)
+    return found
+
+
+def _collect(machine: Mapping[str, Any], language: str, found: dict[str, list[str]]) -> None:
+    for name, state in machine.get("States", {}).items():
+        spoken = str(state.get("QueryLanguage", language))
+        own = {field: value for field, value in state.items() if field not in _NESTED}
+        read = _jsonata(own) if spoken == "JSONata" else _jsonpath(own, "")
+        if names := sorted(set(read)):
+            found[name] = names
+        for part in _machines_in(state):
+            _collect(part, spoken if part is not state.get("Branches") else language, found)
+
+
+def _machines_in(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from state.get("Branches", ())
+    for field in ("ItemProcessor", "Iterator"):
+        if field in state:
+            yield state[field]
+
+
+def _jsonpath(value: Any, field: str) -> Iterator[str]:
+    """Only some fields hold paths: `…Path`, `….$`, and a Choice's Variable."""
+    match value:
+        case str() if field.endswith(("Path", ".$")) or field == "Variable":
+            yield from _JSONPATH_VARIABLE.findall(_TEXT_IN_QUOTES.sub("", value))
+        case dict():
+            for name, member in value.items():
+                yield from _jsonpath(member, name)
+        case list():
+            for item in value:
+                yield from _jsonpath(item, "")
+
+
+def _jsonata(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            expression = _EXPRESSION.fullmatch(value)
+            if expression is not None:
+                yield from free_variables(expression[1])
+        case dict():
+            for member in value.values():
+                yield from _jsonata(member)
+        case list():
+            for item in value:
+                yield from _jsonata(item)
+
+
+def free_variables(expression: str) -> set[str]:
+    """-> the variables that a JSONata expression takes from outside."""
+    from holdfast.asl import _jsonata_fallback as fallback  # noqa: PLC0415  # 90 ms to import
+    from holdfast.asl._jsonata_tree import walk  # noqa: PLC0415
+
+    nodes = list(walk(fallback.parse(expression)))
+    read = {str(node.value) for node in nodes if node.type == "variable"}
+    bound = {str(node.lhs.value) for node in nodes if node.type == "bind"}
+    for node in nodes:
+        if node.type == "lambda":
+            bound |= {str(parameter.value) for parameter in node.arguments}
+    return read - bound - set(fallback.FUNCTION_NAMES) - {"", "$", "states"}

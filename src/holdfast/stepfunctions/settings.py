@@ -1,0 +1,90 @@
+"""The settings of a state machine: logging, tracing and encryption, checked and filled up.
+
+They are kept and told again. Nothing is encrypted, traced or logged by them here: what Holdfast
+stores is encrypted, and what it logs is logged, by settings of the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from holdfast.runtime.effects import Effect, RunTask, TaskSucceeded
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import StatesFault
+
+AWS_OWNED_KEY: Final[Mapping[str, Any]] = {"type": "AWS_OWNED_KEY"}
+KEY_REUSE_SECONDS_DEFAULT: Final = 300  # AWS docs, EncryptionConfiguration
+_LOG_CHECK_MS: Final = 10_000
+
+
+def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """-> the configuration with its defaults. Any level but OFF needs exactly one destination."""
+    level = given.get("level", "OFF")
+    destinations = given.get("destinations")
+    if len(destinations or ()) > 1 or (level != "OFF" and not destinations):
+        raise _invalid_logging("Must specify exactly one Log Destination.")
+    logging = {"level": level, "includeExecutionData": given.get("includeExecutionData", False)}
+    return logging if destinations is None else {**logging, "destinations": destinations}
+
+
+def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator[Effect, Any, None]:
+    """Raises InvalidLoggingConfiguration when the log group is known not to exist.
+
+    Who may not ask CloudWatch Logs, as a stack may not by default, cannot tell: that passes.
+    """
+    for destination in logging.get("destinations", ()):
+        arn = str(destination.get("cloudWatchLogsLogGroup", {}).get("logGroupArn", ""))
+        name = _log_group(arn)
+        answer = yield _describe_log_groups(service, name)
+        if isinstance(answer, TaskSucceeded):
+            groups = answer.output.get("LogGroups", [])
+            if not any(group.get("LogGroupName") == name for group in groups):
+                raise _invalid_logging("Log Destination not found.")
+
+
+def _log_group(arn: str) -> str:
+    """arn:aws:logs:REGION:ACCOUNT:log-group:NAME:* -> NAME"""
+    parts = arn.split(":")
+    if len(parts) < 7 or parts[2] != "logs" or parts[5] != "log-group" or parts[-1] != "*":
+        raise _invalid_logging(f"Log Destination not found.")
+    return ":".join(parts[6:-1])
+
+
+def _describe_log_groups(service: Service, name: str) -> RunTask:
+    return RunTask(
+        name="aws-sdk:cloudwatchlogs:describeLogGroups",
+        kind="service",
+        arguments={"LogGroupNamePrefix": name},
+        tenant=service.tenant,
+        run="",
+        run_name=None,
+        workflow="",
+        entry=0,
+        attempt=0,
+        deadline_ms=_LOG_CHECK_MS,
+    )
+
+
+def tracing_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"enabled": given.get("enabled", False)}
+
+
+def encryption_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """-> the configuration with its defaults. A key of the customer's goes with its own type."""
+    if given is None:
+        return dict(AWS_OWNED_KEY)
+    has_key = "kmsKeyId" in given
+    if (given["type"] == "CUSTOMER_MANAGED_KMS_KEY") != has_key:
+        wanted = "is required" if not has_key else "cannot be given"
+        raise StatesFault(
+            "InvalidEncryptionConfiguration",
+            f"Invalid Encryption Configuration: a KMS key {wanted} for type {given['type']}",
+        )
+    if not has_key:
+        return dict(AWS_OWNED_KEY)
+    return {"kmsDataKeyReusePeriodSeconds": KEY_REUSE_SECONDS_DEFAULT, **given}
+
+
+def _invalid_logging(reason: str) -> StatesFault:
+    return StatesFault("InvalidLoggingConfiguration", f"Invalid Logging Configuration: {reason}")

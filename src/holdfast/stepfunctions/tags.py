@@ -1,0 +1,92 @@
+"""Tags of state machines and activities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from holdfast.runtime.effects import Effect
+from holdfast.stepfunctions import catalogue
+from holdfast.stepfunctions.arns import ActivityArn, MachineArn, parse_arn
+from holdfast.stepfunctions.catalogue import Activity, Machine, Service
+from holdfast.stepfunctions.faults import StatesFault, resource_not_found
+
+Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+Tags: TypeAlias = tuple[tuple[str, str], ...]
+
+TAGS_MAX: Final = 50  # Step Functions quota: tags of one resource
+
+
+def tag_resource(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """A tag that is there gets the new value and keeps its place."""
+    yield from _change(service, request["resourceArn"], lambda tags: merged(tags, request["tags"]))
+    return {}
+
+
+def untag_resource(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    gone = set(request["tagKeys"])
+    yield from _change(
+        service,
+        request["resourceArn"],
+        lambda tags: tuple((key, value) for key, value in tags if key not in gone),
+    )
+    return {}
+
+
+def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    found = yield from _require(service, request["resourceArn"])
+    return {"tags": [{"key": key, "value": value} for key, value in found.tags]}
+
+
+def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
+    """Raises TooManyTags."""
+    values = dict(tags) | {str(tag["key"]): str(tag.get("value", "")) for tag in given}
+    if len(values) > TAGS_MAX:
+        raise StatesFault("TooManyTags", f"A resource can have at most {TAGS_MAX} tags")
+    return tuple(values.items())
+
+
+def _change(
+    service: Service, resource: str, decide: Callable[[Tags], Tags]
+) -> Generator[Effect, Any, None]:
+    found = yield from _require(service, resource)
+    arn = parse_arn(resource)
+    if isinstance(found, Machine):
+        yield from catalogue.change(
+            service.tenant,
+            lambda: _require_machine(service, arn),
+            lambda seen: replace(seen, tags=decide(seen.tags)),
+        )
+    else:
+        yield from catalogue.change(
+            service.tenant,
+            lambda: _require_activity(service, arn),
+            lambda seen: replace(seen, tags=decide(seen.tags)),
+        )
+
+
+def _require(service: Service, resource: str) -> Generator[Effect, Any, Machine | Activity]:
+    arn = parse_arn(resource)
+    if isinstance(arn, ActivityArn):
+        return (yield from _require_activity(service, arn))
+    return (yield from _require_machine(service, arn))
+
+
+def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, Machine]:
+    """Versions and aliases have no tags (seen in recordings)."""
+    machine = None
+    if isinstance(arn, MachineArn) and arn.qualifier is None and arn.place == service.place:
+        machine = yield from catalogue.machine(service.tenant, arn.name)
+    if machine is None:
+        raise resource_not_found(arn.text)
+    return machine
+
+
+def _require_activity(service: Service, arn: Any) -> Generator[Effect, Any, Activity]:
+    activity = None
+    if isinstance(arn, ActivityArn) and arn.place == service.place:
+        activity = yield from catalogue.activity(service.tenant, arn.name)
+    if activity is None:
+        raise resource_not_found(arn.text)
+    return activity

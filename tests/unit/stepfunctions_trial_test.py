@@ -1,0 +1,390 @@
+"""TestState by its operation: what is told of a state, and what is refused. Nothing is performed
+but the clock and, without a mock, the one call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed, TaskSucceeded
+from holdfast.stepfunctions import trial
+from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import StatesFault
+
+NOW_MS = 1_790_000_000_000
+ROLE = "arn:aws:iam::123456789012:role/tester"
+INVOKE = "arn:aws:states:::lambda:invoke"
+
+
+class World:
+    """Answers the clock and the calls; `called` are the calls."""
+
+    def __init__(self, answer: TaskSucceeded | TaskFailed | None = None) -> None:
+        self.called: list[RunTask] = []
+        self._answer = answer
+
+    def perform(self, effect: Effect) -> Any:
+        match effect:
+            case Clock():
+                return NOW_MS
+            case RunTask():
+                self.called.append(effect)
+                return self._answer
+            case _:
+                raise AssertionError(effect)
+
+
+def tried(state: Mapping[str, Any], world: World | None = None, **request: Any) -> dict[str, Any]:
+    """-> the response, the texts that hold JSON read."""
+    for name in ("input", "variables", "context"):
+        if name in request:
+            request[name] = json.dumps(request[name])
+    nothing: Any = None
+    service = Service(nothing, nothing, "tenant", Place("eu-central-1", "123456789012"), None)
+    request["definition"] = json.dumps(state)
+    handler = trial.test_state(service, request, bytes(range(16)))
+    response: dict[str, Any] = run(handler, (world or World()).perform)
+    if "output" in response:
+        response["output"] = json.loads(response["output"])
+    if "inspectionData" in response:
+        response["inspectionData"] = {
+            name: json.loads(value) if isinstance(value, str) else value
+            for name, value in response["inspectionData"].items()
+        }
+    return response
+
+
+def refusal(state: Mapping[str, Any], **request: Any) -> tuple[str, str]:
+    with pytest.raises(StatesFault) as raised:
+        tried(state, **request)
+    return raised.value.code, raised.value.message
+
+
+def a_task(**fields: Any) -> dict[str, Any]:
+    return {"Type": "Task", "Resource": INVOKE, "QueryLanguage": "JSONata", "End": True, **fields}
+
+
+def mocked(result: Any) -> dict[str, str]:
+    return {"result": json.dumps(result)}
+
+
+# -- what is told ----------------------------------------------------------------------------------
+
+
+def test_a_state_that_goes_on_tells_where_to() -> None:
+    response = tried({"Type": "Pass", "Next": "there"}, input={"a": 1})
+    assert response == {"status": "SUCCEEDED", "output": {"a": 1}, "nextState": "there"}
+
+
+def test_a_state_may_be_its_own_next() -> None:
+    response = tried({"Type": "Pass", "Next": "StateName"}, input=1)
+    assert response["nextState"] == "StateName"
+
+
+def test_an_input_that_is_not_given_is_an_empty_object() -> None:
+    assert tried({"Type": "Succeed"}) == {"status": "SUCCEEDED", "output": {}}
+
+
+def test_a_wait_is_not_waited_for() -> None:
+    response = tried({"Type": "Wait", "Seconds": 100_000, "Next": "later"}, input=1)
+    assert response == {"status": "SUCCEEDED", "output": 1, "nextState": "later"}
+
+
+def test_a_fail_state_tells_its_error() -> None:
+    response = tried({"Type": "Fail", "Error": "E", "Cause": "c"}, inspectionLevel="DEBUG")
+    assert response == {
+        "status": "FAILED",
+        "error": "E",
+        "cause": "c",
+        "inspectionData": {"input": {}, "afterInputPath": {}},
+    }
+
+
+def test_the_stages_of_a_pass_state_are_shown() -> None:
+    state = {
+        "Type": "Pass",
+        "InputPath": "$.a",
+        "Parameters": {"c.$": "$.b"},
+        "ResultPath": "$.r",
+        "End": True,
+    }
+    shown = tried(state, input={"a": {"b": 1}}, inspectionLevel="DEBUG")["inspectionData"]
+    assert shown == {
+        "input": {"a": {"b": 1}},
+        "afterInputPath": {"b": 1},
+        "afterParameters": {"c": 1},
+        "afterResultSelector": {"c": 1},
+        "afterResultPath": {"a": {"b": 1}, "r": {"c": 1}},
+    }
+
+
+def test_a_jsonata_task_shows_arguments_and_result() -> None:
+    state = a_task(Arguments={"FunctionName": "{% $states.input.f %}"}, Output="{% $states.result %}")
+    shown = tried(
+        state, input={"f": "fun"}, mock=mocked({"Payload": 1}), inspectionLevel="TRACE"
+    )["inspectionData"]
+    assert shown == {
+        "input": {"f": "fun"},
+        "afterArguments": {"FunctionName": "fun"},
+        "result": {"Payload": 1},
+    }
+
+
+def test_variables_are_seen_by_the_state_and_told_with_what_it_assigns() -> None:
+    state = {
+        "Type": "Pass",
+        "QueryLanguage": "JSONata",
+        "Assign": {"b": "{% $a + 1 %}"},
+        "End": True,
+    }
+    response = tried(state, variables={"a": 1}, inspectionLevel="DEBUG")
+    assert response["inspectionData"]["variables"] == {"a": 1, "b": 2}
+
+
+def test_an_expression_that_fails_is_told_without_a_place_in_a_history() -> None:
+    state = {"Type": "Pass", "QueryLanguage": "JSONata", "Output": "{% $x %}", "End": True}
+    response = tried(state)
+    assert response["status"] == "FAILED"
+    assert response["error"] == "States.QueryEvaluationError"
+    assert response["cause"].startswith("The JSONata expression '$x'")
+
+
+# -- calls and mocks -------------------------------------------------------------------------------
+
+
+def test_without_a_mock_the_call_is_made() -> None:
+    world = World(TaskSucceeded({"Payload": 7}))
+    state = a_task(Arguments={"FunctionName": "f"}, Output="{% $states.result.Payload %}")
+    assert tried(state, world, roleArn=ROLE)["output"] == 7
+    assert [(call.kind, call.name, call.arguments) for call in world.called] == [
+        ("service", "lambda:invoke", {"FunctionName": "f"})
+    ]
+
+
+def test_a_call_that_fails_is_caught_as_in_an_execution() -> None:
+    world = World(TaskFailed("Boom", "bang"))
+    state = a_task(
+        Arguments={}, Catch=[{"ErrorEquals": ["States.ALL"], "Next": "rescue"}]
+    )
+    assert tried(state, world, roleArn=ROLE) == {
+        "status": "CAUGHT_ERROR",
+        "error": "Boom",
+        "cause": "bang",
+        "output": {"Error": "Boom", "Cause": "bang"},
+        "nextState": "rescue",
+    }
+
+
+def test_a_retry_tells_its_delay_and_a_used_up_one_only_its_place() -> None:
+    retry = {"ErrorEquals": ["E"], "IntervalSeconds": 2, "BackoffRate": 3, "MaxAttempts": 2}
+    state = a_task(Arguments={}, Retry=[{"ErrorEquals": ["other"]}, retry])
+    request = {"mock": {"errorOutput": {"error": "E"}}, "inspectionLevel": "DEBUG"}
+    again = tried(state, stateConfiguration={"retrierRetryCount": 1}, **request)
+    assert again["status"] == "RETRIABLE"
+    details = again["inspectionData"]["errorDetails"]
+    assert details == {"retryIndex": 1, "retryBackoffIntervalSeconds": 6}
+    over = tried(state, stateConfiguration={"retrierRetryCount": 2}, **request)
+    assert over["status"] == "FAILED"
+    assert over["inspectionData"]["errorDetails"] == {"retryIndex": 1}
+
+
+def test_a_mocked_result_has_to_be_what_the_service_could_answer() -> None:
+    state = a_task(Arguments={})
+    wrong = mocked({"StatusCode": "200"})
+    assert refusal(state, mock=wrong) == (
+        "ValidationException",
+        "Mock result schema validation error: Field 'StatusCode' must be a number",
+    )
+    assert tried(state, mock={**wrong, "fieldValidationMode": "NONE"})["status"] == "SUCCEEDED"
+
+
+def test_a_required_field_may_be_missing_where_only_the_present_are_validated() -> None:
+    state = a_task(Resource="arn:aws:states:::states:startExecution", Arguments={})
+    assert refusal(state, mock=mocked({})) == (
+        "ValidationException",
+        "Mock result schema validation error: Required field 'ExecutionArn' is missing",
+    )
+    lenient = {**mocked({}), "fieldValidationMode": "PRESENT"}
+    assert tried(state, mock=lenient)["output"] == {}
+
+
+# -- Map and Parallel ------------------------------------------------------------------------------
+
+
+def a_map(**fields: Any) -> dict[str, Any]:
+    inner = {"StartAt": "In", "States": {"In": {"Type": "Pass", "End": True}}}
+    return {
+        "Type": "Map",
+        "QueryLanguage": "JSONata",
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+            **inner,
+        },
+        "End": True,
+        **fields,
+    }
+
+
+def test_a_map_shows_what_each_iteration_would_get() -> None:
+    state = a_map(
+        Items="{% $states.input.xs %}",
+        ItemSelector={"x": "{% $states.context.Map.Item.Value * 2 %}"},
+        MaxConcurrency=3,
+    )
+    response = tried(state, input={"xs": [1, 2]}, mock=mocked([5, 6]), inspectionLevel="DEBUG")
+    assert response["output"] == [5, 6]
+    assert response["inspectionData"] == {
+        "input": {"xs": [1, 2]},
+        "afterItemSelector": [{"x": 2}, {"x": 4}],
+        "maxConcurrency": 3,
+    }
+
+
+@pytest.mark.parametrize(("failed", "status"), [(1, "SUCCEEDED"), (2, "FAILED")])
+def test_a_map_fails_when_more_items_failed_than_it_tolerates(failed: int, status: str) -> None:
+    state = a_map(Items="{% $states.input %}", ToleratedFailurePercentage=50)
+    response = tried(
+        state,
+        input=[1, 2, 3],
+        mock=mocked([1, 1, 1]),
+        stateConfiguration={"mapIterationFailureCount": failed},
+    )
+    assert response["status"] == status
+
+
+def test_items_that_a_reader_would_read_are_those_that_the_caller_names() -> None:
+    state = a_map(
+        ItemReader={
+            "Resource": "arn:aws:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "JSON"},
+            "Arguments": {"Bucket": "b", "Key": "k"},
+        },
+    )
+    request = {
+        "mock": mocked([1]),
+        "stateConfiguration": {"mapItemReaderData": "[1]", "mapIterationFailureCount": 2},
+    }
+    assert refusal(state, **request)[1].startswith("Map iteration failure count must be less")
+
+
+def test_more_failed_iterations_than_iterations_are_refused() -> None:
+    code, message = refusal(
+        a_map(Items=[1]),
+        mock=mocked([1]),
+        stateConfiguration={"mapIterationFailureCount": 2},
+    )
+    assert code == "ValidationException"
+    assert message.startswith("Map iteration failure count must be less than or equal")
+
+
+def test_items_that_are_no_array_are_named_by_their_path() -> None:
+    state = {**a_map(ItemsPath="$.xs"), "QueryLanguage": "JSONPath"}
+    response = tried(state, input={"xs": {}, "y": 1} | {"xs": "no"}, mock=mocked([]))
+    assert response["error"] == "States.Runtime"
+    assert response["cause"] == 'Reference path "$.xs" must point to array.'
+
+
+def test_a_parallel_mock_has_a_result_for_each_branch() -> None:
+    branch = {"StartAt": "A", "States": {"A": {"Type": "Pass", "End": True}}}
+    state = {"Type": "Parallel", "Branches": [branch], "End": True}
+    assert tried(state, mock=mocked([1]))["output"] == [1]
+    assert refusal(state, mock=mocked({}))[1] == "Mocked result must be an array."
+    assert refusal(state, mock=mocked([1, 2]))[1].startswith("Mocked result must contain the same")
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "request_", "code", "message"),
+    [
+        (
+            a_task(),
+            {},
+            "ValidationException",
+            "RoleArn must be specified when testing a Task state",
+        ),
+        (
+            {"Type": "Pass", "End": True},
+            {"mock": {"result": "1"}},
+            "ValidationException",
+            "State type 'Pass' is not supported when a mock is specified",
+        ),
+        (
+            a_task(),
+            {"mock": {"result": "{}", "errorOutput": {"error": "E"}}},
+            "ValidationException",
+            "A test mock should have only one of the following fields: [result, errorOutput].",
+        ),
+        (
+            a_map(),
+            {"stateConfiguration": {"mapIterationFailureCount": 0}},
+            "ValidationException",
+            "TestState does not support MapIterationFailureCount when a mock is not specified.",
+        ),
+        (
+            a_task(),
+            {"mock": {"result": "{}"}, "context": {"Map": {}}},
+            "ValidationException",
+            "Invalid Context object provided: 'Map' field is not supported when mocking a "
+            "Context object",
+        ),
+        (
+            a_task(),
+            {"mock": {"result": "{}"}, "context": {"Pokedex": {}}},
+            "ValidationException",
+            "Invalid Context object provided: Field 'Pokedex' is not allowed",
+        ),
+    ],
+)
+def test_a_request_that_does_not_go_with_the_state_is_refused(
+    state: dict[str, Any], request_: dict[str, Any], code: str, message: str
+) -> None:
+    assert refusal(state, **request_) == (code, message)
+
+
+def test_what_waits_for_somebody_outside_needs_a_mock() -> None:
+    state = a_task(Resource="arn:aws:states:::sqs:sendMessage.waitForTaskToken", Arguments={})
+    assert refusal(state, roleArn=ROLE)[0] == "InvalidDefinition"
+
+
+def test_a_name_that_the_definition_does_not_have_is_refused() -> None:
+    machine = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
+    assert refusal(machine, stateName="B") == (
+        "ValidationException",
+        "State not found in definition",
+    )
+
+
+def test_an_invalid_state_is_named_as_aws_names_one_that_stands_alone() -> None:
+    code, message = refusal({"Type": "Parallel", "Branches": [], "End": True})
+    assert code == "InvalidDefinition"
+    assert "/States/StateName/Branches" in message
+
+
+# -- the context object ----------------------------------------------------------------------------
+
+
+def test_a_state_alone_sees_the_context_of_an_execution_that_never_was() -> None:
+    state = {"Type": "Pass", "QueryLanguage": "JSONata", "Output": "{% $states.context %}"}
+    context = tried({**state, "End": True}, input={"a": 1}, roleArn=ROLE)["output"]
+    assert context["Execution"]["Input"] == {"a": 1}
+    assert context["Execution"]["RoleArn"] == ROLE
+    assert ":express:" in context["Execution"]["Id"]
+    assert context["State"] == {
+        "Name": "StateName",
+        "EnteredTime": "2026-09-21T14:13:20.000Z",
+        "RetryCount": 0,
+    }
+
+
+def test_a_given_context_is_all_that_the_state_sees() -> None:
+    state = a_task(Arguments={}, Output="{% $states.context %}")
+    given = {"Execution": {"Id": "x"}}
+    assert tried(state, mock=mocked({}), context=given)["output"] == given
