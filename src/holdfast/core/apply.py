@@ -58,13 +58,15 @@ def apply(state: Execution | None, event: Event) -> Execution:
         return _started(event)
     if state.is_ended and event.type != "ExecutionRedriven":
         raise HoldfastBug(f"{event.type} follows the end of execution {state.run}")
-    if event.id:
-        if event.id != state.last_event + 1:
-            raise HoldfastBug(f"{event.type} has id {event.id} after event {state.last_event}")
-        state = state._replace(last_event=event.id)
+    if event.id and event.id != state.last_event + 1:
+        raise HoldfastBug(f"{event.type} has id {event.id} after event {state.last_event}")
     if event.type in _TERMINAL:
-        return _ended(state, event, _TERMINAL[event.type])
-    return _handler(event.type)(state, event)
+        state = _ended(state, event, _TERMINAL[event.type])
+    else:
+        state = _handler(event.type)(state, event)
+    if event.id and state.last_event != event.id:
+        return state._replace(last_event=event.id)
+    return state
 
 
 _Apply = Callable[[Execution, Event], Execution]
@@ -142,8 +144,10 @@ def _frame(state: Execution, event: Event) -> Frame:
 
 
 def _moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execution:
-    previous = event.id or frame.previous
-    return state.with_frame(frame._replace(previous=previous, **changes))
+    frame = frame._replace(previous=event.id or frame.previous, **changes)
+    # Both at once: this is done for every event, and copying an execution is most of its cost.
+    frames = {**state.frames, frame.id: frame}
+    return state._replace(frames=frames, last_event=event.id or state.last_event)
 
 
 def _entered(state: Execution, event: Event) -> Execution:
