@@ -184,6 +184,7 @@ class HoldfastStack(Stack):
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
+                    "dynamodb:DeleteItem",
                     on=[storage.mail.table_arn],
                 ),
                 allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from holdfast.dsl.surface import (
     CompensationFailed,
     InvalidArguments,
@@ -31,6 +33,9 @@ from holdfast.dsl.surface import (
     workflow,
 )
 
+if TYPE_CHECKING:
+    from holdfast.boto import client
+
 __all__ = [
     "CompensationFailed",
     "InvalidArguments",
@@ -44,6 +49,7 @@ __all__ = [
     "WaitTimeout",
     "Workflow",
     "ask",
+    "client",
     "compensating",
     "days",
     "each",
@@ -59,3 +65,12 @@ __all__ = [
     "wait_for_event",
     "workflow",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`client` alone is found at its first use: the rest of this package needs no boto3."""
+    if name == "client":
+        from holdfast.boto import client  # noqa: PLC0415
+
+        return client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

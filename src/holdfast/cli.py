@@ -117,16 +117,25 @@ def _add_authoring(commands: Any) -> None:
     compiling.add_argument(
         "--check", action="store_true", help="only say whether the files are up to date"
     )
-    checking = _command(commands, "check", _check, "Say all that is wrong with workflows.")
-    checking.add_argument("modules", nargs="*", metavar="MODULE", help=_MODULES_HELP)
+    checking = _command(
+        commands, "check", _check, "Say all that is wrong with workflows or state machines."
+    )
+    checking.add_argument(
+        "targets",
+        nargs="*",
+        metavar="MODULE|FILE.json",
+        help="files hold definitions in Amazon States Language; " + _MODULES_HELP,
+    )
+    checking.add_argument("--json", action="store_true", help="print one line of JSON")
 
 
 def _add_local(commands: Any) -> None:
     demo = _command(commands, "demo", _demo, "Run real orders through the local cloud.")
     demo.add_argument("--orders", type=Path, metavar="FILE", help="one JSON order per line")
     demo.add_argument("--json", action="store_true", help="print one line of JSON")
-    serve = _command(commands, "serve", _serve, "Serve the API beside a local cloud.")
+    serve = _command(commands, "serve", _serve, "Serve the API and AWS's beside a local cloud.")
     serve.add_argument("--port", type=int, default=PORT_DEFAULT, help="default: %(default)s")
+    serve.add_argument("--json", action="store_true", help="print where it listens as JSON")
     serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=_MODULES_HELP)
 
 
@@ -190,14 +199,25 @@ def _compile(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from holdfast.local import build  # noqa: PLC0415
+    from holdfast.local import build, check  # noqa: PLC0415
 
-    modules = project.modules_or_default(arguments.modules)
-    errors = build.find_errors(modules)
-    for error in errors:
-        print(error, end="\n\n")
-    print("no problems" if not errors else f"{len(errors)} problems")
-    return NEGATIVE if errors else FINE
+    files = [target for target in arguments.targets if target.endswith(".json")]
+    modules = [target for target in arguments.targets if target not in files]
+    findings = [found for file in files for found in check.check_file(Path(file))]
+    wanted = [] if files and not modules else project.modules_or_default(modules)
+    errors = build.find_errors(wanted) if wanted else []
+    if arguments.json:
+        _print_json(
+            [found.to_json() for found in findings]
+            + [{"severity": "ERROR", "message": error} for error in errors]
+        )
+    else:
+        problems = [*findings, *errors]
+        for problem in problems:
+            print(problem, end="\n\n")
+        print("no problems" if not problems else f"{len(problems)} problems")
+    refused = [found for found in findings if found.diagnostic.severity == "ERROR"]
+    return NEGATIVE if errors or refused else FINE
 
 
 # -- local -----------------------------------------------------------------------------------------
@@ -220,14 +240,19 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     from holdfast.local import serve, stack  # noqa: PLC0415
 
-    deployment = stack.deployment_of(project.modules_or_default(arguments.modules))
+    deployment = stack.deployment_of(project.modules_or_none(arguments.modules))
     root = project.project_root()
     with serve.serving(deployment, arguments.port) as served:
         announced = project.Serving(served.url, os.getpid())
         project.announce(announced, root)
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, _interrupt)
-        print(f"serving {', '.join(deployment.definitions)} at {served.url}; Ctrl-C ends it")
+        names = list(deployment.definitions)
+        _say(
+            arguments,
+            {"url": served.url, "workflows": names},
+            f"serving {', '.join(names) or 'no workflows'} at {served.url}; Ctrl-C ends it",
+        )
         sys.stdout.flush()
         try:
             served.ended.wait()

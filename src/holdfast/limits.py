@@ -47,6 +47,10 @@ TAKEOVERS_MAX: Final = 3  # the next one is a failed attempt
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40  # per run and invocation
 MAX_CONCURRENCY_DEFAULT: Final = 40
 CHILDREN_AT_ONCE_MAX: Final = 100  # of one distributed Map; a definition may ask for fewer
+READER_BYTES_MAX: Final = 64 * 1024 * 1024  # of one object, compressed or not; AWS: 10 GB
+READER_ITEM_BYTES_MAX: Final = 8 * 1024 * 1024  # one field of a CSV; AWS bounds the item
+READER_ITEMS_MAX: Final = 10_000  # of one distributed Map: its parent's log holds them
+RESULT_FILE_BYTES_MAX: Final = 64 * 1024 * 1024  # of one file of results; AWS: 5 GB
 
 # A state machine's callback token, from the execution's start: AWS lets an execution run a year.
 CALLBACK_SECONDS_MAX: Final = 366 * 86_400

@@ -119,6 +119,7 @@ METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (
+    "POST /",
     "POST /executions",
     "GET /executions",
     "GET /executions/{id}",

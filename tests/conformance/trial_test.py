@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,9 @@ def _runner() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    limit = sys.getrecursionlimit()
     spec.loader.exec_module(module)
+    sys.setrecursionlimit(limit)  # the runner raises it for all
     return module
 
 
@@ -105,21 +108,19 @@ class _Client:
             status, body = 200, run(handler, self._services.perform)
         except StatesFault as fault:
             status, body = 400, {"__type": fault.code, "message": fault.message}
-        return _Response(request.url, status, json.dumps(body).encode())
+        return _response(request.url, status, json.dumps(body).encode())
 
     def _invoke(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
         """A function of the recordings, as the service `lambda:invoke` answers for it."""
         assert effect.name == "lambda:invoke"
         source = self._functions / f"{effect.arguments['FunctionName']}.py"
         module: dict[str, Any] = {}
-        exec(source.read_text(), module)  # noqa: S102 - the recordings' own functions
+        exec(source.read_text(), module)
         payload = module["handler"](effect.arguments["Payload"] or {}, None)
-        return TaskSucceeded(
-            {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200}
-        )
+        return TaskSucceeded({"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200})
 
 
-class _Response(AWSResponse):
-    def __init__(self, url: str, status: int, body: bytes) -> None:
-        super().__init__(url, status, {}, io.BytesIO(body))
-        self._content = body
+def _response(url: str, status: int, body: bytes) -> AWSResponse:
+    response = AWSResponse(url, status, {}, io.BytesIO(body))
+    response._content = body
+    return response

@@ -26,6 +26,7 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     Query,
     QueryList,
+    Replace,
     TaskFailed,
     Unlist,
 )
@@ -130,6 +131,30 @@ def test_an_unconditional_put_replaces_all_attributes(stack: Stack) -> None:
     stack.perform(Put("mail", row("a", due=6)))
 
     assert stack.perform(Get("mail", "~due#3", "a")) == row("a", due=6)
+
+
+def test_a_replacement_counts_only_for_who_saw_what_is_there(stack: Stack) -> None:
+    put(stack, "mail", row("a", rv=0, value="first", old="gone"))
+
+    assert stack.perform(Replace("mail", row("a", rv=1, value="second"), seen=0)) is True
+    assert stack.perform(Replace("mail", row("a", rv=1, value="late"), seen=0)) is False
+    assert stack.perform(Get("mail", "~due#3", "a")) == row("a", rv=1, value="second")
+
+
+def test_what_is_gone_or_has_no_number_is_not_replaced(stack: Stack) -> None:
+    put(stack, "mail", row("b", value="first"))
+
+    assert stack.perform(Replace("mail", row("a", rv=1), seen=0)) is False
+    assert stack.perform(Replace("mail", row("b", rv=1), seen=0)) is False
+    assert stack.perform(Query("mail", "~due#3")) == [row("b", value="first")]
+
+
+def test_a_replacement_that_cannot_be_stored_is_refused_for_good(stack: Stack) -> None:
+    put(stack, "mail", row("a", rv=0))
+
+    with pytest.raises(ServiceFault) as refusal:
+        stack.perform(Replace("mail", row("a", rv=1, value=bytes(410_000)), seen=0))
+    assert (refusal.value.code, refusal.value.retry) == ("HF323", "never")
 
 
 def test_a_deleted_item_is_gone_and_deleting_it_again_is_no_fault(stack: Stack) -> None:

@@ -163,6 +163,68 @@ def test_check_has_nothing_to_say_about_good_modules(holdfast: Project) -> None:
     assert holdfast.printed == "no problems\n"
 
 
+MACHINE = """{
+  "StartAt": "A",
+  "States": {
+    "A": {"Type": "Pass", "Next": "Nowhere"},
+    "B": {"Type": "Wait", "End": true,
+          "Timestamp": "tomorrow"}
+  }
+}
+"""
+
+
+def test_check_says_what_aws_would_say_of_a_machine_with_line_and_column(
+    holdfast: Project,
+) -> None:
+    (holdfast.folder / "machine.json").write_text(MACHINE)
+    assert holdfast("check", "machine.json") == 1
+    assert holdfast.printed.split("\n\n") == [
+        (
+            "machine.json:6:24: error[SCHEMA_VALIDATION_FAILED]: /States/B/Timestamp: "
+            "String does not match RFC3339 timestamp\n  = help: write it as 2026-01-31T13:00:00Z"
+        ),
+        (
+            "machine.json:4:35: error[MISSING_TRANSITION_TARGET]: /States/A/Next: "
+            "Missing 'Next' target: Nowhere\n  = help: name a state of the same level"
+        ),
+        (
+            "machine.json:5:10: error[MISSING_TRANSITION_TARGET]: /States/B: "
+            'State "B" is not reachable.\n  = help: let another state go on to it, or remove it'
+        ),
+        "3 problems\n",
+    ]
+
+
+def test_check_prints_what_it_found_as_json(holdfast: Project) -> None:
+    holdfast.module("refused", REFUSED)
+    (holdfast.folder / "broken.json").write_text('{"StartAt": x}')
+    assert holdfast("check", "--json", "broken.json", "refused") == 1
+    machine, *modules = json.loads(holdfast.printed)
+    assert (machine["file"], machine["line"], machine["column"]) == ("broken.json", 1, 14)
+    assert machine["code"] == "INVALID_JSON_DESCRIPTION"
+    assert "refused.py:6:" in modules[0]["message"]
+
+
+def test_check_has_nothing_to_say_about_a_good_machine(holdfast: Project) -> None:
+    good = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
+    (holdfast.folder / "machine.json").write_text(json.dumps(good))
+    assert holdfast("check", "machine.json") == 0
+    assert holdfast.printed == "no problems\n"
+    assert holdfast("check", "--json", "machine.json") == 0
+    assert json.loads(holdfast.printed) == []
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"])
+def test_a_file_that_cannot_be_read_is_wrong_usage(
+    holdfast: Project, content: bytes | None
+) -> None:
+    if content is not None:
+        (holdfast.folder / "machine.json").write_bytes(content)
+    assert holdfast("check", "machine.json") == 2
+    assert "error[HF282]: machine.json: " in holdfast.complaints
+
+
 def test_a_refused_module_is_not_compiled(holdfast: Project) -> None:
     holdfast.module("refused", REFUSED)
     assert holdfast("compile", "refused") == 1

@@ -252,3 +252,78 @@ def test_another_tenant_reaches_nothing_on_any_route() -> None:
 
     assert problem(answer) == (403, "HF230")
     assert found.request("GET", "/executions", claims=other)[1] == {"executions": []}
+
+
+# -- AWS's protocol --------------------------------------------------------------------------------
+
+TARGET = "AWSStepFunctions.ListActivities"
+
+
+def states_call(
+    found: Site, body: Any, target: str = TARGET, claims: Any = None
+) -> tuple[int, Any]:
+    """A call as API Gateway hands it on; the region is the function's."""
+    http = {"method": "POST", "path": "/", "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
+    context: dict[str, Any] = {"http": http, "accountId": "210987654321", "requestId": "r1"}
+    if claims is not None:
+        context["authorizer"] = {"jwt": {"claims": claims}}
+    headers = {"x-amz-target": target}
+    return found.request("POST", "/", body, headers=headers, requestContext=context)
+
+
+@pytest.fixture
+def _region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+
+
+@pytest.mark.usefixtures("_region")
+def test_a_target_makes_a_request_a_call_of_step_functions() -> None:
+    found = site(chain(1))
+
+    made = states_call(found, {"name": "press"}, "AWSStepFunctions.CreateActivity")
+    assert made[1]["activityArn"] == "arn:aws:states:eu-west-1:210987654321:activity:press"
+    assert made[0] == 200
+    (activity,) = states_call(found, {})[1]["activities"]
+    assert activity["name"] == "press"
+
+
+@pytest.mark.usefixtures("_region")
+def test_tenants_have_state_machines_of_their_own() -> None:
+    found = site(chain(1))
+    create = "AWSStepFunctions.CreateActivity"
+
+    assert states_call(found, {"name": "press"}, create, {"tenant": "acme"})[0] == 200
+    assert states_call(found, {}, claims={"tenant": "other"})[1] == {"activities": []}
+    refused = states_call(found, {}, claims={"tenant": "a/b"})
+    assert (refused[0], refused[1]["__type"]) == (400, "AccessDeniedException")
+
+
+@pytest.mark.usefixtures("_region")
+@pytest.mark.parametrize(
+    ("target", "body", "kind"),
+    [
+        ("AWSStepFunctions.Dance", {}, "UnknownOperationException"),
+        ("DynamoDB_20120810.ListTables", {}, "UnknownOperationException"),
+        ("", {}, "UnknownOperationException"),
+        (TARGET, "{", "SerializationException"),
+        (TARGET, '{"maxResults": NaN}', "SerializationException"),
+    ],
+)
+def test_what_is_no_call_is_refused_as_aws_does(target: str, body: Any, kind: str) -> None:
+    status, answer = states_call(site(chain(1)), body, target)
+    assert (status, answer["__type"]) == (400, kind)
+
+
+@pytest.mark.usefixtures("_region")
+def test_a_fault_of_the_world_is_no_fault_of_the_caller() -> None:
+    found = site(chain(1))
+
+    def broken(effect: Effect) -> Any:
+        if isinstance(effect, Clock):
+            return 0
+        raise ServiceFault("HF300", "the store is away")
+
+    found.ports.perform = broken  # type: ignore[method-assign]
+    status, answer = states_call(found, {})
+    assert (status, answer["__type"]) == (500, "InternalFailure")
+    assert found.faults

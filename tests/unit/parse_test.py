@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.asl.jsonata import Moment
 from holdfast.asl.parse import DefinitionError, definition_hash, parse_definition
-from holdfast.asl.program import Parallel, Task
+from holdfast.asl.program import Choice, Fail, Map, Parallel, Pass, Retrier, Task, Wait
+from holdfast.asl.resources import read_resource
+from holdfast.asl.validate import diagnose
 from holdfast.limits import NAME_CHARACTERS_MAX
 from tests.builders import Machine, ask, call, machine
 from tests.unit.core_kit import one
@@ -48,20 +51,19 @@ def test_the_hash_of_a_definition_is_that_of_its_text_without_blanks() -> None:
 
 @pytest.mark.parametrize("document", [None, [], "text", 5])
 def test_what_is_no_object_is_no_definition(document: Any) -> None:
-    assert "expected an object" in problems(document)[""]
+    assert "must be a valid JSON object" in problems(document)[""]
 
 
 def test_every_problem_is_reported_at_once() -> None:
     document = {
         "StartAt": "nowhere",
-        "TimeoutSeconds": 0,
+        "TimeoutSeconds": -1,
         "Color": "red",
         "States": {"a": {"Type": "Pass"}, "b": {"Type": "Sing"}, "c": []},
     }
 
     assert set(problems(document)) == {
-        "/Color",
-        "/QueryLanguage",
+        "/",
         "/StartAt",
         "/States/a",
         "/States/b/Type",
@@ -73,30 +75,30 @@ def test_every_problem_is_reported_at_once() -> None:
 @pytest.mark.parametrize(
     ("state", "path"),
     [
-        ({"Type": "Pass", "Nxt": "x"}, "/Nxt"),
-        ({"Type": "Pass", "QueryLanguage": "JSONPath"}, "/QueryLanguage"),
-        ({"Type": "Parallel", "Branches": [{**SUCCEED, "Colour": 1}]}, "/Branches/0/Colour"),
-        ({"Type": "Map", "ItemProcessor": {**SUCCEED, "Colour": 1}}, "/ItemProcessor/Colour"),
+        ({"Type": "Pass", "Nxt": "x"}, ""),
+        ({"Type": "Pass", "QueryLanguage": "JSONPath"}, ""),
+        ({"Type": "Parallel", "Branches": [{**SUCCEED, "Colour": 1}]}, "/Branches[0]"),
+        ({"Type": "Map", "ItemProcessor": {**SUCCEED, "Colour": 1}}, "/ItemProcessor"),
         ({"Type": "Pass", "Next": "nowhere", "End": False}, "/Next"),
         ({"Type": "Pass", "Next": "it", "End": True}, ""),
         ({"Type": "Pass", "Assign": 5}, "/Assign"),
         ({"Type": "Pass", "Output": "{% ( %}"}, "/Output"),
         ({"Type": "Wait"}, ""),
         ({"Type": "Wait", "Seconds": 1, "Timestamp": "x"}, ""),
-        ({"Type": "Choice"}, "/Choices"),
-        ({"Type": "Choice", "Choices": [5]}, "/Choices/0"),
-        ({"Type": "Choice", "Choices": [{"Condition": "{% true %}"}]}, "/Choices/0/Next"),
+        ({"Type": "Choice"}, ""),
+        ({"Type": "Choice", "Choices": [5]}, "/Choices[0]"),
+        ({"Type": "Choice", "Choices": [{"Condition": "{% true %}"}]}, "/Choices[0]"),
         ({**CHOICE, "Default": "nowhere"}, "/Default"),
         (
             {"Type": "Choice", "Choices": [{"Condition": "{% true %}", "Next": "no"}]},
-            "/Choices/0/Next",
+            "/Choices[0]/Next",
         ),
-        ({"Type": "Task"}, "/Resource"),
-        ({"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage"}, "/Resource"),
+        ({"Type": "Task"}, ""),
+        ({"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMassage"}, "/Resource"),
         ({"Type": "Task", "Resource": "holdfast:task:"}, "/Resource"),
         ({"Type": "Parallel", "Branches": []}, "/Branches"),
-        ({"Type": "Parallel", "Branches": [5]}, "/Branches/0"),
-        ({"Type": "Map"}, "/ItemProcessor"),
+        ({"Type": "Parallel", "Branches": [5]}, "/Branches[0]"),
+        ({"Type": "Map"}, ""),
         (
             {
                 "Type": "Map",
@@ -105,32 +107,32 @@ def test_every_problem_is_reported_at_once() -> None:
             "/ItemProcessor/ProcessorConfig",
         ),
         (call("x", Retry="often"), "/Retry"),
-        (call("x", Retry=[{}]), "/Retry/0/ErrorEquals"),
-        (call("x", Retry=[{"ErrorEquals": [5]}]), "/Retry/0/ErrorEquals"),
+        (call("x", Retry=[{}]), "/Retry[0]"),
+        (call("x", Retry=[{"ErrorEquals": [5]}]), "/Retry[0]/ErrorEquals[0]"),
         (
-            call("x", Retry=[{"ErrorEquals": ["A"], "IntervalSeconds": 0}]),
-            "/Retry/0/IntervalSeconds",
+            call("x", Retry=[{"ErrorEquals": ["A"], "IntervalSeconds": -1}]),
+            "/Retry[0]/IntervalSeconds",
         ),
-        (call("x", Retry=[{"ErrorEquals": ["A"], "MaxAttempts": -1}]), "/Retry/0/MaxAttempts"),
-        (call("x", Retry=[{"ErrorEquals": ["A"], "MaxAttempts": True}]), "/Retry/0/MaxAttempts"),
-        (call("x", Retry=[{"ErrorEquals": ["A"], "BackoffRate": 0.5}]), "/Retry/0/BackoffRate"),
-        (call("x", Retry=[{"ErrorEquals": ["A"], "BackoffRate": True}]), "/Retry/0/BackoffRate"),
+        (call("x", Retry=[{"ErrorEquals": ["A"], "MaxAttempts": -1}]), "/Retry[0]/MaxAttempts"),
+        (call("x", Retry=[{"ErrorEquals": ["A"], "MaxAttempts": True}]), "/Retry[0]/MaxAttempts"),
+        (call("x", Retry=[{"ErrorEquals": ["A"], "BackoffRate": 0.5}]), "/Retry[0]/BackoffRate"),
+        (call("x", Retry=[{"ErrorEquals": ["A"], "BackoffRate": True}]), "/Retry[0]/BackoffRate"),
         (
             call("x", Retry=[{"ErrorEquals": ["A"], "MaxDelaySeconds": 0}]),
-            "/Retry/0/MaxDelaySeconds",
+            "/Retry[0]/MaxDelaySeconds",
         ),
         (
             call("x", Retry=[{"ErrorEquals": ["A"], "JitterStrategy": "HALF"}]),
-            "/Retry/0/JitterStrategy",
+            "/Retry[0]/JitterStrategy",
         ),
-        (call("x", Retry=[{"ErrorEquals": ["A"], "Often": 1}]), "/Retry/0/Often"),
-        (call("x", Retry=[{"ErrorEquals": ["States.ALL", "A"]}]), "/Retry/0"),
+        (call("x", Retry=[{"ErrorEquals": ["A"], "Often": 1}]), "/Retry[0]"),
+        (call("x", Retry=[{"ErrorEquals": ["States.ALL", "A"]}]), "/Retry[0]/ErrorEquals[0]"),
         (
             call("x", Catch=[{"ErrorEquals": ["States.ALL"], "Next": "it"}] * 2),
-            "/Catch/0",
+            "/Catch[0]/ErrorEquals[0]",
         ),
-        (call("x", Catch=[{"ErrorEquals": ["A"]}]), "/Catch/0/Next"),
-        (call("x", Catch=[{"ErrorEquals": ["A"], "Next": "no"}]), "/Catch/0/Next"),
+        (call("x", Catch=[{"ErrorEquals": ["A"]}]), "/Catch[0]"),
+        (call("x", Catch=[{"ErrorEquals": ["A"], "Next": "no"}]), "/Catch[0]/Next"),
     ],
 )
 def test_a_problem_in_a_state_is_named_with_its_place(state: Any, path: str) -> None:
@@ -150,15 +152,35 @@ def test_a_state_name_has_its_length_and_is_used_once() -> None:
     )
     found = problems(document)
 
-    assert "characters" in found[f"/States/{long}"]
-    assert "twice" in found["/States/it/Branches/1/States/it"]
+    assert "80-character limit" in found[f"/States/{long}"]
+    assert "Duplicate" in found["/States/it/Branches[1]/States/it"]
 
 
 def test_a_target_in_another_branch_is_no_target() -> None:
     branch = {"StartAt": "b", "States": {"b": {"Type": "Pass", "Next": "it"}}}
     document = one({"Type": "Parallel", "Branches": [branch]})
 
-    assert "/States/it/Branches/0/States/b/Next" in problems(document)
+    assert "/States/it/Branches[0]/States/b/Next" in problems(document)
+
+
+def test_what_a_stop_takes_back_is_read_from_the_extension() -> None:
+    undo = {
+        "States": ["it"],
+        "Begin": "b",
+        "End": "e",
+        "Assign": {"x": "{% $states.errorOutput %}"},
+    }
+    states = {"it": {"Type": "Succeed"}, "b": {"Type": "Pass", "Next": "e"}, "e": SUCCEED_STATE}
+    document = machine(states, Holdfast={"Undo": [undo]})
+    (found,) = parse_definition(document).undos
+
+    assert (found.states, found.begin, found.end) == (frozenset({"it"}), "b", "e")
+    assert found.assign is not None
+    assert diagnose(document) == ()
+    assert set(problems(machine(states, Holdfast={"Undo": [{**undo, "Begin": "no"}, {}]}))) == {
+        "/Holdfast/Undo[0]/Begin",
+        "/Holdfast/Undo[1]",
+    }
 
 
 # -- anything at all -------------------------------------------------------------------------------
@@ -200,6 +222,223 @@ def test_a_definition_with_anything_anywhere_is_accepted_or_refused_with_a_code(
     place: int, odd: Any
 ) -> None:
     document: Machine = json.loads(json.dumps(SAMPLE))
+    found = places(document)
+    container, key = found[place % len(found)]
+    container[key] = odd
+    try:
+        parse_definition(document)
+    except DefinitionError as error:
+        assert error.problems
+
+
+# -- JSONPath --------------------------------------------------------------------------------------
+
+FUNCTION = "arn:aws:lambda:eu-west-1:111111111111:function:f"
+MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+PATHS: Machine = {
+    "StartAt": "t",
+    "TimeoutSeconds": 60,
+    "States": {
+        "t": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+            "Parameters": {"a.$": "$.a", "token.$": "$$.Task.Token"},
+            "ResultSelector": {"b.$": "$.b"},
+            "ResultPath": "$.c",
+            "Assign": {"v.$": "$.b"},
+            "TimeoutSecondsPath": "$.seconds",
+            "Credentials": {"RoleArn.$": "$.role"},
+            "Retry": [{"ErrorEquals": ["A"]}, {"ErrorEquals": ["B"], "MaxDelaySeconds": 9}],
+            "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "c"}],
+            "Next": "c",
+        },
+        "c": {
+            "Type": "Choice",
+            "InputPath": "$.x",
+            "Choices": [
+                {
+                    "And": [{"Variable": "$.n", "NumericLessThan": 3}],
+                    "Assign": {"w.$": "$.n"},
+                    "Next": "w",
+                }
+            ],
+            "Default": "p",
+        },
+        "w": {"Type": "Wait", "SecondsPath": "$.n", "Next": "p"},
+        "p": {
+            "Type": "Parallel",
+            "Branches": [
+                {
+                    "StartAt": "l",
+                    "States": {"l": {"Type": "Task", "Resource": FUNCTION, "End": True}},
+                }
+            ],
+            "Next": "m",
+        },
+        "m": {
+            "Type": "Map",
+            "ItemsPath": "$.items",
+            "Parameters": {"i.$": "$$.Map.Item.Value"},
+            "MaxConcurrency": 2,
+            "Iterator": {
+                "StartAt": "j",
+                "States": {"j": {"Type": "Pass", "QueryLanguage": "JSONata", "Output": "{% 1 %}"}},
+            },
+            "Next": "d",
+        },
+        "d": {
+            "Type": "Map",
+            "Label": "label",
+            "ItemReader": {
+                "Resource": "arn:aws:states:::s3:listObjectsV2",
+                "Parameters": {"Bucket.$": "$.bucket"},
+                "ReaderConfig": {"InputType": "JSON", "MaxItemsPath": "$.n"},
+            },
+            "ItemBatcher": {"MaxItemsPerBatch": 3, "BatchInput": {"k.$": "$.n"}},
+            "ResultWriter": {
+                "Resource": "arn:aws:states:::s3:putObject",
+                "Parameters": {"Bucket": "b"},
+                "WriterConfig": {"OutputType": "JSON", "Transformation": "NONE"},
+            },
+            "ToleratedFailurePercentagePath": "$.n",
+            "ItemProcessor": {
+                "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+                "StartAt": "s",
+                "States": {"s": {"Type": "Succeed"}},
+            },
+            "Next": "f",
+        },
+        "f": {"Type": "Fail", "ErrorPath": "$.e", "Cause": "because"},
+    },
+}
+PATHS["States"]["m"]["Iterator"]["States"]["j"]["End"] = True
+
+
+def value(template: Any, data: Any, **more: Any) -> Any:
+    states = {"input": data, "context": {"Task": {"Token": "t"}, "Map": {"Item": {"Value": 7}}}}
+    return template.evaluate({"states": {**states, **more}}, MOMENT)
+
+
+def test_the_fields_of_jsonpath_become_templates() -> None:
+    states = parse_definition(PATHS).states
+    task, choice, wait, fail = states["t"], states["c"], states["w"], states["f"]
+    assert isinstance(task, Task)
+    assert isinstance(choice, Choice)
+    assert isinstance(wait, Wait)
+    assert isinstance(fail, Fail)
+
+    assert (task.kind, task.target) == ("callback", "lambda:invoke")
+    assert value(task.arguments, {"a": 1}) == {"a": 1, "token": "t"}
+    assert value(task.output, {"a": 1}, result={"b": 2}) == {"a": 1, "c": {"b": 2}}
+    assert value(task.assign, {"a": 1}, result={"b": 2}) == {"v": 2}
+    assert value(task.timeout_seconds, {"seconds": 5}) == 5
+    assert value(task.credentials, {"role": "arn"}) == {"RoleArn": "arn"}
+    assert value(task.catch[0].output, {"a": 1}, errorOutput={"Error": "E"}) == {
+        "a": 1,
+        "error": {"Error": "E"},
+    }
+    assert task.retry[0] == Retrier(("A",), 1, 3, 2.0, None, has_full_jitter=False)
+    assert value(choice.rules[0].condition, {"x": {"n": 2}}) is True
+    assert value(choice.rules[0].assign, {"x": {"n": 2}}) == {"w": 2}
+    assert value(choice.output, {"x": {"n": 2}}) == {"n": 2}
+    assert value(wait.seconds, {"n": 4}) == 4
+    assert wait.output is None
+    assert (value(fail.error, {"e": "E"}), value(fail.cause, {})) == ("E", "because")
+
+
+def test_an_old_map_is_read_by_its_old_names() -> None:
+    states = parse_definition(PATHS).states
+    old, inner, branch = states["m"], states["j"], states["l"]
+    assert isinstance(old, Map)
+    assert isinstance(inner, Pass)
+    assert isinstance(branch, Task)
+
+    assert old.processor == "j"
+    assert old.run is None
+    assert value(old.items, {"items": [1]}) == [1]
+    assert value(old.item_selector, {}) == {"i": 7}
+    assert value(old.concurrency_max, {}) == 2
+    assert value(inner.output, {}) == 1
+    assert (branch.kind, branch.target) == ("lambda", FUNCTION)
+
+
+def test_a_distributed_map_knows_its_reader_batches_and_writer() -> None:
+    state = parse_definition(PATHS).states["d"]
+    assert isinstance(state, Map)
+    run = state.run
+    assert run is not None
+    assert run.reader is not None
+    assert run.batcher is not None
+    assert run.writer is not None
+
+    assert (run.label, run.execution_type, run.reader.target) == (
+        "label",
+        "EXPRESS",
+        "s3:listObjectsV2",
+    )
+    assert value(run.reader.arguments, {"bucket": "b"}) == {"Bucket": "b"}
+    assert value(run.reader.config, {"n": 9}) == {"InputType": "JSON", "MaxItems": 9}
+    assert value(run.batcher.items_max, {}) == 3
+    assert run.batcher.bytes_max is None
+    assert value(run.batcher.input, {"n": 9}) == {"k": 9}
+    assert run.writer.config == {"OutputType": "JSON", "Transformation": "NONE"}
+    assert value(run.tolerated_percentage, {"n": 50}) == 50
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind", "target"),
+    [
+        ("holdfast:pure:add", "pure", "add"),
+        ("holdfast:ask.waitForTaskToken", "ask", ""),
+        (FUNCTION, "lambda", FUNCTION),
+        (f"{FUNCTION}:$LATEST", "lambda", f"{FUNCTION}:$LATEST"),
+        ("arn:aws-cn:states:::sqs:sendMessage", "service", "sqs:sendMessage"),
+        ("arn:aws:states:::aws-sdk:s3:getObject", "service", "aws-sdk:s3:getObject"),
+        (
+            "arn:aws:states:::aws-sdk:s3:getObject.waitForTaskToken",
+            "callback",
+            "aws-sdk:s3:getObject",
+        ),
+        ("arn:aws:states:::batch:submitJob.sync", "sync", "batch:submitJob"),
+        ("arn:aws:states:::states:startExecution.sync:2", "sync", "states:startExecution"),
+        (
+            "arn:aws:states:eu-west-1:111111111111:activity:a",
+            "activity",
+            "arn:aws:states:eu-west-1:111111111111:activity:a",
+        ),
+    ],
+)
+def test_a_resource_is_a_kind_and_a_target(resource: str, kind: str, target: str) -> None:
+    found = read_resource(resource)
+
+    assert found is not None
+    assert (found.kind, found.target) == (kind, target)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "arn:aws:states:::sqs:sendMessage.sync",
+        "arn:aws:states:::batch:submitJob.sync:2",
+        "arn:aws:states:::dynamodb:putItem.waitForTaskToken",
+        "arn:aws:states:::aws-sdk:s3",
+        "arn:aws:s3:::bucket",
+        "holdfast:song:x",
+        "",
+    ],
+)
+def test_a_pattern_that_a_service_does_not_have_is_nothing(resource: str) -> None:
+    assert read_resource(resource) is None
+
+
+@settings(max_examples=400, deadline=None, database=None, derandomize=True)
+@given(
+    st.integers(0, 10_000), ODD | st.sampled_from(["$.a['b','c']", "$..a", "$x", "States.UUID("])
+)
+def test_jsonpath_with_anything_anywhere_is_accepted_or_refused_with_a_code(
+    place: int, odd: Any
+) -> None:
+    document: Machine = json.loads(json.dumps(PATHS))
     found = places(document)
     container, key = found[place % len(found)]
     container[key] = odd

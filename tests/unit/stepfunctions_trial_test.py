@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from holdfast.asl.jsonata import compile_expression
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions import trial
@@ -125,10 +128,12 @@ def test_the_stages_of_a_pass_state_are_shown() -> None:
 
 
 def test_a_jsonata_task_shows_arguments_and_result() -> None:
-    state = a_task(Arguments={"FunctionName": "{% $states.input.f %}"}, Output="{% $states.result %}")
-    shown = tried(
-        state, input={"f": "fun"}, mock=mocked({"Payload": 1}), inspectionLevel="TRACE"
-    )["inspectionData"]
+    state = a_task(
+        Arguments={"FunctionName": "{% $states.input.f %}"}, Output="{% $states.result %}"
+    )
+    shown = tried(state, input={"f": "fun"}, mock=mocked({"Payload": 1}), inspectionLevel="TRACE")[
+        "inspectionData"
+    ]
     assert shown == {
         "input": {"f": "fun"},
         "afterArguments": {"FunctionName": "fun"},
@@ -169,9 +174,7 @@ def test_without_a_mock_the_call_is_made() -> None:
 
 def test_a_call_that_fails_is_caught_as_in_an_execution() -> None:
     world = World(TaskFailed("Boom", "bang"))
-    state = a_task(
-        Arguments={}, Catch=[{"ErrorEquals": ["States.ALL"], "Next": "rescue"}]
-    )
+    state = a_task(Arguments={}, Catch=[{"ErrorEquals": ["States.ALL"], "Next": "rescue"}])
     assert tried(state, world, roleArn=ROLE) == {
         "status": "CAUGHT_ERROR",
         "error": "Boom",
@@ -184,7 +187,7 @@ def test_a_call_that_fails_is_caught_as_in_an_execution() -> None:
 def test_a_retry_tells_its_delay_and_a_used_up_one_only_its_place() -> None:
     retry = {"ErrorEquals": ["E"], "IntervalSeconds": 2, "BackoffRate": 3, "MaxAttempts": 2}
     state = a_task(Arguments={}, Retry=[{"ErrorEquals": ["other"]}, retry])
-    request = {"mock": {"errorOutput": {"error": "E"}}, "inspectionLevel": "DEBUG"}
+    request: dict[str, Any] = {"mock": {"errorOutput": {"error": "E"}}, "inspectionLevel": "DEBUG"}
     again = tried(state, stateConfiguration={"retrierRetryCount": 1}, **request)
     assert again["status"] == "RETRIABLE"
     details = again["inspectionData"]["errorDetails"]
@@ -212,6 +215,42 @@ def test_a_required_field_may_be_missing_where_only_the_present_are_validated() 
     )
     lenient = {**mocked({}), "fieldValidationMode": "PRESENT"}
     assert tried(state, mock=lenient)["output"] == {}
+
+
+def test_an_http_task_shows_its_request_and_response_only_at_trace() -> None:
+    arguments = {
+        "ApiEndpoint": "https://example.com/x",
+        "Method": "POST",
+        "Headers": {"a": "b"},
+        "QueryParameters": {"q": "1"},
+        "RequestBody": {"k": 1},
+        "Authentication": {"ConnectionArn": "arn:aws:events:::connection/c"},
+    }
+    answer = {
+        "StatusCode": 200,
+        "StatusText": "OK",
+        "Headers": {"h": ["v", "w"]},
+        "ResponseBody": "yes",
+    }
+    state = a_task(Resource="arn:aws:states:::http:invoke", Arguments=arguments)
+    world = World(TaskSucceeded(answer))
+    shown = tried(state, world, roleArn=ROLE, inspectionLevel="TRACE")["inspectionData"]
+    assert shown["request"] == {
+        "protocol": "https",
+        "method": "POST",
+        "url": "https://example.com/x?q=1",
+        "headers": "[a: b]",
+        "body": '{"k":1}',
+    }
+    assert shown["response"] == {
+        "protocol": "https",
+        "statusCode": "200",
+        "statusMessage": "OK",
+        "headers": "[h: v,w]",
+        "body": "yes",
+    }
+    debugged = tried(state, world, roleArn=ROLE, inspectionLevel="DEBUG")["inspectionData"]
+    assert "request" not in debugged
 
 
 # -- Map and Parallel ------------------------------------------------------------------------------
@@ -266,7 +305,7 @@ def test_items_that_a_reader_would_read_are_those_that_the_caller_names() -> Non
             "Arguments": {"Bucket": "b", "Key": "k"},
         },
     )
-    request = {
+    request: dict[str, Any] = {
         "mock": mocked([1]),
         "stateConfiguration": {"mapItemReaderData": "[1]", "mapIterationFailureCount": 2},
     }
@@ -332,8 +371,10 @@ def test_a_parallel_mock_has_a_result_for_each_branch() -> None:
             a_task(),
             {"mock": {"result": "{}"}, "context": {"Map": {}}},
             "ValidationException",
-            "Invalid Context object provided: 'Map' field is not supported when mocking a "
-            "Context object",
+            (
+                "Invalid Context object provided: 'Map' field is not supported when mocking a "
+                "Context object"
+            ),
         ),
         (
             a_task(),
@@ -380,7 +421,6 @@ def test_a_state_alone_sees_the_context_of_an_execution_that_never_was() -> None
     assert context["State"] == {
         "Name": "StateName",
         "EnteredTime": "2026-09-21T14:13:20.000Z",
-        "RetryCount": 0,
     }
 
 
@@ -388,3 +428,65 @@ def test_a_given_context_is_all_that_the_state_sees() -> None:
     state = a_task(Arguments={}, Output="{% $states.context %}")
     given = {"Execution": {"Id": "x"}}
     assert tried(state, mock=mocked({}), context=given)["output"] == given
+
+
+def test_a_task_that_waits_for_its_token_has_one() -> None:
+    resource = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
+    state = {
+        "Type": "Task",
+        "Resource": resource,
+        "Parameters": {"QueueUrl": "q", "MessageBody.$": "$$.Task.Token"},
+        "End": True,
+    }
+    response = tried(state, mock=mocked({"any": "thing"}), inspectionLevel="DEBUG")
+    assert response["output"] == {"any": "thing"}
+    assert response["inspectionData"]["afterParameters"]["MessageBody"]
+
+
+# -- whatever is asked -----------------------------------------------------------------------------
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+)
+VALUES = st.recursive(
+    SCALARS | st.sampled_from(["$", "$.a", "$$.x", "{% $states.input %}", "{% $x %}"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+FIELDS = [
+    *("InputPath", "Parameters", "ResultSelector", "ResultPath", "OutputPath", "ItemsPath"),
+    *("Arguments", "Output", "Assign", "Items", "Seconds", "Error", "Cause", "Retry", "Catch"),
+    *("Choices", "Branches", "QueryLanguage"),
+]
+STATES = st.builds(
+    lambda kind, fields: {"Type": kind, "Resource": INVOKE, "End": True, **fields},
+    st.sampled_from(["Pass", "Task", "Map", "Parallel", "Wait", "Choice", "Fail", "Succeed"]),
+    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=3),
+)
+
+
+@pytest.fixture(scope="module")
+def _parsed_once() -> None:
+    """The parser of JSONata raises the recursion limit; hypothesis wants none that changes."""
+    compile_expression("1")
+
+
+@pytest.mark.usefixtures("_parsed_once")
+@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@given(state=STATES, data=VALUES, result=VALUES, is_mocked=st.booleans())
+def test_any_request_is_answered_or_refused(
+    state: dict[str, Any], data: Any, result: Any, is_mocked: bool
+) -> None:
+    request = {"mock": mocked(result)} if is_mocked else {"roleArn": ROLE}
+    try:
+        response = tried(
+            state, World(TaskSucceeded(result)), input=data, inspectionLevel="TRACE", **request
+        )
+    except StatesFault as fault:
+        assert fault.code in {"ValidationException", "InvalidDefinition"}
+    else:
+        assert response["status"] in {"SUCCEEDED", "FAILED", "RETRIABLE", "CAUGHT_ERROR"}

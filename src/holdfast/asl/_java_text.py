@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from typing import Final
 
 from holdfast.asl._jsonata_values import Json
@@ -44,6 +46,14 @@ def json_text(value: Json) -> str:
             return _scalar(value)
 
 
+def shown(value: Json, write: Callable[[Json], str] = json_text) -> str:
+    """A value for a message, which has to come out also when the value is nested too deep."""
+    try:
+        return write(value)
+    except RecursionError:
+        return "…"
+
+
 def _scalar(value: float | bool | None) -> str:
     match value:
         case None:
@@ -58,6 +68,8 @@ def _scalar(value: float | bool | None) -> str:
 
 def _double(value: float) -> str:
     """1e10 -> 1.0E10, 0.5 -> 0.5, 1e-5 -> 1.0E-5 (java.lang.Double.toString)."""
+    if not math.isfinite(value):
+        return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
     if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_END:
         return repr(value)
     digits = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")

@@ -7,8 +7,15 @@ from typing import Any, Final
 
 from holdfast.asl import _validate_paths as paths
 from holdfast.asl import _validate_values as values
-from holdfast.asl._validate_report import Check, Field, Scope, Shape, expected, refuse_none
-from holdfast.asl._validate_report import refuse_several
+from holdfast.asl._validate_report import (
+    Check,
+    Field,
+    Scope,
+    Shape,
+    expected,
+    refuse_none,
+    refuse_several,
+)
 
 _NUMBER_TYPE: Final = ("NUMBER",)
 _SELECTORS: Final = ("And", "Or", "Not", "Variable", "Condition")
@@ -61,9 +68,7 @@ def _check(scope: Scope, rule: Any, location: str, shape: Shape) -> None:
     selectors = [name for name in _SELECTORS if name in rule]
     if len(selectors) != 1:
         names = ", ".join(_SELECTORS)
-        scope.refuse(
-            location, f"The object must have only one of the following fields, [{names}]"
-        )
+        scope.refuse(location, f"The object must have only one of the following fields, [{names}]")
     operators = [name for name in OPERATORS if name in rule]
     if len(operators) > 1:
         refuse_several(scope, operators, location)

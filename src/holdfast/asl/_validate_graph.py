@@ -5,7 +5,7 @@ In AWS's order: targets that do not exist, then either that there is no end or w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.asl._validate_report import Scope
@@ -15,16 +15,38 @@ _MISSING: Final = "MISSING_TRANSITION_TARGET"
 _PROCESSORS: Final = ("ItemProcessor", "Iterator")
 
 
-def check_graph(scope: Scope, machine: Mapping[str, Any]) -> None:
-    """Everything about names and transitions of a definition whose shape was looked at before."""
+def check_graph(scope: Scope, machine: Mapping[str, Any], *, is_to_run: bool) -> None:
+    """Everything about names and transitions of a definition whose shape was looked at before.
+
+    `is_to_run`: a state that is never reached, and a machine that never ends, run all the same.
+    """
     levels = list(_levels(machine, ""))
     _check_names(scope, levels)
+    undone = list(_undo_targets(machine))
+    names = {name for level, _ in levels for name in level["States"]}
+    _check_known(scope, undone, names)
     for level, path in levels:
         _check_targets(scope, level, path)
-        if not path and not any(_is_terminal(state) for state in level["States"].values()):
-            scope.refuse(None, "Workflow has no terminal state", "MISSING_END_STATE")
-        else:
-            _check_reach(scope, level, path)
+        if not is_to_run:
+            _check_flow(scope, level, path, [name for name, _ in undone])
+
+
+def _undo_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names in the extension `Holdfast`, each with its place."""
+    extension = machine.get("Holdfast")
+    undos = extension.get("Undo") if isinstance(extension, dict) else None
+    for number, undo in enumerate(undos if isinstance(undos, list) else ()):
+        for key in ("Begin", "End"):
+            if isinstance(undo, dict) and isinstance(undo.get(key), str):
+                yield undo[key], f"/Holdfast/Undo[{number}]/{key}"
+
+
+def _check_flow(scope: Scope, level: Mapping[str, Any], path: str, entries: Iterable[str]) -> None:
+    """Only the outermost level needs an end; where it has none, AWS looks no further."""
+    if not path and not any(_is_terminal(state) for state in level["States"].values()):
+        scope.refuse(None, "Workflow has no terminal state", "MISSING_END_STATE")
+    else:
+        _check_reach(scope, level, path, entries)
 
 
 def _levels(machine: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -81,8 +103,12 @@ def _check_targets(scope: Scope, level: Mapping[str, Any], path: str) -> None:
     targets = [(level["StartAt"], f"{path}/StartAt")]
     for name, state in states.items():
         targets += transitions(state, f"{path}/States/{name}")
+    _check_known(scope, targets, states)
+
+
+def _check_known(scope: Scope, targets: Iterable[tuple[str, str]], names: Container[str]) -> None:
     for target, place in targets:
-        if target not in states:
+        if target not in names:
             scope.refuse(place, f"Missing 'Next' target: {target}", _MISSING)
 
 
@@ -107,9 +133,10 @@ def _is_terminal(state: Any) -> bool:
     return state.get("End") is True or state.get("Type") in ("Succeed", "Fail")
 
 
-def _check_reach(scope: Scope, level: Mapping[str, Any], path: str) -> None:
+def _check_reach(scope: Scope, level: Mapping[str, Any], path: str, entries: Iterable[str]) -> None:
+    """`entries`: other names than the start's that control may begin at."""
     states = level["States"]
-    reached, pending = set[str](), [level["StartAt"]]
+    reached, pending = set[str](), [level["StartAt"], *entries]
     while pending:
         name = pending.pop()
         if name in states and name not in reached:

@@ -15,12 +15,17 @@ from holdfast.asl.template import is_expression
 
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-# The kinds that read the context, and the attributes whose expressions see, as their context, each
-# value that the node gives. What every other attribute holds sees the context of the node.
+# The kinds of node that read the context.
 _CONTEXT_KINDS: Final = frozenset({"wildcard", "descendant", "parent"})
-_EACH: Final = frozenset({"group", "pattern", "predicate", "stages", "terms", "update", "delete"})
-# How the parser works, and links back into the tree.
-_NO_CHILDREN: Final = frozenset({"_outer_instance", "ancestor", "environment", "seeking_parent"})
+# The attributes of a node that hold other nodes: those that see the context of the node itself …
+_SAME: Final = (
+    *("steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"),
+    *("procedure", "arguments", "body", "condition", "then", "_else", "next_function"),
+)
+# … and those that see, one by one, the values that it gives.
+_EACH: Final = (
+    *("predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"),
+)
 
 
 def check_template(scope: Scope, value: Any, location: str) -> None:
@@ -42,7 +47,7 @@ def check_text(scope: Scope, text: str, location: str) -> None:
     if not is_expression(text):
         if text.startswith(_OPEN):
             scope.refuse(location, f"JSONata string must start with {_OPEN} and end with {_CLOSE}")
-        return
+        return None
     try:
         expression = compile_expression(text[len(_OPEN) : -len(_CLOSE)].strip())
     except JsonataError as error:
@@ -92,18 +97,20 @@ def _context_references(node: Any) -> Iterator[str]:
         yield f"Reference to '{name}' at the top level is not supported."
 
 
-def _children(node: object, has_context: bool) -> Iterator[tuple[Any, bool]]:  # noqa: FBT001
-    for name, value in vars(node).items():
-        if name in _NO_CHILDREN or value is None:
-            continue
-        sees_context = has_context or name in _EACH
-        for number, child in enumerate(_nodes(value)):
-            yield child, sees_context or (name == "steps" and number > 0)
+def _children(node: object, has_context: bool) -> Iterator[tuple[Any, bool]]:
+    attributes = vars(node)
+    for names, is_each in ((_SAME, False), (_EACH, True)):
+        for name in names:
+            value = attributes.get(name)
+            if value is not None:
+                for number, child in enumerate(_nodes(value)):
+                    is_later_step = name == "steps" and number > 0
+                    yield child, has_context or is_each or is_later_step
 
 
 def _nodes(value: object) -> Iterator[object]:
     if isinstance(value, list | tuple):
         for item in value:
             yield from _nodes(item)
-    elif hasattr(value, "type") and hasattr(value, "steps"):
+    elif hasattr(value, "steps"):
         yield value

@@ -106,7 +106,6 @@ RESULT_WRITER: Final = Shape(
         "Arguments": Field(values.template, "JSONata"),
     }
 )
-_DISTRIBUTED_FIELDS: Final = ("ItemReader", "ItemBatcher", "ResultWriter", "Label")
 _PROCESSOR_CONFIG: Final = Shape(
     {
         "Mode": Field(values.one_of("INLINE", "DISTRIBUTED")),

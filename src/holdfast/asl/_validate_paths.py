@@ -1,4 +1,7 @@
-"""JSONPath in a definition: paths, reference paths, payload templates, variables' names."""
+"""JSONPath in a definition: paths, reference paths, payload templates, variables' names.
+
+The language is imported where it is met: workflows of our own never need it.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +10,44 @@ from typing import Any, Final
 
 from holdfast.asl._validate_jsonata import check_template
 from holdfast.asl._validate_report import Check, Scope, expected, json_kind
-from holdfast.asl.intrinsics import compile_intrinsic
-from holdfast.asl.jsonpath import PathSyntaxError, compile_path
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _DYNAMIC: Final = ".$"
+_NO_REFERENCE: Final = "Value is not a Reference Path"
 
 
-def path(*, may_be_null: bool = False) -> Check:
-    """Any JSONPath: of the input, of the context object, of a variable."""
+def path(scope: Scope, value: Any, location: str) -> None:
+    """Any JSONPath: of the input, of the context object, of a variable; or null."""
+    if value is not None and not isinstance(value, str):
+        expected(scope, location, "STRING", "NULL")
+    elif value is not None and not is_path(value):
+        scope.refuse(location, "Value must be a valid JSONPath.")
+
+
+def reference(*, context: bool = False) -> Check:
+    """A path to exactly one place of the input or a variable; `context`: `$$.…` will do as well."""
 
     def check(scope: Scope, value: Any, location: str) -> None:
-        if value is None and may_be_null:
-            return
         if not isinstance(value, str):
-            expected(scope, location, *(("STRING", "NULL") if may_be_null else ("STRING",)))
-        elif not is_path(value):
-            scope.refuse(location, "Value must be a valid JSONPath.")
+            return expected(scope, location, "STRING")
+        return _refuse_no_reference(scope, _reference_problem(value, context=context), location)
 
     return check
 
 
-def reference(*, may_be_null: bool = False, context: bool = False, variable: bool = True) -> Check:
-    """A path to exactly one place. `context`: `$$.…` will do; `variable`: `$name.…` will."""
+def result_path(scope: Scope, value: Any, location: str) -> None:
+    """One place of the input, at which a value can be put; null."""
+    if value is not None and not isinstance(value, str):
+        return expected(scope, location, "STRING", "NULL")
+    if isinstance(value, str):
+        problem = _reference_problem(value, context=False) or _put_problem(value)
+        return _refuse_no_reference(scope, problem, location)
+    return None
 
-    def check(scope: Scope, value: Any, location: str) -> None:
-        if value is None and may_be_null:
-            return
-        if not isinstance(value, str):
-            return expected(scope, location, *(("STRING", "NULL") if may_be_null else ("STRING",)))
-        problem = _reference_problem(value, context=context, variable=variable)
-        if problem is not None:
-            scope.refuse(location, f"Value is not a Reference Path{problem}")
 
-    return check
+def _refuse_no_reference(scope: Scope, problem: str | None, location: str) -> None:
+    if problem is not None:
+        scope.refuse(location, f"{_NO_REFERENCE}{problem}")
 
 
 def path_or_intrinsic(scope: Scope, value: Any, location: str) -> None:
@@ -48,9 +55,7 @@ def path_or_intrinsic(scope: Scope, value: Any, location: str) -> None:
     if not isinstance(value, str):
         expected(scope, location, "STRING")
     elif not is_path(value) and not is_intrinsic(value):
-        scope.refuse(
-            location, "Value must be a valid JSONPath or a valid intrinsic function call"
-        )
+        scope.refuse(location, "Value must be a valid JSONPath or a valid intrinsic function call")
 
 
 def payload(scope: Scope, value: Any, location: str) -> None:
@@ -125,6 +130,8 @@ def _check_variable(scope: Scope, name: str, location: str) -> None:
 
 
 def is_path(text: str) -> bool:
+    from holdfast.asl.jsonpath import PathSyntaxError, compile_path  # noqa: PLC0415
+
     try:
         compile_path(text)
     except PathSyntaxError:
@@ -133,6 +140,9 @@ def is_path(text: str) -> bool:
 
 
 def is_intrinsic(text: str) -> bool:
+    from holdfast.asl.intrinsics import compile_intrinsic  # noqa: PLC0415
+    from holdfast.asl.jsonpath import PathSyntaxError  # noqa: PLC0415
+
     try:
         compile_intrinsic(text)
     except PathSyntaxError:
@@ -140,17 +150,24 @@ def is_intrinsic(text: str) -> bool:
     return True
 
 
-def _reference_problem(text: str, *, context: bool, variable: bool) -> str | None:
-    """What follows "Value is not a Reference Path"; None when it is one."""
+def _reference_problem(text: str, *, context: bool) -> str | None:
+    """What follows the refusal; None when it is a reference path."""
     if not text.startswith("$"):
         return ": Reference path didn't start with '$'"
+    from holdfast.asl.jsonpath import PathSyntaxError, compile_path  # noqa: PLC0415
+
     try:
         found = compile_path(text)
     except PathSyntaxError as error:
         return f": {error}"
-    is_allowed = (
-        found.is_definite
-        and (context or not found.is_context)
-        and (variable or found.variable is None)
-    )
-    return None if is_allowed else ""
+    return None if found.is_definite and (context or not found.is_context) else ""
+
+
+def _put_problem(text: str) -> str | None:
+    from holdfast.asl.jsonpath import PathSyntaxError, compile_reference  # noqa: PLC0415
+
+    try:
+        compile_reference(text)
+    except PathSyntaxError:
+        return ""
+    return None

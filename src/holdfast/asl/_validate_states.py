@@ -6,12 +6,14 @@ checks of `_validate_values`, `_validate_paths`, `_validate_choice` and `_valida
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl import _validate_map as maps
 from holdfast.asl import _validate_paths as paths
+from holdfast.asl import _validate_task as tasks
 from holdfast.asl import _validate_values as values
 from holdfast.asl._validate_choice import check_rule
 from holdfast.asl._validate_report import (
@@ -23,10 +25,8 @@ from holdfast.asl._validate_report import (
     expected,
     listed,
 )
-from holdfast.asl.resources import Resource, is_arn_of_a_task, read_resource
 
-_SECONDS: Final = values.SECONDS_MAX
-_PATH: Final = Field(paths.path(may_be_null=True), "JSONPath")
+_PATH: Final = Field(paths.path, "JSONPath")
 _REFERENCE: Final = Field(paths.reference(context=True), "JSONPath")
 _COUNT_PATH: Final = Field(paths.reference(), "JSONPath")
 _PAYLOAD: Final = Field(paths.payload, "JSONPath")
@@ -49,7 +49,7 @@ _RETRIER: Final = Shape(
         "ErrorEquals": Field(values.names_of_errors),
         "IntervalSeconds": Field(values.integer(0)),
         "MaxAttempts": Field(values.integer(0)),
-        "BackoffRate": Field(values.number(1.0)),
+        "BackoffRate": Field(values.number(1.0, sys.float_info.max)),
         "MaxDelaySeconds": Field(values.integer(1, 31_622_400)),
         "JitterStrategy": Field(values.one_of("NONE", "FULL")),
         "Comment": _TEXT,
@@ -70,7 +70,7 @@ _CATCHER: Final = Shape(
     {
         "ErrorEquals": Field(values.names_of_errors),
         "Next": _TEXT,
-        "ResultPath": Field(paths.reference(may_be_null=True, variable=False), "JSONPath"),
+        "ResultPath": Field(paths.result_path, "JSONPath"),
         "Assign": Field(_catcher_assign),
         "Output": Field(_catcher_output, "JSONata"),
         "Comment": _TEXT,
@@ -98,9 +98,7 @@ _COMMON: Final[Mapping[str, Field]] = {
     "QueryLanguage": Field(values.one_of(*LANGUAGES)),
 }
 _PATHS: Final[Mapping[str, Field]] = {"InputPath": _PATH, "OutputPath": _PATH}
-_RESULT_PATH: Final[Mapping[str, Field]] = {
-    "ResultPath": Field(paths.reference(may_be_null=True, variable=False), "JSONPath")
-}
+_RESULT_PATH: Final[Mapping[str, Field]] = {"ResultPath": Field(paths.result_path, "JSONPath")}
 _FLOW: Final[Mapping[str, Field]] = {"Next": _TEXT, "End": Field(values.boolean)}
 _HANDLERS: Final[Mapping[str, Field]] = {
     "Retry": _handlers(_RETRIER),
@@ -130,52 +128,14 @@ def _pair(name: str) -> tuple[str, str]:
 # -- Task ------------------------------------------------------------------------------------------
 
 
-def _resource(scope: Scope, value: Any, location: str) -> None:
-    if not isinstance(value, str):
-        return expected(scope, location, "STRING")
-    found = read_resource(value)
-    if found is not None:
-        return _express_resource(scope, found, location)
-    if not is_arn_of_a_task(value):
-        return scope.refuse(location, "Value is not a valid resource ARN")
-    return scope.refuse(
-        location,
-        f"The resource provided {value} is not recognized. The value is not a valid resource ARN, "
-        "or the resource is not available in this region.",
-    )
-
-
-def _express_resource(scope: Scope, found: Resource, location: str) -> None:
-    if scope.machine_type != "EXPRESS":
-        return
-    if found.kind == "activity":
-        scope.refuse(location, "Express state machine does not support Activity ARN")
-    elif found.pattern:
-        pattern = found.pattern.removesuffix(":2")
-        scope.refuse(
-            location,
-            f"Express state machine does not support '{pattern}' service integration ",
-        )
-
-
-def _credentials(scope: Scope, value: Any, location: str) -> None:
-    if scope.is_jsonata and isinstance(value, str):
-        return values.jsonata_text(scope, value, location)
-    if not isinstance(value, dict):
-        return expected(scope, location, "OBJECT")
-    if not {"RoleArn", "RoleArn.$"} & value.keys():
-        return scope.refuse(location, "The field 'RoleArn' is required but was missing")
-    return paths.payload_or_template(scope, value, location)
-
-
 _TASK: Final = Shape(
     {
         **_COMMON,
         **_RESULTS,
-        "Resource": Field(_resource),
+        "Resource": Field(tasks.check_resource),
         "Parameters": _PAYLOAD,
         "Arguments": _TEMPLATE,
-        "Credentials": Field(_credentials),
+        "Credentials": Field(tasks.check_credentials),
         "TimeoutSeconds": Field(values.integer(1, jsonata=True)),
         "TimeoutSecondsPath": _REFERENCE,
         "HeartbeatSeconds": Field(values.integer(1, jsonata=True)),
@@ -187,20 +147,7 @@ _TASK: Final = Shape(
 )
 
 
-def _check_task(scope: Scope, state: Mapping[str, Any], location: str) -> None:
-    timeout, heartbeat = state.get("TimeoutSeconds"), state.get("HeartbeatSeconds")
-    if isinstance(timeout, int) and isinstance(heartbeat, int) and heartbeat >= timeout:
-        scope.refuse(
-            f"{location}/HeartbeatSeconds",
-            "'HeartbeatSeconds' must be smaller than 'TimeoutSeconds'",
-        )
-    resource = state.get("Resource")
-    found = read_resource(resource) if isinstance(resource, str) else None
-    if found is not None and found.kind == "activity" and "Credentials" in state:
-        scope.refuse(location, "The field 'Credentials' is not supported for activities")
-
-
-# -- the machines within -----------------------------------------------------------------------------
+# -- the machines within ---------------------------------------------------------------------------
 
 
 def _branch(scope: Scope, value: Any, location: str) -> None:
@@ -329,7 +276,7 @@ def check_state(scope: Scope, state: Any, location: str) -> None:
     shape.check_names(inside, state, location)
     shape.check_values(inside, state, location)
     if shape is _TASK:
-        _check_task(inside, state, location)
+        tasks.check_task(inside, state, location)
     return None
 
 
@@ -385,12 +332,24 @@ _BRANCH: Final = Shape(_LEVEL_FIELDS, required=_REQUIRED)
 _PROCESSOR: Final = Shape(
     {**_LEVEL_FIELDS, "ProcessorConfig": Field(values.anything)}, required=_REQUIRED
 )
+#: The one field that AWS does not know: how parts are taken back when an execution is stopped.
+_UNDO: Final = Shape(
+    {
+        "States": Field(values.list_of(values.text)),
+        "Begin": _TEXT,
+        "End": _TEXT,
+        "Assign": Field(_catcher_assign),
+    },
+    required=("States", "Begin", "End"),
+)
+_EXTENSION: Final = Shape({"Undo": Field(values.list_of(_UNDO.check))}, required=("Undo",))
 _MACHINE: Final = Shape(
     {
         **_LEVEL_FIELDS,
         "QueryLanguage": Field(values.one_of(*LANGUAGES)),
         "TimeoutSeconds": Field(values.integer(0)),
         "Version": Field(values.one_of("1.0")),
+        "Holdfast": Field(_EXTENSION.check),
     },
     required=_REQUIRED,
 )

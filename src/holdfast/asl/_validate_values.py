@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from holdfast.asl._validate_jsonata import check_template, check_text
-from holdfast.asl._validate_report import Check, Scope, Shape, expected, listed
+from holdfast.asl._validate_report import Check, Scope, expected, listed
 
 SECONDS_MAX: Final = 99_999_999  # AWS's bound of every number of seconds
 
@@ -127,10 +127,6 @@ def is_timestamp(value: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def object_of(shape: Shape) -> Check:
-    return shape.check
 
 
 def list_of(check_item: Check, *, may_be_empty: bool = False) -> Check:

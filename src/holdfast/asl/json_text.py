@@ -25,7 +25,9 @@ _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _WORD: Final = re.compile(r"[^\W]+")
 _TEXT: Final = re.compile(r'[^"\\\x00-\x1f]*')
 _WORDS: Final[Mapping[str, bool | None]] = {"null": None, "true": True, "false": False}
-_EXPECTED: Final = "was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+_EXPECTED: Final = (
+    "was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+)
 
 
 class JsonTextError(ValueError):
@@ -56,17 +58,15 @@ def read_json(text: str) -> Json:
 
 def depth_of(value: Json) -> int:
     """Levels of objects and lists, counted no further than DEPTH_MAX + 1."""
-    level, depth = [value], 0
-    while depth <= DEPTH_MAX:
+    level, depth = [value] if isinstance(value, dict | list) else [], 0
+    while level and depth <= DEPTH_MAX:
+        depth += 1
         level = [
             item
             for container in level
-            if isinstance(container, dict | list)
             for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, dict | list)
         ]
-        if not level:
-            return depth
-        depth += 1
     return depth
 
 
@@ -106,7 +106,7 @@ class Scanner:
         if self.at < len(self.text):
             end = self.at
             self._value("", 0)  # says what it is, if it is no JSON
-            self._fail("Unexpected text after the end of the JSON value", end + 1)
+            self._fail("Unexpected text after the end of the JSON value", end)
         return value
 
     def line_and_column(self, index: int) -> tuple[int, int]:
@@ -114,13 +114,13 @@ class Scanner:
         return line, index - self.text.rfind("\n", 0, index)
 
     def _value(self, path: str, depth: int) -> Json:
-        if depth > DEPTH_MAX:
-            raise JsonDepthError
         self._skip_blanks()
+        if depth >= DEPTH_MAX and self._peek() in ("{", "["):
+            raise JsonDepthError
         self.places[path or "/"] = self.at
         match self._peek():
             case "":
-                self._fail("No content to map due to end-of-input", self.at)
+                return self._fail("No content to map due to end-of-input", self.at)
             case "{":
                 return self._object(path, depth)
             case "[":
@@ -166,7 +166,9 @@ class Scanner:
         character = self._peek()
         if character != ",":
             if character in "]}":
-                self._fail(f"Unexpected close marker '{character}': expected '{close}'", self.at + 1)
+                self._fail(
+                    f"Unexpected close marker '{character}': expected '{close}'", self.at + 1
+                )
             entries = "Object" if what == "Object" else "Array"
             self._unexpected(f"was expecting comma to separate {entries} entries")
         self.at += 1
@@ -215,8 +217,10 @@ class Scanner:
             return self._number(number[0])
         word = _WORD.match(self.text, self.at)
         if word is None:
-            self._unexpected("expected a valid value (JSON String, Number, Array, Object or token "
-                             "'null', 'true' or 'false')")
+            self._unexpected(
+                "expected a valid value (JSON String, Number, Array, Object or token "
+                "'null', 'true' or 'false')"
+            )
         self.at = word.end()
         if word[0] not in _WORDS:
             self._fail(f"Unrecognized token '{word[0]}': {_EXPECTED}", self.at)

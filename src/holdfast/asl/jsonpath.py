@@ -11,28 +11,31 @@ Jayway knew better. A path is compiled once and read many times, by many threads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from holdfast.asl._java_text import java_text, shown
 from holdfast.asl._jsonata_values import Json
-from holdfast.asl._java_text import java_text, json_text
-from holdfast.asl._jsonpath_parse import (
-    CONTEXT,
-    INPUT,
-    PATH_CHARACTERS_MAX,
-    Children,
-    Indexes,
-    PathSyntaxError,
-    Step,
-    parse_path,
-)
-from holdfast.asl._jsonpath_steps import select
+from holdfast.asl._jsonpath_roots import CONTEXT, INPUT, PATH_CHARACTERS_MAX, PathSyntaxError
 
-__all__ = ["Path", "PathMissing", "PathSyntaxError", "ReferencePath", "compile_path"]
+__all__ = [
+    "Path",
+    "PathMissing",
+    "PathSyntaxError",
+    "ReferenceConflict",
+    "ReferencePath",
+    "compile_path",
+    "compile_reference",
+]
 
 _CACHED_PATHS_MAX: Final = 4_096
+_ABSENT: Final[Any] = object()
+# Nearly every path there is; the others take a parser.
+_PLAIN: Final = re.compile(r"(\$\$|\$[^\W\d]\w*|\$)((?:\.[^\W\d][\w-]*|\[\d{1,18}\])*)")
+_PLAIN_KEY: Final = re.compile(r"\.([\w-]+)|\[(\d+)\]")
 _Key: TypeAlias = str | int
 
 
@@ -50,7 +53,7 @@ class ReferenceConflict(Exception):  # noqa: N818  # becomes States.ReferencePat
     """A value cannot be put at a reference path, as something else than an object is there."""
 
     def __init__(self, step: _Key, document: Json) -> None:
-        self.reason = f'Unable to apply step "{step}" to input {json_text(document)}'
+        self.reason = f'Unable to apply step "{step}" to input {shown(document)}'
         super().__init__(self.reason)
 
 
@@ -92,14 +95,15 @@ class ReferencePath:
         """
         if not self.keys:
             return value
-        copy = self._opened(document, self.keys[0], document)
+        copy: Any = self._opened(document, self.keys[0], document)
         here = copy
         for key, following in zip(self.keys, self.keys[1:], strict=False):
             inner = here.get(key, _ABSENT) if isinstance(here, dict) else here[key]
             here[key] = {} if inner is _ABSENT else self._opened(inner, following, document)
             here = here[key]
         here[self.keys[-1]] = value
-        return copy
+        whole: Json = copy
+        return whole
 
     def _opened(self, container: Json, key: _Key, document: Json) -> Any:
         """A shallow copy of a container that can hold the key."""
@@ -112,19 +116,33 @@ class ReferencePath:
                 raise ReferenceConflict(key, document)
 
 
-_ABSENT: Final[Any] = object()
-
-
 @lru_cache(maxsize=_CACHED_PATHS_MAX)
 def compile_path(text: str) -> Path:
     """Raises PathSyntaxError."""
-    root, steps = parse_path(text)
-    keys = _keys(steps)
+    if len(text) > PATH_CHARACTERS_MAX:
+        raise PathSyntaxError(text, f"is longer than {PATH_CHARACTERS_MAX:,} characters")
+    plain = _PLAIN.fullmatch(text)
+    if plain is None:
+        return _compile_parsed(text)
+    root, steps = plain.groups()
+    keys = tuple(name or int(index) for name, index in _PLAIN_KEY.findall(steps))
+    root = root if root in (INPUT, CONTEXT) else root.removeprefix(INPUT)
+    return Path(text, root, is_definite=True, find=_definite(keys), keys=keys)
+
+
+def _compile_parsed(text: str) -> Path:
+    from holdfast.asl import _jsonpath_parse as parse  # noqa: PLC0415  # see there
+    from holdfast.asl._jsonpath_steps import compile_steps  # noqa: PLC0415
+
+    root, steps = parse.parse_path(text)
+    keys = parse.keys_of(steps)
     if keys is not None:
         return Path(text, root, is_definite=True, find=_definite(keys), keys=keys)
-    if len(steps) == 1 and _is_pick(steps[0]) or _is_pick_at_end(steps):
-        return Path(text, root, is_definite=True, find=_picked(steps), keys=None)
-    return Path(text, root, is_definite=False, find=_indefinite(steps), keys=None)
+    parents = parse.keys_of(steps[:-1])
+    if parents is not None and isinstance(steps[-1], parse.Children):
+        find = _merged(parents, steps[-1].names)
+        return Path(text, root, is_definite=True, find=find, keys=None)
+    return Path(text, root, is_definite=False, find=_indefinite(compile_steps(steps)), keys=None)
 
 
 @lru_cache(maxsize=_CACHED_PATHS_MAX)
@@ -134,3 +152,85 @@ def compile_reference(text: str) -> ReferencePath:
     if not path.is_input or path.keys is None:
         raise PathSyntaxError(text, "must name one place of the input")
     return ReferencePath(text, path.keys)
+
+
+def _definite(keys: tuple[_Key, ...]) -> Callable[[Json], Json]:
+    def find(root: Json) -> Json:
+        here: Any = root
+        for key in keys:
+            if isinstance(key, str):
+                if isinstance(here, dict) and key in here:
+                    here = here[key]
+                    continue
+            elif isinstance(here, list) and -len(here) <= key < len(here):
+                here = here[key]
+                continue
+            raise _missing(root, keys)
+        return here  # type: ignore[no-any-return]
+
+    return find
+
+
+def _merged(parents: tuple[_Key, ...], names: tuple[str, ...]) -> Callable[[Json], Json]:
+    """`$.a['b','c']` at the end of a path gives an object of those that are there."""
+    find_parent = _definite(parents)
+
+    def find(root: Json) -> Json:
+        parent = find_parent(root)
+        if not isinstance(parent, dict):
+            raise _missing(root, (*parents, names[0]))
+        return {name: parent[name] for name in names if name in parent}
+
+    return find
+
+
+def _indefinite(select: Callable[[Json], list[Json]]) -> Callable[[Json], Json]:
+    from holdfast.asl._jsonpath_steps import NODES_MAX, TooManyNodesError  # noqa: PLC0415
+
+    def find(root: Json) -> Json:
+        try:
+            return select(root)
+        except TooManyNodesError:
+            reason = f"The path leads to more than {NODES_MAX:,} values"
+            raise PathMissing(reason, is_misuse=True) from None
+        except RecursionError:
+            raise PathMissing("The value is nested too deep", is_misuse=True) from None
+
+    return find
+
+
+def _missing(root: Json, keys: tuple[_Key, ...]) -> PathMissing:
+    """What Jayway says of a definite path that leads nowhere."""
+    here: Any = root
+    for at, key in enumerate(keys):
+        match here:
+            case dict() if isinstance(key, str):
+                if key not in here and at + 1 < len(keys):
+                    return PathMissing(f"Missing property in path {_shown(keys[: at + 1])}")
+            case list() if isinstance(key, int):
+                pass
+            case _ if isinstance(key, str):
+                return PathMissing(f"Property ['{key}'] not found in path {_shown(keys[:at])}")
+            case None:
+                return PathMissing(f"The path {_shown(keys[:at])} is null")
+            case _:
+                reason = f"Filter: [{key}] can only be applied to arrays. Current context is: "
+                return PathMissing(reason + shown(here, java_text), is_misuse=True)
+        inner = _child(here, key)
+        if inner is _ABSENT:
+            break
+        here = inner
+    return PathMissing(f"No results for path: {_shown(keys)}")
+
+
+def _child(container: Any, key: Any) -> Any:
+    try:
+        return container[key]
+    except (KeyError, IndexError):
+        return _ABSENT
+
+
+def _shown(keys: tuple[_Key, ...]) -> str:
+    """("a", 0) -> $['a'][0]"""
+    steps = (f"['{key}']" if isinstance(key, str) else f"[{key}]" for key in keys)
+    return "$" + "".join(steps)

@@ -1,74 +1,55 @@
-"""ASL JSON -> `Program`. Every problem of a document is reported at once, each with its path.
+"""ASL JSON -> `Program`, of every machine that AWS accepts, in either query language.
 
-The vocabulary is JSONata ASL. A field that is not known is refused, because a misspelt `Retry`
-that is silently ignored costs an order.
+`validate` says everything that is wrong with a document; what it lets through is read here without
+another look. A field that is not known is refused, because a misspelt `Retry` that is silently
+ignored costs an order.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from holdfast.asl.jsonata import JsonataError
+from holdfast.asl._parse_fields import JsonataFields, StateFields, StateJson
+from holdfast.asl._validate_map import config_of, processor_of, s3_action
+from holdfast.asl._validate_report import Language
+from holdfast.asl._validate_states import language_of
 from holdfast.asl.program import (
     Catcher,
     Choice,
     Fail,
+    ItemBatcher,
+    ItemReader,
     Json,
     Map,
+    MapRun,
     Parallel,
     Pass,
     Program,
+    ResultWriter,
     Retrier,
     Rule,
     State,
     Succeed,
     Task,
-    TaskKind,
+    Undo,
     Wait,
 )
-from holdfast.asl.template import Template, compile_template
-from holdfast.errors import WorkflowError
-from holdfast.limits import NAME_CHARACTERS_MAX
+from holdfast.asl.resources import read_resource
+from holdfast.asl.template import compile_template
+from holdfast.asl.validate import diagnose_to_run
+from holdfast.errors import HoldfastBug, WorkflowError
 
-T = TypeVar("T")
-
-_COMMON: Final = frozenset({"Type", "Comment", "QueryLanguage"})
-_FLOW: Final = _COMMON | {"Next", "End", "Assign", "Output"}
-_GUARDED: Final = _FLOW | {"Retry", "Catch", "Arguments"}
-_FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "Pass": _FLOW,
-    "Succeed": _COMMON | {"Output"},
-    "Fail": _COMMON | {"Error", "Cause"},
-    "Wait": _FLOW | {"Seconds", "Timestamp"},
-    "Choice": _COMMON | {"Choices", "Default", "Assign", "Output"},
-    "Task": _GUARDED | {"Resource", "TimeoutSeconds", "HeartbeatSeconds"},
-    "Parallel": _GUARDED | {"Branches"},
-    "Map": (_GUARDED - {"Arguments"})
-    | {"Items", "ItemSelector", "ItemProcessor", "MaxConcurrency"},
-}
-_MACHINE: Final = frozenset(
-    {"Comment", "QueryLanguage", "StartAt", "States", "TimeoutSeconds", "Version"}
-)
-_LEVEL: Final = frozenset({"Comment", "QueryLanguage", "StartAt", "States", "ProcessorConfig"})
-_INLINE: Final = {"Mode": "INLINE"}
-_RETRIER: Final = frozenset(
-    {"ErrorEquals", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds"}
-    | {"JitterStrategy", "Comment"}
-)
-_RESOURCES: Final[Mapping[str, TaskKind]] = {
-    "holdfast:event.waitForTaskToken": "event",
-    "holdfast:ask.waitForTaskToken": "ask",
-    "holdfast:token.waitForTaskToken": "token",
-}
+_ATTEMPTS_DEFAULT: Final = 3
+_BACKOFF_DEFAULT: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`path` is a JSON pointer into the definition."""
+    """`path` is the place in the definition, as AWS writes it: "/States/A/Catch[0]/Next"."""
 
     path: str
     message: str
@@ -88,315 +69,242 @@ class DefinitionError(WorkflowError):
 
 def definition_hash(document: Json) -> str:
     compact = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(compact.encode()).hexdigest()
+    return hashlib.sha256(compact.encode(errors="surrogatepass")).hexdigest()
 
 
 def parse_definition(document: Json) -> Program:
     """Raises `DefinitionError` naming the place of every problem."""
-    parser = _Parser()
-    program = parser.program(document)
-    if parser.problems or program is None:
-        raise DefinitionError(tuple(parser.problems))
-    return program
+    found = diagnose_to_run(document)
+    if found or not isinstance(document, dict):
+        problems = (Problem(item.location or "", f"{item.code}: {item.message}") for item in found)
+        raise DefinitionError(tuple(problems))
+    parser = _Parser(language_of(document, "JSONPath"))
+    return Program(
+        hash=definition_hash(document),
+        comment=str(document.get("Comment", "")),
+        start_at=parser.machine(document, ""),
+        states=parser.states,
+        # AWS takes a 0 and lets such a machine run.
+        timeout_seconds=document.get("TimeoutSeconds") or None,
+        undos=_undos(document),
+    )
 
 
-@dataclass
+def _undos(document: StateJson) -> tuple[Undo, ...]:
+    """{"Holdfast": {"Undo": [{"States": […], "Begin": …, "End": …, "Assign"?: {…}}]}}"""
+    return tuple(
+        Undo(
+            states=frozenset(undo["States"]),
+            begin=undo["Begin"],
+            end=undo["End"],
+            assign=compile_template(undo["Assign"], "/Assign") if "Assign" in undo else None,
+        )
+        for undo in document.get("Holdfast", {"Undo": ()})["Undo"]
+    )
+
+
+def parse_state(name: str, state: StateJson, language: Language = "JSONPath") -> State:
+    """One state that validated by itself, as TestState runs it."""
+    parser = _Parser(language)
+    return parser.state(name, state, f"/States/{name}")
+
+
+@dataclass(frozen=True, slots=True)
 class _Parser:
-    problems: list[Problem] = field(default_factory=list)
+    """Reads machines and their inner ones into one flat mapping."""
+
+    language: Language
     states: dict[str, State] = field(default_factory=dict)
 
-    def program(self, document: Json) -> Program | None:
-        if not isinstance(document, dict):
-            self.refuse("", f"expected an object, found {_kind(document)}")
-            return None
-        if document.get("QueryLanguage") != "JSONata":
-            self.refuse("/QueryLanguage", 'expected "JSONata"')
-        start_at = self.machine(document, "")
-        timeout = document.get("TimeoutSeconds")
-        if timeout is not None and not _is_count(timeout, 1):
-            self.refuse("/TimeoutSeconds", "expected a whole number of seconds above 0")
-        return Program(
-            hash=definition_hash(document),
-            comment=str(document.get("Comment", "")),
-            start_at=start_at,
-            states=self.states,
-            timeout_seconds=timeout,
-        )
+    def machine(self, document: StateJson, path: str) -> str:
+        """-> the name that this level starts at."""
+        for name, state in document["States"].items():
+            self.states[name] = self.state(name, state, f"{path}/States/{name}")
+        return str(document["StartAt"])
 
-    def machine(self, document: dict[str, Any], path: str) -> str:
-        """Reads one level of states into the flat mapping; -> the name it starts at."""
-        self._only(document, _MACHINE if not path else _LEVEL, path)
-        states = self._take(document, "States", dict, path) or {}
-        for name, state in states.items():
-            self.state(name, state, f"{path}/States/{name}")
-        start_at = self._take(document, "StartAt", str, path) or ""
-        if states and start_at not in states:
-            self.refuse(f"{path}/StartAt", f"there is no state {start_at!r} on this level")
-        self._check_targets(states, path)
-        return start_at
+    def state(self, name: str, state: StateJson, where: str) -> State:
+        read = _fields(state, where, language_of(state, self.language))
+        match state["Type"]:
+            case "Pass":
+                return Pass(name, state.get("Next"), read.assign(), read.output())
+            case "Succeed":
+                return Succeed(name, read.output())
+            case "Fail":
+                return Fail(name, read.value("Error"), read.value("Cause"))
+            case "Wait":
+                return _wait(name, state, read)
+            case "Choice":
+                return _choice(name, state, read, where)
+            case "Task":
+                return _task(name, state, read, where)
+            case "Parallel":
+                return self._parallel(name, state, read, where)
+            case "Map":
+                return self._map(name, state, read, where)
+            case other:
+                raise HoldfastBug(f"a state of type {other!r} has passed validation")
 
-    def state(self, name: str, state: Any, path: str) -> None:
-        if not isinstance(state, dict):
-            return self.refuse(path, f"expected an object, found {_kind(state)}")
-        if len(name) > NAME_CHARACTERS_MAX:
-            self.refuse(path, f"the name has {len(name)} characters; {NAME_CHARACTERS_MAX} fit")
-        if name in self.states:
-            self.refuse(path, "the name is used twice in this definition")
-        kind = state.get("Type")
-        read: Callable[[str, dict[str, Any], str], State] | None = {
-            "Pass": self._pass,
-            "Succeed": self._succeed,
-            "Fail": self._fail,
-            "Wait": self._wait,
-            "Choice": self._choice,
-            "Task": self._task,
-            "Parallel": self._parallel,
-            "Map": self._map,
-        }.get(str(kind))
-        if read is None:
-            return self.refuse(f"{path}/Type", f"expected a state type, found {kind!r}")
-        self._only(state, _FIELDS[str(kind)], path)
-        if state.get("QueryLanguage", "JSONata") != "JSONata":
-            self.refuse(f"{path}/QueryLanguage", 'expected "JSONata"')
-        self.states[name] = read(name, state, path)
-        return None
-
-    # -- the eight types ---------------------------------------------------------------------------
-
-    def _pass(self, name: str, state: dict[str, Any], path: str) -> State:
-        return Pass(name, self._next(state, path), *self._results(state, path))
-
-    def _succeed(self, name: str, state: dict[str, Any], path: str) -> State:
-        return Succeed(name, self._template(state, "Output", path))
-
-    def _fail(self, name: str, state: dict[str, Any], path: str) -> State:
-        return Fail(
-            name, self._template(state, "Error", path), self._template(state, "Cause", path)
-        )
-
-    def _wait(self, name: str, state: dict[str, Any], path: str) -> State:
-        if ("Seconds" in state) == ("Timestamp" in state):
-            self.refuse(path, "a Wait needs exactly one of Seconds and Timestamp")
-        return Wait(
-            name,
-            self._next(state, path),
-            *self._results(state, path),
-            seconds=self._template(state, "Seconds", path),
-            timestamp=self._template(state, "Timestamp", path),
-        )
-
-    def _choice(self, name: str, state: dict[str, Any], path: str) -> State:
-        rules = []
-        for number, rule in enumerate(self._take(state, "Choices", list, path) or []):
-            where = f"{path}/Choices/{number}"
-            if not isinstance(rule, dict) or "Condition" not in rule:
-                self.refuse(where, "a rule needs a Condition")
-                continue
-            self._only(rule, frozenset({"Condition", "Next", "Assign", "Output", "Comment"}), where)
-            condition = self._template(rule, "Condition", where)
-            target = self._take(rule, "Next", str, where) or ""
-            if condition is not None:
-                rules.append(Rule(condition, target, *self._results(rule, where)))
-        return Choice(name, tuple(rules), state.get("Default"), *self._results(state, path))
-
-    def _task(self, name: str, state: dict[str, Any], path: str) -> State:
-        resource = self._take(state, "Resource", str, path) or ""
-        kind, target = _resource(resource)
-        if kind is None:
-            self.refuse(f"{path}/Resource", f"{resource!r} is not a resource that is known here")
-        return Task(
-            name,
-            self._next(state, path),
-            *self._results(state, path),
-            resource=resource,
-            kind=kind or "task",
-            target=target,
-            arguments=self._template(state, "Arguments", path),
-            credentials=None,
-            timeout_seconds=self._template(state, "TimeoutSeconds", path),
-            heartbeat_seconds=self._template(state, "HeartbeatSeconds", path),
-            retry=self._retriers(state, path),
-            catch=self._catchers(state, path),
-        )
-
-    def _parallel(self, name: str, state: dict[str, Any], path: str) -> State:
-        branches = self._take(state, "Branches", list, path) or []
-        if not branches:
-            self.refuse(f"{path}/Branches", "a Parallel needs at least one branch")
+    def _parallel(self, name: str, state: StateJson, read: StateFields, where: str) -> Parallel:
         starts = [
-            self.machine(branch, f"{path}/Branches/{number}")
-            if isinstance(branch, dict)
-            else self._no_machine(f"{path}/Branches/{number}")
-            for number, branch in enumerate(branches)
+            self.machine(branch, f"{where}/Branches[{number}]")
+            for number, branch in enumerate(state["Branches"])
         ]
         return Parallel(
             name,
-            self._next(state, path),
-            *self._results(state, path),
-            arguments=self._template(state, "Arguments", path),
+            state.get("Next"),
+            read.assign(),
+            read.output(),
+            arguments=read.arguments(),
             branches=tuple(starts),
-            retry=self._retriers(state, path),
-            catch=self._catchers(state, path),
+            retry=_retriers(state),
+            catch=_catchers(state, read, where),
         )
 
-    def _map(self, name: str, state: dict[str, Any], path: str) -> State:
-        processor = self._take(state, "ItemProcessor", dict, path) or {}
-        if processor.get("ProcessorConfig", _INLINE) not in ({}, _INLINE):
-            self.refuse(f"{path}/ItemProcessor/ProcessorConfig", f"only {_INLINE} is known here")
+    def _map(self, name: str, state: StateJson, read: StateFields, where: str) -> Map:
+        key = "ItemProcessor" if "ItemProcessor" in state else "Iterator"
         return Map(
             name,
-            self._next(state, path),
-            *self._results(state, path),
-            items=self._template(state, "Items", path),
-            item_selector=self._template(state, "ItemSelector", path),
-            concurrency_max=self._template(state, "MaxConcurrency", path),
-            run=None,
-            processor=self.machine(processor, f"{path}/ItemProcessor"),
-            retry=self._retriers(state, path),
-            catch=self._catchers(state, path),
+            state.get("Next"),
+            read.assign(),
+            read.output(),
+            items=read.items(),
+            item_selector=read.item_selector(),
+            concurrency_max=read.value("MaxConcurrency"),
+            run=_map_run(name, state, read, where),
+            processor=self.machine(processor_of(state), f"{where}/{key}"),
+            retry=_retriers(state),
+            catch=_catchers(state, read, where),
         )
 
-    # -- shared fields -----------------------------------------------------------------------------
 
-    def _results(self, state: dict[str, Any], path: str) -> tuple[Template | None, Template | None]:
-        assign = state.get("Assign")
-        if assign is not None and not isinstance(assign, dict):
-            self.refuse(f"{path}/Assign", f"expected an object, found {_kind(assign)}")
-            return None, None
-        return self._template(state, "Assign", path), self._template(state, "Output", path)
+def _fields(state: StateJson, where: str, language: Language) -> StateFields:
+    if language == "JSONata":
+        return JsonataFields(state, where)
+    from holdfast.asl._parse_jsonpath import PathFields  # noqa: PLC0415  # workflows never need it
 
-    def _next(self, state: dict[str, Any], path: str) -> str | None:
-        if ("Next" in state) == (state.get("End") is True):
-            self.refuse(path, 'expected either "Next" or "End": true')
-        return state.get("Next")
+    return PathFields(state)
 
-    def _retriers(self, state: dict[str, Any], path: str) -> tuple[Retrier, ...]:
-        found = self._handlers(state, "Retry", path)
-        return tuple(self._retrier(item, where) for item, where in found)
 
-    def _retrier(self, item: dict[str, Any], path: str) -> Retrier:
-        self._only(item, _RETRIER, path)
-        interval = self._number(item, "IntervalSeconds", 1, 1, path)
-        attempts = self._number(item, "MaxAttempts", 3, 0, path)
-        rate = item.get("BackoffRate", 2.0)
-        if not isinstance(rate, int | float) or isinstance(rate, bool) or not rate >= 1:
-            self.refuse(f"{path}/BackoffRate", f"expected a number of at least 1, found {rate!r}")
-            rate = 1.0
-        cap = self._number(item, "MaxDelaySeconds", 1, 1, path)
-        jitter = item.get("JitterStrategy", "NONE")
-        if jitter not in ("NONE", "FULL"):
-            self.refuse(f"{path}/JitterStrategy", f'expected "NONE" or "FULL", found {jitter!r}')
-        return Retrier(
-            errors=self._errors(item, path),
-            interval_seconds=interval,
-            attempts_max=attempts,
-            backoff_rate=float(rate),
-            delay_seconds_max=cap if "MaxDelaySeconds" in item else None,
-            has_full_jitter=jitter == "FULL",
-        )
+# -- the types without states within ---------------------------------------------------------------
 
-    def _catchers(self, state: dict[str, Any], path: str) -> tuple[Catcher, ...]:
-        found = []
-        for item, where in self._handlers(state, "Catch", path):
-            self._only(
-                item, frozenset({"ErrorEquals", "Next", "Assign", "Output", "Comment"}), where
-            )
-            target = self._take(item, "Next", str, where) or ""
-            found.append(Catcher(self._errors(item, where), target, *self._results(item, where)))
-        return tuple(found)
 
-    def _handlers(
-        self, state: dict[str, Any], key: str, path: str
-    ) -> list[tuple[dict[str, Any], str]]:
-        items = state.get(key, [])
-        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            self.refuse(f"{path}/{key}", "expected a list of objects")
-            return []
-        last = len(items) - 1
-        for number, item in enumerate(items):
-            errors = item.get("ErrorEquals")
-            is_catch_all = isinstance(errors, list) and "States.ALL" in errors
-            if is_catch_all and (number != last or len(item["ErrorEquals"]) != 1):
-                self.refuse(f"{path}/{key}/{number}", "States.ALL must stand alone and last")
-        return [(item, f"{path}/{key}/{number}") for number, item in enumerate(items)]
+def _wait(name: str, state: StateJson, read: StateFields) -> Wait:
+    return Wait(
+        name,
+        state.get("Next"),
+        read.assign(),
+        read.output(),
+        seconds=read.value("Seconds"),
+        timestamp=read.value("Timestamp"),
+    )
 
-    def _errors(self, item: dict[str, Any], path: str) -> tuple[str, ...]:
-        errors = self._take(item, "ErrorEquals", list, path) or []
-        if not errors or not all(isinstance(error, str) for error in errors):
-            self.refuse(f"{path}/ErrorEquals", "expected a list of error names")
-        return tuple(errors)
 
-    def _check_targets(self, states: dict[str, Any], path: str) -> None:
-        for name, state in states.items():
-            if not isinstance(state, dict):
-                continue
-            where = f"{path}/States/{name}"
-            targets = [
-                (f"{where}/{key}", state[key]) for key in ("Next", "Default") if key in state
-            ]
-            for key in ("Choices", "Catch"):
-                handlers = state.get(key)
-                for number, item in enumerate(handlers if isinstance(handlers, list) else []):
-                    if isinstance(item, dict) and "Next" in item:
-                        targets.append((f"{where}/{key}/{number}/Next", item["Next"]))
-            for place, target in targets:
-                if not isinstance(target, str) or target not in states:
-                    self.refuse(place, f"there is no state {target!r:.90} on this level")
+def _choice(name: str, state: StateJson, read: StateFields, where: str) -> Choice:
+    rules = []
+    for number, rule in enumerate(state["Choices"]):
+        place = f"{where}/Choices/{number}"
+        condition = read.condition(rule, place)
+        rules.append(Rule(condition, rule["Next"], *read.rule_results(rule, place)))
+    return Choice(name, tuple(rules), state.get("Default"), read.assign(), read.output())
 
-    # -- leaves ------------------------------------------------------------------------------------
 
-    def _no_machine(self, path: str) -> str:
-        self.refuse(path, "expected an object")
-        return ""
+def _task(name: str, state: StateJson, read: StateFields, where: str) -> Task:
+    resource = read_resource(state["Resource"])
+    if resource is None:
+        raise HoldfastBug(f"the resource {state['Resource']!r} has passed validation")
+    return Task(
+        name,
+        state.get("Next"),
+        read.assign(),
+        read.output(),
+        resource=state["Resource"],
+        kind=resource.kind,
+        target=resource.target,
+        arguments=read.arguments(),
+        credentials=read.credentials(),
+        timeout_seconds=read.value("TimeoutSeconds"),
+        heartbeat_seconds=read.value("HeartbeatSeconds"),
+        retry=_retriers(state),
+        catch=_catchers(state, read, where),
+    )
 
-    def refuse(self, path: str, message: str) -> None:
-        self.problems.append(Problem(path, message))
 
-    def _only(self, item: dict[str, Any], known: frozenset[str], path: str) -> None:
-        for key in item:
-            if key not in known:
-                self.refuse(f"{path}/{key}", "this field is not known here")
+# -- a distributed Map -----------------------------------------------------------------------------
 
-    def _take(self, item: dict[str, Any], key: str, kind: type[T], path: str) -> T | None:
-        value = item.get(key)
-        if isinstance(value, kind):
-            return value
-        self.refuse(f"{path}/{key}", f"expected {kind.__name__}, found {_kind(value)}")
+
+def _map_run(name: str, state: StateJson, read: StateFields, where: str) -> MapRun | None:
+    config = config_of(state)
+    if config.get("Mode") != "DISTRIBUTED":
         return None
-
-    def _number(self, item: dict[str, Any], key: str, default: int, least: int, path: str) -> int:
-        value = item.get(key, default)
-        if not _is_count(value, least):
-            self.refuse(f"{path}/{key}", f"expected a whole number from {least}, found {value!r}")
-            return default
-        return int(value)
-
-    def _template(self, state: dict[str, Any], key: str, path: str) -> Template | None:
-        if key not in state:
-            return None
-        try:
-            return compile_template(state[key], f"{path}/{key}")
-        except JsonataError as error:
-            self.refuse(f"{path}/{key}", f"{error.code} {error.message}")
-            return None
+    return MapRun(
+        label=state.get("Label", name),
+        execution_type=config["ExecutionType"],
+        reader=_reader(state, read, f"{where}/ItemReader"),
+        batcher=_batcher(state, read, f"{where}/ItemBatcher"),
+        writer=_writer(state, read, f"{where}/ResultWriter"),
+        tolerated_count=read.value("ToleratedFailureCount"),
+        tolerated_percentage=read.value("ToleratedFailurePercentage"),
+    )
 
 
-def _resource(resource: str) -> tuple[TaskKind | None, str]:
-    if resource in _RESOURCES:
-        return _RESOURCES[resource], ""
-    prefix, _, target = resource.rpartition(":")
-    match prefix:
-        case "holdfast:task" if target:
-            return "task", target
-        case "holdfast:pure" if target:
-            return "pure", target
-        case _:
-            return None, ""
+def _reader(state: StateJson, read: StateFields, where: str) -> ItemReader | None:
+    reader = state.get("ItemReader")
+    if reader is None:
+        return None
+    config: Mapping[str, Any] | None = reader.get("ReaderConfig")
+    return ItemReader(
+        target=_s3_target(reader),
+        arguments=read.inner_arguments(reader, where),
+        config=None if config is None else read.reader_config(config, f"{where}/ReaderConfig"),
+    )
 
 
-def _is_count(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _batcher(state: StateJson, read: StateFields, where: str) -> ItemBatcher | None:
+    batcher = state.get("ItemBatcher")
+    if batcher is None:
+        return None
+    return ItemBatcher(
+        items_max=read.inner_value(batcher, "MaxItemsPerBatch", where),
+        bytes_max=read.inner_value(batcher, "MaxInputBytesPerBatch", where),
+        input=read.batch_input(batcher, where),
+    )
 
 
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else type(value).__name__
+def _writer(state: StateJson, read: StateFields, where: str) -> ResultWriter | None:
+    writer = state.get("ResultWriter")
+    if writer is None:
+        return None
+    return ResultWriter(
+        target=_s3_target(writer),
+        arguments=read.inner_arguments(writer, where),
+        config=writer.get("WriterConfig", {}),
+    )
+
+
+def _s3_target(holder: StateJson) -> str:
+    return s3_action(holder.get("Resource", "")) or ""
+
+
+# -- retriers and catchers -------------------------------------------------------------------------
+
+
+def _retriers(state: StateJson) -> tuple[Retrier, ...]:
+    return tuple(
+        Retrier(
+            errors=tuple(item["ErrorEquals"]),
+            interval_seconds=item.get("IntervalSeconds", 1),
+            attempts_max=item.get("MaxAttempts", _ATTEMPTS_DEFAULT),
+            backoff_rate=float(item.get("BackoffRate", _BACKOFF_DEFAULT)),
+            delay_seconds_max=item.get("MaxDelaySeconds"),
+            has_full_jitter=item.get("JitterStrategy") == "FULL",
+        )
+        for item in state.get("Retry", ())
+    )
+
+
+def _catchers(state: StateJson, read: StateFields, where: str) -> tuple[Catcher, ...]:
+    found = []
+    for number, item in enumerate(state.get("Catch", ())):
+        results = read.catcher_results(item, f"{where}/Catch/{number}")
+        found.append(Catcher(tuple(item["ErrorEquals"]), item["Next"], *results))
+    return tuple(found)

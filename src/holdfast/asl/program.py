@@ -217,11 +217,29 @@ State: TypeAlias = Pass | Succeed | Fail | Wait | Choice | Task | Parallel | Map
 
 
 @dataclass(frozen=True, slots=True)
+class Undo:
+    """How a part of a machine is taken back when the execution is stopped there.
+
+    `begin` is entered with `assign` applied (`$states.errorOutput` is the stop); at `end`
+    everything is undone. The one extension of ASL that is not in a Task's resource.
+    """
+
+    states: frozenset[str]
+    begin: str
+    end: str
+    assign: Template | None
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """`hash` is the definition's: sha256 of its compact JSON, keys in written order."""
+    """`hash` is the definition's: sha256 of its compact JSON, keys in written order.
+
+    `undos` stand innermost first.
+    """
 
     hash: str
     comment: str
     start_at: str
     states: Mapping[str, State]
     timeout_seconds: int | None
+    undos: tuple[Undo, ...] = ()

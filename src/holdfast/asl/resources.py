@@ -1,7 +1,7 @@
 """What a Task's Resource names: `arn:aws:states:::sqs:sendMessage.waitForTaskToken` and its like.
 
-The optimised integrations and the patterns that each of them has are those of AWS's page "Integrating
-optimized services"; an `aws-sdk` action is taken as it is written.
+The optimised integrations and the patterns of each are those of AWS's page "Integrating optimized
+services"; an `aws-sdk` action is taken as it is written.
 """
 
 from __future__ import annotations

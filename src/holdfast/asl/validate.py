@@ -1,7 +1,7 @@
 """Everything that is wrong with a definition, with AWS's code, words and place.
 
     diagnose('{"States": {"A": {"Type": "Pass", "End": true}}}')
-    -> (Diagnostic("ERROR", "SCHEMA_VALIDATION_FAILED", "These fields are required: [StartAt]", "/"),)
+    -> a Diagnostic: SCHEMA_VALIDATION_FAILED, "These fields are required: [StartAt]", "/"
 
 What AWS accepts is accepted, and the resources `holdfast:…` besides. Sources: recordings of
 CreateStateMachine, UpdateStateMachine and ValidateStateMachineDefinition; AWS's pages on the Amazon
@@ -24,31 +24,45 @@ from holdfast.asl.json_text import (
     read_json,
 )
 
-__all__ = ["Diagnostic", "MachineType", "diagnose", "diagnose_state", "sentence"]
+__all__ = ["Diagnostic", "MachineType", "diagnose", "diagnose_state", "diagnose_to_run", "sentence"]
 
 
 def diagnose(
-    definition: str | dict[str, Any] | Any, machine_type: MachineType = "STANDARD"
+    definition: str | Any, machine_type: MachineType = "STANDARD"
 ) -> tuple[Diagnostic, ...]:
     """Every problem of a definition, given as text or as the value of its JSON; none: ()."""
-    if isinstance(definition, str) and not definition.strip():
+    if not isinstance(definition, str):
+        return _diagnose(definition, machine_type, is_to_run=False)
+    if not definition.strip():
         return (_NO_OBJECT,)
     try:
-        document = read_json(definition) if isinstance(definition, str) else definition
+        return _diagnose(read_json(definition), machine_type, is_to_run=False)
     except JsonTextError as error:
         return (Diagnostic("ERROR", "INVALID_JSON_DESCRIPTION", error.message, error.place),)
     except JsonDepthError:
         return (_TOO_DEEP,)
+
+
+def diagnose_to_run(document: Any) -> tuple[Diagnostic, ...]:
+    """The problems that keep a definition from being run.
+
+    A definition that was stored once is run, even when a state of it is never reached.
+    """
+    return _diagnose(document, "STANDARD", is_to_run=True)
+
+
+def _diagnose(
+    document: Any, machine_type: MachineType, *, is_to_run: bool
+) -> tuple[Diagnostic, ...]:
     if not isinstance(document, dict):
         return (_NO_OBJECT,)
     if depth_of(document) > DEPTH_MAX:
         return (_TOO_DEEP,)
     language = language_of(document, "JSONPath")
-    found: list[Diagnostic] = []
-    scope = Scope(found, language, language, machine_type)
+    scope = Scope([], language, language, machine_type)
     check_machine(scope, document)
-    check_graph(scope, document)
-    return tuple(found)
+    check_graph(scope, document, is_to_run=is_to_run)
+    return tuple(scope.found)
 
 
 def diagnose_state(state: Any, location: str = "/States/StateName") -> tuple[Diagnostic, ...]:
@@ -60,13 +74,13 @@ def diagnose_state(state: Any, location: str = "/States/StateName") -> tuple[Dia
         return (_NO_OBJECT,)
     if depth_of(state) > DEPTH_MAX:
         return (_TOO_DEEP,)
-    found: list[Diagnostic] = []
-    check_state(Scope(found, "JSONPath", "JSONPath", "STANDARD"), state, location)
-    return tuple(found)
+    scope = Scope([], "JSONPath", "JSONPath", "STANDARD")
+    check_state(scope, state, location)
+    return tuple(scope.found)
 
 
 def sentence(diagnostics: Iterable[Diagnostic]) -> str:
-    """What InvalidDefinition says: "Invalid State Machine Definition: 'CODE: message at /place, …'".
+    """What InvalidDefinition says: "Invalid State Machine Definition: 'CODE: message at /place, …'"
 
     A problem without a place is "at null", as AWS writes it.
     """

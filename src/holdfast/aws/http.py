@@ -1,7 +1,8 @@
 """The HTTP API: routes to the front door, errors to statuses. The same code serves `serve`.
 
 Powertools' resolver reads API Gateway's payload format 2.0. The tenant is what the authoriser
-verified: the `tenant` claim of a JWT, or `default` for an IAM caller of this account.
+verified: the `tenant` claim of a JWT, or `default` for an IAM caller of this account. What names
+an `X-Amz-Target` is a call of AWS's own protocol and passes the resolver by.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from holdfast.aws import protocol
 from holdfast.aws.host import Host
 from holdfast.errors import HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX
@@ -22,8 +24,25 @@ from holdfast.runtime.plain import require_plain
 _TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def api_handler(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
-    """-> a Lambda handler for every route of the HTTP API."""
+def api_handler(
+    host: Host, region: str | None = None
+) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
+    """-> a Lambda handler for every route of the HTTP API. `region`: see `states_handler`."""
+    routes, states = _routes(host), protocol.states_handler(host, region)
+
+    def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        if not protocol.is_states_call(request):
+            return routes(request, context)
+        try:
+            tenant = tenant_of(request)
+        except RequestError as error:
+            return protocol.refusal(400, "AccessDeniedException", error.message)
+        return states(request, context, tenant)
+
+    return handle
+
+
+def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     from aws_lambda_powertools.event_handler import (  # noqa: PLC0415
         APIGatewayHttpResolver,
         Response,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Map, Program, Task
-from holdfast.core import facts, map_run, steps
+from holdfast.core import facts, map_run, steps, stopping
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
@@ -380,11 +380,8 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:
-    if not decision.is_started or fact.control_id <= decision.state.last_control:
-        return
-    texts = {"error": fact.error, "cause": fact.cause}
-    details = {key: text for key, text in texts.items() if text is not None}
-    decision.emit("ExecutionAborted", details=details, control=fact.control_id)
+    if decision.is_started and fact.control_id > decision.state.last_control:
+        stopping.stop(decision, fact)
 
 
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:

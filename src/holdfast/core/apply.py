@@ -125,6 +125,7 @@ def _redriven(state: Execution, event: Event) -> Execution:
         cause=None,
         frames=frames,
         resting={},
+        stopping=None,
         redrives=state.redrives + 1,
         last_control=event.holdfast["control"],
         # It is watched and listed anew.
@@ -476,6 +477,22 @@ def _lanes_failed(state: Execution, event: Event) -> Execution:
 # -- the execution ---------------------------------------------------------------------------------
 
 
+def _stopping(state: Execution, event: Event) -> Execution:
+    own = event.holdfast
+    return state._replace(stopping=own["texts"], last_control=own["control"])
+
+
+def _undo_started(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    variables = {**frame.variables, **event.holdfast["assigned"]}
+    return _moved(state, frame, event, variables=variables, waiting=Exited())
+
+
+def _unwound(state: Execution, event: Event) -> Execution:
+    frame = _frame(state, event)
+    return state._replace(frames={k: v for k, v in state.frames.items() if k != frame.id})
+
+
 def _opened(state: Execution, event: Event) -> Execution:
     return state._replace(opened_at=event.holdfast["sequence"], opened_ms=event.at_ms)
 
@@ -579,6 +596,9 @@ _HANDLERS: Final[Mapping[str, _Apply]] = {
     "MapIterationSucceeded": _iteration_succeeded,
     "MapIterationFailed": _noted,
     "ExecutionRedriven": _redriven,
+    "Stopping": _stopping,
+    "UndoStarted": _undo_started,
+    "Unwound": _unwound,
     "Opened": _opened,
     "Claimed": _claimed,
     "TimerSet": _timer_set,

@@ -126,8 +126,9 @@ class Decision:
             "StartTime": iso_time(state.started_ms),
             "Name": (state.name or state.run) if origin is None else origin["execution_name"],
             **({} if origin is None else {"RoleArn": origin["role_arn"]}),
-            "RedriveCount": state.redrives,
         }
+        if origin is None or origin["type"] != "EXPRESS":
+            execution["RedriveCount"] = state.redrives  # AWS redrives standard executions alone
         machine: dict[str, Json] = {"Id": state.definition, "Name": state.workflow}
         if origin is not None:
             machine = {

@@ -409,7 +409,11 @@ def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | No
     if frame.owner is None:
         texts = {"error": error, "cause": cause}
         details = {key: text for key, text in texts.items() if text is not None}
-        decision.emit("ExecutionFailed", previous=frame.previous, details=details)
+        stopping = decision.state.stopping
+        if stopping is None:
+            decision.emit("ExecutionFailed", previous=frame.previous, details=details)
+        else:
+            decision.emit("ExecutionAborted", details=dict(stopping))
         return
     owner = decision.frame(frame.owner)
     if isinstance(decision.state_of(owner), Map):

@@ -2,7 +2,7 @@
 
     MapStateStarted, MapRunStarted ─► items (read by an attempt, when there is an ItemReader)
         ─► selected, batched ─► children, as many at once as may be ─► notices
-        ─► results (written by an attempt, when there is a ResultWriter) ─► MapRunSucceeded …
+        ─► results (written by an attempt, when a ResultWriter exports them) ─► MapRunSucceeded …
 
 What a child does is its own history. The parent's holds the inputs, and how each child ended.
 """
@@ -11,21 +11,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any, Final
 
-from holdfast.asl.program import ItemBatcher, Json, Map, MapRun
+from holdfast.asl.program import Json, Map, MapRun, ResultWriter
 from holdfast.asl.template import StateError, Template
 from holdfast.core import facts
 from holdfast.core.decision import Decision
 from holdfast.core.flow import fail_state, handle_failure, leave
-from holdfast.core.state import Attempt, Children, ChildResult, Frame
+from holdfast.core.map_items import (
+    STATE_DATA,
+    Item,
+    a_number,
+    batched,
+    default_input,
+    described,
+)
+from holdfast.core.map_results import Child, as_lines, child_name, transformed
+from holdfast.core.run_ids import map_run_uuid
+from holdfast.core.state import Attempt, Children, Frame
 from holdfast.core.tasks import whole_number
-from holdfast.limits import CHILDREN_AT_ONCE_MAX, PAYLOAD_BYTES_MAX
+from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
 THRESHOLD_EXCEEDED: Final = "States.ExceedToleratedFailureThreshold"
-
 #: Attempt numbers inside the Map's own entry: reading is the first thing, writing the last.
 READING: Final = 1
 WRITING: Final = 2
@@ -72,7 +82,7 @@ def _arn(decision: Decision, frame: Frame, run: MapRun, entry: int) -> str:
     machine = decision.state.workflow if origin is None else origin["state_machine_arn"]
     named = f"{decision.program.hash}/{frame.position}"
     label = run.label or _uuid(named)
-    number = _uuid(f"{decision.state.run}/{entry}")
+    number = map_run_uuid(decision.state.run, entry)
     return f"{machine.replace(':stateMachine:', ':mapRun:')}/{label}:{number}"
 
 
@@ -85,15 +95,12 @@ def _uuid(text: str) -> str:
 # -- items -----------------------------------------------------------------------------------------
 
 
-def _items(decision: Decision, frame: Frame, state: Map) -> Sequence[Json]:
+def _items(decision: Decision, frame: Frame, state: Map) -> list[Item]:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
-    if isinstance(items, dict):
-        # A distributed Map goes over the fields of an object, too.
-        return [{"Key": key, "Value": value} for key, value in items.items()]
-    if not isinstance(items, list):
+    if not isinstance(items, list | dict):
         text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
         raise StateError("States.Runtime", f"Map state input must be an array but was: {text}")
-    return items
+    return described(items, repeat(STATE_DATA, len(items)))
 
 
 def _ask_for_items(decision: Decision, frame: Frame, run: MapRun, entry: int) -> None:
@@ -125,10 +132,12 @@ def _claim(decision: Decision) -> dict[str, Any]:
     return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
 
 
-def items_read(decision: Decision, frame: Frame, items: Json) -> None:
-    """The reader's attempt has succeeded: `items` is a list."""
+def _items_read(decision: Decision, frame: Frame, output: Json) -> None:
+    """`output` is {"items": list or object, "sources": [[URI, how many items], …]}."""
     assert isinstance(frame.waiting, Attempt)
-    assert isinstance(items, list)
+    assert isinstance(output, dict)
+    sources = (uri for uri, count in output["sources"] for _ in range(count))
+    items = described(output["items"], sources)
     try:
         _start_children(decision, frame.id, frame.waiting.entry, items)
     except StateError as error:
@@ -138,20 +147,20 @@ def items_read(decision: Decision, frame: Frame, items: Json) -> None:
 # -- children --------------------------------------------------------------------------------------
 
 
-def _start_children(decision: Decision, frame_id: str, entry: int, items: Sequence[Json]) -> None:
+def _start_children(decision: Decision, frame_id: str, entry: int, items: Sequence[Item]) -> None:
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
     assert isinstance(state, Map)
     run = _run_of(state)
-    selected = [_select(decision, frame, state, index, item) for index, item in enumerate(items)]
-    inputs, counts = _batched(decision, frame, run.batcher, selected)
+    selected = [_select(decision, frame, state, item) for item in items]
+    inputs, counts = batched(decision, frame, run.batcher, selected)
     bounds = _bounds(decision, frame, state)
     own: dict[str, Any] = {
         "entry": entry,
         "arn": _arn(decision, frame, run, entry),
         "inputs": inputs,
         "items": counts,
-        "concurrency": bounds["concurrency"] or CHILDREN_AT_ONCE_MAX,
+        "concurrency": min(bounds["concurrency"] or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX),
         "failures_max": _failures_max(bounds, len(selected)),
     }
     decision.emit("ChildrenStarted", frame=frame_id, **own)
@@ -169,16 +178,15 @@ def child_ended(decision: Decision, fact: facts.ChildEnded) -> None:
     children = decision.frame(frame.id).waiting
     assert isinstance(children, Children)
     if _is_over_threshold(children):
-        cause = "The specified tolerated failure threshold was exceeded"
-        fail_run(decision, decision.frame(frame.id), THRESHOLD_EXCEEDED, cause)
+        _exceeded(decision, frame.id, frame.waiting.started)
     elif len(children.results) == len(children.inputs):
         _finish(decision, frame.id)
 
 
-def _select(decision: Decision, frame: Frame, state: Map, index: int, item: Json) -> Json:
+def _select(decision: Decision, frame: Frame, state: Map, item: Item) -> Json:
     if state.item_selector is None:
-        return item
-    return decision.evaluate(state.item_selector, frame, item={"Index": index, "Value": item})
+        return default_input(item)
+    return decision.evaluate(state.item_selector, frame, item=item)
 
 
 def _bounds(decision: Decision, frame: Frame, state: Map) -> dict[str, Any]:
@@ -190,7 +198,7 @@ def _bounds(decision: Decision, frame: Frame, state: Map) -> dict[str, Any]:
         concurrency = whole_number(value, "MaxConcurrency")
     count, percentage = run.tolerated_count, run.tolerated_percentage
     return {
-        "concurrency": min(concurrency, CHILDREN_AT_ONCE_MAX),
+        "concurrency": concurrency,
         "count": None if count is None else _count(decision.evaluate(count, frame)),
         "percentage": (
             None if percentage is None else _percentage(decision.evaluate(percentage, frame))
@@ -207,67 +215,18 @@ def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
 
 
 def _count(value: Json) -> int:
-    count = int(_number(value, "ToleratedFailureCount", "integer"))
+    count = int(a_number(value, "ToleratedFailureCount", "integer"))
     if count < 0:
         raise StateError("States.Runtime", "ToleratedFailureCount cannot be negative.")
     return count
 
 
 def _percentage(value: Json) -> float:
-    percentage = _number(value, "ToleratedFailurePercentage", "float")
+    percentage = a_number(value, "ToleratedFailurePercentage", "float")
     if not 0 <= percentage <= 100:
         cause = "ToleratedFailurePercentage must be between 0 and 100."
         raise StateError("States.Runtime", cause)
     return percentage
-
-
-def _number(value: Json, where: str, kind: str) -> float:
-    """A number, or a text that says one: AWS takes both."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    try:
-        return float(value) if isinstance(value, str) else math.nan
-    except ValueError:
-        pass
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
-    raise StateError("States.Runtime", cause)
-
-
-def _batched(
-    decision: Decision, frame: Frame, batcher: ItemBatcher | None, items: Sequence[Json]
-) -> tuple[list[Json], list[int]]:
-    """-> the children's inputs, and how many items are in each."""
-    if batcher is None:
-        return list(items), [1] * len(items)
-    items_max = _bound(decision, frame, batcher.items_max, "MaxItemsPerBatch")
-    bytes_max = _bound(decision, frame, batcher.bytes_max, "MaxInputBytesPerBatch")
-    common: Json = None
-    if batcher.input is not None:
-        common = decision.evaluate(batcher.input, frame)
-    batches = list(_split(items, items_max or len(items), bytes_max or PAYLOAD_BYTES_MAX))
-    around = {} if common is None else {"BatchInput": common}
-    return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]
-
-
-def _bound(decision: Decision, frame: Frame, template: Template | None, where: str) -> int:
-    if template is None:
-        return 0
-    return int(_number(decision.evaluate(template, frame), where, "integer"))
-
-
-def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[list[Json]]:
-    batch: list[Json] = []
-    size = 0
-    for item in items:
-        length = len(json.dumps(item, separators=(",", ":"), ensure_ascii=False).encode())
-        if batch and (len(batch) >= items_max or size + length > bytes_max):
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += length
-    if batch:
-        yield batch
 
 
 # -- the end ---------------------------------------------------------------------------------------
@@ -288,31 +247,74 @@ def _finish(decision: Decision, frame_id: str) -> None:
     state, children = decision.state_of(frame), frame.waiting
     assert isinstance(state, Map)
     assert isinstance(children, Children)
-    if _run_of(state).writer is None:
-        results = [_output(children.results[lane]) for lane in range(len(children.inputs))]
-        _succeed(decision, frame, state, results)
-        return
+    writer = _run_of(state).writer
     try:
-        _ask_to_write(decision, frame, state, children)
+        if _exports(writer):
+            _ask_to_write(decision, frame, state, children, None)
+        else:
+            _succeed(decision, frame, state, _formatted(decision, state, children, writer))
     except StateError as error:
         fail_state(decision, frame, error)
 
 
-def _output(result: ChildResult) -> Json:
-    if result["status"] == "SUCCEEDED":
-        return result.get("output")
-    return {"Error": result.get("error"), "Cause": result.get("cause")}
+def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
+    """Too many have failed: what is known of the children is written, then the run fails.
+
+    `started` does not count the lane that the last failure has made room for.
+    """
+    frame = decision.frame(frame_id)
+    state, children = decision.state_of(frame), frame.waiting
+    assert isinstance(state, Map)
+    assert isinstance(children, Children)
+    cause = "The specified tolerated failure threshold was exceeded"
+    if not _exports(_run_of(state).writer):
+        fail_run(decision, frame, THRESHOLD_EXCEEDED, cause)
+        return
+    try:
+        stopped = replace(children, started=started)
+        _ask_to_write(decision, frame, state, stopped, [THRESHOLD_EXCEEDED, cause])
+    except StateError as error:
+        fail_state(decision, frame, error)
 
 
-def _ask_to_write(decision: Decision, frame: Frame, state: Map, children: Children) -> None:
+def _exports(writer: ResultWriter | None) -> bool:
+    """A writer without arguments formats the results, and the state hands them on."""
+    return writer is not None and writer.arguments is not None
+
+
+def _formatted(
+    decision: Decision, state: Map, children: Children, writer: ResultWriter | None
+) -> Json:
+    config: Mapping[str, Any] = {} if writer is None else writer.config
+    is_express = _run_of(state).execution_type == "EXPRESS"
+    ended = (
+        Child(
+            child_name(decision.state.run, children.entry, lane),
+            children.map_run_arn,
+            is_express,
+            data,
+            children.results[lane],
+        )
+        for lane, data in enumerate(children.inputs)
+    )
+    results = transformed(ended, config.get("Transformation", "COMPACT"))
+    return as_lines(results) if config.get("OutputType") == "JSONL" else results
+
+
+def _ask_to_write(
+    decision: Decision, frame: Frame, state: Map, children: Children, failure: list[Json] | None
+) -> None:
+    """`failure`: error and cause with which the run fails when the results are written."""
     writer = _run_of(state).writer
     assert writer is not None
     arguments = {
-        "parameters": _evaluated(decision, frame, writer.arguments, None),
+        "parameters": _evaluated(decision, frame, writer.arguments, {}),
         "config": dict(writer.config),
         "map_run_arn": children.map_run_arn,
+        "is_express": _run_of(state).execution_type == "EXPRESS",
         "inputs": children.inputs,
-        "results": [children.results[lane] for lane in range(len(children.inputs))],
+        "results": [_result(children, lane) for lane in range(len(children.inputs))],
+        "failure": failure,
     }
     decision.emit(
         "ResultsAsked",
@@ -325,13 +327,28 @@ def _ask_to_write(decision: Decision, frame: Frame, state: Map, children: Childr
     )
 
 
+def _result(children: Children, lane: int) -> Json:
+    """Who is running is stopped; who is not will not be started."""
+    ended = children.results.get(lane)
+    if ended is not None:
+        return dict(ended)
+    return {"status": "ABORTED"} if lane < children.started else None
+
+
 def attempt_succeeded(decision: Decision, frame: Frame, state: Map, output: Json) -> None:
     """The reader's items, or what the writer says of the results."""
-    assert isinstance(frame.waiting, Attempt)
-    if frame.waiting.kind == "read":
-        items_read(decision, frame, output)
-    else:
+    attempt = frame.waiting
+    assert isinstance(attempt, Attempt)
+    if attempt.kind == "read":
+        _items_read(decision, frame, output)
+        return
+    assert isinstance(attempt.arguments, dict)
+    failure = attempt.arguments["failure"]
+    if failure is None:
         _succeed(decision, frame, state, output)
+    else:
+        assert isinstance(failure, list)
+        fail_run(decision, frame, str(failure[0]), str(failure[1]))
 
 
 def _succeed(decision: Decision, frame: Frame, state: Map, results: Json) -> None:

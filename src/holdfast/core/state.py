@@ -270,6 +270,7 @@ class Execution(NamedTuple):
 
     `origin` is None for a workflow. `redrives` counts the times it went on after its end,
     `resting` holds the frames of one that has not succeeded: that is where it goes on from.
+    `stopping` is the error and cause of a stop whose undo runs.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -297,6 +298,7 @@ class Execution(NamedTuple):
     origin: Origin | None = None
     redrives: int = 0
     resting: Mapping[str, Frame] = MappingProxyType({})
+    stopping: Mapping[str, str] | None = None
 
     @property
     def is_ended(self) -> bool:

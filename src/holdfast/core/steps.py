@@ -28,12 +28,15 @@ from holdfast.core.flow import (
     start_lanes,
 )
 from holdfast.core.state import Frame
+from holdfast.core.stopping import is_undone
 from holdfast.core.tasks import whole_number
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
 def run(decision: Decision, frame: Frame) -> None:
     """Evaluates the state that the frame has entered, up to what it has to wait for."""
+    if is_undone(decision, frame):
+        return
     state = decision.state_of(frame)
     match state:
         case Pass():

@@ -74,6 +74,10 @@ class Assembler:
         """Whether anything leads to the state that is added next."""
         return any(label.is_used for label in self._pending)
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        return tuple(self._states)
+
     def place(self, label: Label) -> None:
         """`label` is where the next state is."""
         self._pending.append(label)
@@ -105,7 +109,7 @@ class Assembler:
     def machine(self) -> dict[str, Any]:
         """`StartAt` and `States`, with every label replaced by its state's name."""
         assert not self.is_reachable, "the flow ends without a state"
-        states = {name: _ordered(_resolved(state)) for name, state in self._states.items()}
+        states = {name: _ordered(resolved(state)) for name, state in self._states.items()}
         return {"StartAt": self._start.state, "States": states}
 
 
@@ -121,14 +125,15 @@ def _mark_used(value: Any) -> None:
                 _mark_used(item)
 
 
-def _resolved(value: Any) -> Any:
+def resolved(value: Any) -> Any:
+    """-> the value with every label replaced by its state's name."""
     match value:
         case Label():
             return value.state
         case dict():
-            return {key: _resolved(item) for key, item in value.items()}
+            return {key: resolved(item) for key, item in value.items()}
         case list():
-            return [_resolved(item) for item in value]
+            return [resolved(item) for item in value]
         case _:
             return value
 

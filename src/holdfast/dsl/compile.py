@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.asl.parse import definition_hash
 from holdfast.dsl.aliases import check_aliases
+from holdfast.dsl.assembler import resolved
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.checks import check
 from holdfast.dsl.context import Environment, Expression, Unit
@@ -176,9 +177,10 @@ def _emit(unit: Unit, workflow: Workflow[..., Any], block: Block) -> Compiled:
     head: dict[str, Any] = {"Comment": workflow.name, "QueryLanguage": "JSONata"}
     if workflow.timeout is not None:
         head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
+    extension = {"Holdfast": {"Undo": resolved(machine.undos)}} if machine.undos else {}
     return Compiled(
         name=workflow.name,
-        asl={**head, **states},
+        asl={**head, **states, **extension},
         function=f"{workflow.function.__module__}:{workflow.function.__qualname__}",
         tasks=tuple(sorted(machine.tasks)),
         events={name: _place(cls) for name, cls in sorted(machine.events.items())},

@@ -53,6 +53,7 @@ from holdfast.dsl.regions import (
     routes,
     static_route,
     undo_region,
+    undo_when_stopped,
 )
 from holdfast.dsl.states import (
     STATES,
@@ -251,21 +252,30 @@ class _Emitter:
         empty = {statement.steps: template(ArrayOf(()))}
         self.assembler.add(origin, origin.text, {"Type": "Pass", "Assign": empty})
         region = UndoRegion(statement)
+        before = self.assembler.state_names
         self._regions.append(region)
         self.block(statement.body)
         self._regions.pop()
+        inside = [name for name in self.assembler.state_names if name not in before]
         end = Label()
         self.assembler.jump(end)
         if region.is_used:
             self.assembler.place(region.label)
             self._undo(origin, region)
+            undone = Label()
+            self.assembler.place(undone)
             self._dispatch(origin, "raise what was undone", statement.failure)
+            if region.tasks:
+                self.machine.undos.append(undo_when_stopped(region, inside, undone))
         self.assembler.place(end)
 
     def _register(self, statement: Register) -> None:
         task = statement.task
         self.machine.tasks.add(task.name)
-        undo_region(self._regions, statement.steps).tasks[task.name] = task
+        region = undo_region(self._regions, statement.steps)
+        region.tasks[task.name] = task
+        # A stop may come where nothing can fail.
+        region.is_used = region.label.is_used = True
         step = ObjectOf((("task", Constant(task.name)), ("arguments", statement.arguments.query)))
         longer = Call("append", (Variable(statement.steps), ArrayOf((step,))))
         value = Expression(longer, statement.arguments.type, statement.arguments.fails)

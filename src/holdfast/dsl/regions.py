@@ -83,6 +83,12 @@ def undo_route(region: UndoRegion, error: Any) -> Route:
     return Route((ALL,), assign, region.label)
 
 
+def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> dict[str, Any]:
+    """The extension by which a stop runs the undo: a Catch for what no state raises."""
+    assign = {region.compensate.failure: ERROR_OUTPUT, region.compensate.left: region.start}
+    return {"States": inside, "Begin": region.label, "End": undone, "Assign": assign}
+
+
 def assigned(handler: Handler, error: Any) -> dict[str, Any]:
     return {} if handler.variable is None else {handler.variable: error}
 

@@ -40,6 +40,8 @@ class Machine:
     tasks: set[str] = field(default_factory=set)
     events: dict[str, type[Any]] = field(default_factory=dict)
     answers: dict[str, type[Any]] = field(default_factory=dict)
+    #: How parts are taken back when the execution is stopped in them, innermost first.
+    undos: list[dict[str, Any]] = field(default_factory=list)
 
 
 def task_state(machine: Machine, task: Task[..., Any], arguments: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,15 +34,30 @@ class _Role:
 
 
 class ServiceClients:
-    """Clients by service name (botocore's) and role ARN. `session` is botocore's."""
+    """Clients by service name (botocore's) and role ARN. `session` is botocore's.
 
-    def __init__(self, session: Session | None = None, region: str | None = None) -> None:
+    `clock` gives seconds since the epoch: a role's credentials have an end.
+    """
+
+    def __init__(
+        self,
+        session: Session | None = None,
+        region: str | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
         self._session = session
         self._region = region
         self._lock = threading.RLock()
         self._clients: dict[tuple[str, str | None], tuple[Any, float]] = {}
         self._roles: dict[str, _Role] = {}
         self._available: tuple[str, ...] | None = None
+
+    @property
+    def region(self) -> str:
+        with self._lock:
+            return self._region or self._open().get_config_variable("region") or "aws-global"
 
     def available(self) -> tuple[str, ...]:
         """-> the services that this botocore knows."""
@@ -55,10 +71,20 @@ class ServiceClients:
         # botocore's sessions are not thread safe, and a role is assumed once.
         with self._lock:
             client, expires_at = self._clients.get((service, role_arn), (None, 0.0))
-            if client is None or expires_at < time.time():
+            if client is None or expires_at < self._clock():
                 client, expires_at = self._make(service, role_arn)
                 self._clients[service, role_arn] = client, expires_at
             return client
+
+    def credentials(self, role_arn: str | None = None) -> Any:
+        """-> botocore's credentials, to sign with. Raises botocore's errors."""
+        with self._lock:
+            if role_arn is None:
+                return self._open().get_credentials()
+            from botocore.credentials import Credentials  # noqa: PLC0415
+
+            role = self._assume(role_arn)
+            return Credentials(role.access_key, role.secret_key, role.token)
 
     def _open(self) -> Session:
         if self._session is None:
@@ -101,7 +127,7 @@ class ServiceClients:
 
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
-        if role is None or role.expires_at < time.time():
+        if role is None or role.expires_at < self._clock():
             answer = self.get("sts").assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS
             )["Credentials"]

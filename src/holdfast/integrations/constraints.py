@@ -19,13 +19,24 @@ _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
 
 def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Refusal | None:
     """`operation` is botocore's model of it. None: nothing that can be seen from here."""
-    if operation.service_model.protocol_name != "json" or operation.input_shape is None:
+    if operation.service_model.metadata.get("protocol") != "json" or operation.input_shape is None:
         return None
+    if service == "sqs":
+        return _find_unnamed(operation.input_shape, request)
     problems = list(_problems(service, operation.input_shape, request))
     if not problems:
         return None
     count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
     return Refusal(VALIDATION, f"{count}: {'; '.join(problems)}", 400, "null")
+
+
+def _find_unnamed(shape: Any, request: Mapping[str, Any]) -> Refusal | None:
+    """SQS speaks as query services do, and takes an empty text for none."""
+    for member in shape.required_members:
+        if request.get(member) in (None, ""):
+            words = f"The request must contain the parameter {member}."
+            return Refusal("MissingParameter", words, 400, "null")
+    return None
 
 
 def _problems(service: str, shape: Any, request: Mapping[str, Any]) -> Iterator[str]:

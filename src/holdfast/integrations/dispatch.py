@@ -12,13 +12,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from holdfast.integrations import faults, http_task, lambdas, optimised
+from holdfast.integrations import faults, item_reader, item_writer, lambdas, optimised
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.constraints import find_refusal
 from holdfast.integrations.metadata import own_metadata, sdk_metadata
-from holdfast.integrations.names import botocore_name, operation_name, plain_field, sdk_field
+from holdfast.integrations.names import (
+    botocore_name,
+    class_name,
+    operation_name,
+    plain_field,
+    sdk_field,
+)
 from holdfast.integrations.problems import Refusal, Unusable, unusable
-from holdfast.integrations.shaping import Style, epoch_ms, iso, request_of, result_of
+from holdfast.integrations.shaping import (
+    Style,
+    epoch_ms,
+    iso,
+    request_of,
+    result_of,
+    with_content_type,
+)
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
 Result: TypeAlias = TaskSucceeded | TaskFailed
@@ -73,12 +86,22 @@ class Integrations:
             return faults.unreachable(_prefix(effect), error)
 
     def _perform(self, effect: RunTask) -> Result:
+        if effect.kind == "read":
+            return item_reader.read(effect, self._clients)
+        if effect.kind == "write":
+            return item_writer.write(effect, self._clients)
         if effect.kind == "lambda":
             return self._function(effect, lambda client: _called(client, effect))
         if effect.name == "lambda:invoke":
             return self._function(effect, lambda client: _invoked(client, effect))
         if effect.name == "http:invoke":
+            from holdfast.integrations import http_task  # noqa: PLC0415 - few tasks are such
+
             return http_task.invoke(effect, self._clients)
+        if effect.name == "apigateway:invoke":
+            from holdfast.integrations import apigateway  # noqa: PLC0415 - few tasks are such
+
+            return apigateway.invoke(effect, self._clients)
         call = self._call_of(effect)
         if call is None:
             return _unsupported(effect)
@@ -108,7 +131,7 @@ class Integrations:
 
     def _service(self, call: _Call) -> Result:
         from botocore import xform_name  # noqa: PLC0415
-        from botocore.exceptions import ClientError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
         client = self._clients.get(call.service, call.effect.credentials)
         model = client.meta.service_model
@@ -118,6 +141,7 @@ class Integrations:
         request = request_of(operation.input_shape, call.effect.arguments, call.style)
         if not call.is_sdk:
             request = optimised.adjusted(call.effect, request)
+        request = with_content_type(operation, request)
         refusal = find_refusal(call.service, operation, request)
         if refusal is not None:
             return _refused(call, refusal, model)
@@ -125,6 +149,9 @@ class Integrations:
             response = getattr(client, xform_name(call.operation))(**request)
         except ClientError as error:
             return _refused(call, faults.refusal_of(error), model)
+        except BotoCoreError as error:
+            prefix = class_name(model.service_id) if call.is_sdk else _prefix(call.effect)
+            return faults.unreachable(prefix, error)
         return _shown(call, operation, response, sdk_metadata(response))
 
     def _own(self, call: _Call) -> Result:
@@ -178,6 +205,8 @@ def _prefix(effect: RunTask) -> str:
     if effect.kind == "lambda":
         return "Lambda"
     family = effect.name.removeprefix(SDK_PREFIX).partition(":")[0]
+    if family == "apigateway":
+        return "ApiGateway"
     if not effect.name.startswith(SDK_PREFIX) and family in faults.DIALECTS:
         return faults.DIALECTS[family].prefix
     return operation_name(family)

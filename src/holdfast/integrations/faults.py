@@ -1,12 +1,13 @@
 """Errors of services as a state machine sees them: one name and one cause per integration.
 
-| | error | cause |
-|---|---|---|
-| aws-sdk | `DynamoDb.ConditionalCheckFailedException`, `DynamoDb.DynamoDbException` | `words (Service: DynamoDb, Status Code: 400, Request ID: x)` |
-| optimised | `DynamoDB.ConditionalCheckFailedException`, `DynamoDB.AmazonDynamoDBException` | `words (Service: AmazonDynamoDBv2; Status Code: 400; Error Code: x; Request ID: y; Proxy: null)` |
+aws-sdk, as the Java SDK's second version has it:
+    DynamoDb.ConditionalCheckFailedException, or DynamoDb.DynamoDbException
+    words (Service: DynamoDb, Status Code: 400, Request ID: x)
+optimised, as its first has it:
+    DynamoDB.ConditionalCheckFailedException, or DynamoDB.AmazonDynamoDBException
+    words (Service: AmazonDynamoDBv2; Status Code: 400; Error Code: x; Request ID: y; Proxy: null)
 
-The second name of each is for a code that the service's model does not have. Both forms were seen
-in recordings; they are those of the Java SDK, versions two and one.
+The second name of each is for a code that the service's model does not have. Seen in recordings.
 """
 
 from __future__ import annotations
@@ -66,12 +67,13 @@ def refusal_of(error: Any) -> Refusal:
         status=metadata.get("HTTPStatusCode", 400),
         request_id=metadata.get("RequestId", "null"),
         extended_request_id=metadata.get("HostId") or headers.get("x-amz-id-2"),
+        shape_code=said.get("QueryErrorCode"),
     )
 
 
 def optimised_failure(service: str, refusal: Refusal, model: Any) -> TaskFailed:
     dialect = DIALECTS.get(service) or Dialect(class_name(model.service_id), service)
-    shape = _find_shape(model, refusal.code)
+    shape = _find_shape(model, refusal.shape_code or refusal.code)
     name = dialect.unknown if shape is None else f"{dialect.prefix}.{_suffixed(shape)}"
     return TaskFailed(
         name,
@@ -82,7 +84,7 @@ def optimised_failure(service: str, refusal: Refusal, model: Any) -> TaskFailed:
 
 def sdk_failure(refusal: Refusal, model: Any) -> TaskFailed:
     service = class_name(model.service_id)
-    shape = _find_shape(model, refusal.code)
+    shape = _find_shape(model, refusal.shape_code or refusal.code)
     name = f"{service}Exception" if shape is None else exception_name(shape)
     details = f"Service: {service}, Status Code: {refusal.status}, Request ID: {refusal.request_id}"
     # S3 alone has two ids for a request, and Java writes the second even when it is null.

@@ -59,7 +59,7 @@ def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise Unusable("The field 'FunctionName' is required but was missing")
     payload = given.pop("Payload", {})
     context = given.pop("ClientContext", None)
-    request = {field: to_text(value) for field, value in given.items()}
+    request: dict[str, Any] = {field: to_text(value) for field, value in given.items()}
     request["Payload"] = to_text(payload).encode()
     if context is not None:
         request["ClientContext"] = _client_context(context)

@@ -15,13 +15,17 @@ class Unusable(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A service said no: `code` as it stands on the wire, `status` is HTTP's."""
+    """A service said no: `code` as it stands on the wire, `status` is HTTP's.
+
+    `shape_code`: what the model knows the error by, where that is not the code (SQS has both).
+    """
 
     code: str
     message: str
     status: int
     request_id: str
     extended_request_id: str | None = None
+    shape_code: str | None = None
 
 
 def unusable(arguments: Any, problem: Unusable) -> TaskFailed:

@@ -37,6 +37,7 @@ _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"}
 _WHOLE: Final = frozenset({"integer", "long"})
 #: Read no more of a stream than decides that it is too large for a state.
 STREAM_BYTES_MAX: Final = 1_048_576
+TEXT_CONTENT_TYPE: Final = "text/plain; charset=UTF-8"
 
 
 def to_text(value: Any) -> str:
@@ -56,6 +57,22 @@ def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, A
     if not isinstance(arguments, Mapping):
         raise Unusable("The value for the field 'Parameters' must be an OBJECT")
     return _structure_in(shape, arguments, style)
+
+
+def with_content_type(operation: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """A stream that is sent as text says so, unless the definition does (seen in recordings)."""
+    is_stream = _streamed(operation) in request
+    members = operation.input_shape.members if operation.input_shape is not None else {}
+    if not is_stream or "ContentType" not in members:
+        return request
+    return {"ContentType": TEXT_CONTENT_TYPE, **request}
+
+
+def _streamed(operation: Any) -> str | None:
+    shape = operation.input_shape
+    if shape is None or not operation.has_streaming_input:
+        return None
+    return str(shape.serialization["payload"])
 
 
 def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -144,9 +161,7 @@ def result_of(shape: Shape | None, response: Mapping[str, Any], style: Style) ->
     return _structure_out(shape, response, style)
 
 
-def _structure_out(
-    shape: Any, value: Mapping[str, Any], style: Style
-) -> dict[str, Any]:
+def _structure_out(shape: Any, value: Mapping[str, Any], style: Style) -> dict[str, Any]:
     named = {
         style.field(name): _value_out(member, value[name], style)
         for name, member in shape.members.items()

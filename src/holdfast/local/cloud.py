@@ -21,7 +21,9 @@ from holdfast import limits, resources
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import Names
 from holdfast.aws.store import item_of
-from holdfast.local import intercept, meter
+from holdfast.integrations import ServiceClients
+from holdfast.local import corrections, intercept, meter
+from holdfast.local.functions import Functions
 from holdfast.runtime.effects import Item
 
 REGION: Final = "us-east-1"
@@ -38,12 +40,16 @@ class LocalCloud:
         self.clock = clock
         self.clients = _clients()
         self.meter = meter.Meter(self.find_item)
+        self._functions = Functions(clock)
 
     def __enter__(self) -> Self:
-        intercept.begin(self.clock)
+        corrections.install()
+        intercept.begin(self.clock, [self._functions.door])
+        self._functions.__enter__()
         try:
             self.names, self.events_queue_url = self._create()
         except BaseException:
+            self._functions.__exit__(None, None, None)
             intercept.end()
             raise
         meter.install(self.meter)
@@ -61,6 +67,7 @@ class LocalCloud:
         trace: TracebackType | None,
     ) -> None:
         meter.install(None)
+        self._functions.__exit__(kind, error, trace)
         intercept.end()
 
     def put_event(self, name: str, key: str, data: Any, event_id: str | None = None) -> None:
@@ -198,6 +205,14 @@ def table_request(table: resources.Table) -> dict[str, Any]:
         {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
     ]
     return request
+
+
+def service_clients() -> ServiceClients:
+    """-> clients for what state machines call; unlike the engine's, nobody meters them."""
+    session = intercept.quiet_session()
+    session.set_credentials("local", "local")
+    session.set_default_client_config(Config(ignore_configured_endpoint_urls=True))
+    return ServiceClients(session, REGION)
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 LOOPBACK: Final = "127.0.0.1"
+ACCOUNT: Final = "123456789012"  # moto's
 STAGE: Final = "$default"
 
 _numbers: Final = itertools.count(1)
@@ -49,7 +50,7 @@ def _context(method: str, path: str, headers: Mapping[str, str], now_ms: int) ->
     now = datetime.fromtimestamp(now_ms / 1_000, UTC)
     host = headers.get("host", LOOPBACK)
     return {
-        "accountId": "000000000000",
+        "accountId": ACCOUNT,
         "apiId": "local",
         "domainName": host,
         "domainPrefix": host.partition(".")[0],

@@ -11,11 +11,17 @@ replaced as well, because its queues read the time for each message that they lo
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import formatdate
 from functools import cache
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import botocore.httpsession
 import moto.core.responses
@@ -27,22 +33,54 @@ from moto.core.base_backend import AccountSpecificBackend, BackendDict
 from moto.core.botocore_stubber import BotocoreStubber, MockRawResponse
 from moto.core.serialize import BaseJSONSerializer
 from moto.dynamodb.models.table import Table
+from moto.events.utils import EventTemplateParser
 from moto.moto_api._internal import mock_random
 
 from holdfast.errors import HoldfastBug, RequestError
 
 LOCK: Final = threading.RLock()
+# Told of every message that is put into any queue. moto puts them there with the lock held.
+_message_came: Final = threading.Condition(LOCK)
+_POLL_SECONDS: Final = 0.05  # a delayed message shows itself by the clock alone
 
 # Of `Table.query`, which moto calls with positions; counted after the partition key.
 INDEX_NAME_POSITION: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to AWS: `url` is that of the service in the account, `body` is unframed."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        found = (value for key, value in self.headers.items() if key.lower() == name)
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+#: -> None for what is not its own. Called without the lock.
+Door = Callable[[Call], Answer | None]
 
 _moto: Final = BotocoreStubber()
 _send: Final = botocore.httpsession.URLLib3Session.send
 _unix_time: Final = moto.core.utils.unix_time
 _clocks: Final[list[Callable[[], int]]] = []
+_doors: Final[list[Door]] = []
+_tellers: Final[list[Callable[[], Any]]] = []
+_own_hosts: Final[set[str]] = set()
 
 
-def begin(clock: Callable[[], int]) -> None:
+def begin(clock: Callable[[], int], doors: Sequence[Door] = ()) -> None:
     """Raises the wall, with an empty cloud behind it. One cloud per process at a time."""
     with LOCK:
         if _clocks:
@@ -51,30 +89,97 @@ def begin(clock: Callable[[], int]) -> None:
         # Message ids are drawn: the same day on the same clock shall play twice the same.
         mock_random.seed(clock())
         _clocks.append(clock)
-        botocore.httpsession.URLLib3Session.send = _answer
+        _doors[:] = doors
+        botocore.httpsession.URLLib3Session.send = _send_here
+
+
+def open_door(door: Door) -> None:
+    """For what is there only after the cloud is. It goes when the cloud goes."""
+    _doors.append(door)
+
+
+def let_through(host: str) -> None:
+    """Requests to this host and port reach it: it is this cloud's own server, on loopback."""
+    _own_hosts.add(host)
 
 
 def end() -> None:
     with LOCK:
         _clocks.clear()
+        _doors.clear()
+        _own_hosts.clear()
         botocore.httpsession.URLLib3Session.send = _send
         BackendDict.reset()
 
 
-def _answer(_: Any, request: AWSPreparedRequest) -> AWSResponse:
+def answer(call: Call) -> Answer:
+    """-> what AWS would say. Raises RequestError HF260 for what the local cloud does not have."""
+    for door in _doors:
+        found = door(call)
+        if found is not None:
+            return found
+    return _of_moto(
+        AWSPreparedRequest(
+            call.method, call.url, dict(call.headers), call.body, stream_output=False
+        )
+    )
+
+
+def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
+    if urlsplit(request.url).netloc in _own_hosts:
+        return _send(session, request)
+    found = _of_door(request) or _of_moto(request)
+    headers = {**_usual_headers(found), **found.headers}
+    return AWSResponse(request.url, found.status, headers, MockRawResponse(found.body))
+
+
+def _usual_headers(found: Answer) -> dict[str, str]:
+    """What every service of AWS sends, moto leaves out, and results of some tasks show."""
+    given = {name.lower() for name in found.headers}
+    usual = {
+        "Connection": "keep-alive",
+        "Content-Length": str(len(found.body)),
+        "Date": formatdate(_unix_time_now(), usegmt=True),
+    }
+    return {name: value for name, value in usual.items() if name.lower() not in given}
+
+
+def _of_door(request: AWSPreparedRequest) -> Answer | None:
+    if not isinstance(request.body, (bytes, str, type(None))):
+        return None  # a stream, which only S3 gets
+    body = request.body or b""
+    call = Call(
+        request.method,
+        request.url,
+        {name: _text(value) for name, value in request.headers.items()},
+        body.encode() if isinstance(body, str) else body,
+    )
+    for door in _doors:
+        found = door(call)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_moto(request: AWSPreparedRequest) -> Answer:
     host = request.url.split("/")[2]
     try:
         with LOCK:
-            answer = _moto.process_request(request)
-    except NotImplementedError as error:
-        raise _refusal(host) from error
-    if answer is None:
-        raise _refusal(host)
-    status, headers, body = answer
-    return AWSResponse(request.url, status, headers, MockRawResponse(body))
+            found = _moto.process_request(request)
+    except (NotImplementedError, ImportError) as error:  # moto's service, or what it would need
+        raise refusal(host) from error
+    if found is None:
+        raise refusal(host)
+    status, headers, body = found
+    content = body.encode() if isinstance(body, str) else bytes(body)
+    return Answer(int(status), {name: _text(value) for name, value in headers.items()}, content)
 
 
-def _refusal(host: str) -> RequestError:
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def refusal(host: str) -> RequestError:
     return RequestError(
         "HF260",
         f"a request to {host} was stopped: the local cloud lets nothing out",
@@ -100,11 +205,15 @@ def quiet_session() -> Session:
 _regions: Final = quiet_session()
 AccountSpecificBackend.get_session = lambda: _regions
 
-# Once and for good: moto's modules copy these functions when they are first imported, which may be
-# while a cloud is open. Without one they give the system's time, as moto's own do.
-for _module in (moto.core.utils, moto.sqs.models):
-    _module.unix_time = _unix_time_now
-    _module.unix_time_millis = _unix_time_now_millis
+# Once and for good: moto's modules copy these functions when they are first imported, which may
+# have been before this one or may be while a cloud is open. Without a cloud they give the system's
+# time, as moto's own do.
+_unix_time_millis: Final = moto.core.utils.unix_time_millis
+for _module in [module for name, module in sys.modules.items() if name.startswith("moto.")]:
+    if getattr(_module, "unix_time", None) is _unix_time:
+        _module.unix_time = _unix_time_now  # type: ignore[attr-defined]
+    if getattr(_module, "unix_time_millis", None) is _unix_time_millis:
+        _module.unix_time_millis = _unix_time_now_millis  # type: ignore[attr-defined]
 
 
 _serialize_structure: Final = BaseJSONSerializer._serialize_type_structure  # noqa: SLF001
@@ -122,6 +231,72 @@ def _serialize_attribute(self: Any, serialized: Any, value: Any, shape: Any, key
 BaseJSONSerializer._serialize_type_structure = _serialize_attribute  # noqa: SLF001
 # moto inspects the whole class of a service for each request.
 moto.core.responses.method_names_from_class = cache(moto.core.utils.method_names_from_class)
+
+
+@contextmanager
+def telling_of_messages(tell: Callable[[], Any]) -> Iterator[None]:
+    """Inside, `tell` is called whenever a message has been put into any queue."""
+    _tellers.append(tell)
+    try:
+        yield
+    finally:
+        _tellers.remove(tell)
+
+
+_parse_event: Final = EventTemplateParser.parse
+_EVENT_MEMBERS: Final = (
+    "version",
+    "id",
+    "detail-type",
+    "source",
+    "account",
+    "time",
+    "region",
+    "resources",
+    "detail",
+)
+
+
+def _whole_event(input_template: Any, input_paths_map: Any, event: dict[str, Any]) -> Any:
+    """What a target without a transformer gets. moto's default template leaves the account out."""
+    if input_template or input_paths_map:
+        return _parse_event(input_template, input_paths_map, event)
+    return {name: event[name] for name in _EVENT_MEMBERS if name in event}
+
+
+EventTemplateParser.parse = staticmethod(_whole_event)
+
+_receive_message: Final = moto.sqs.models.SQSBackend.receive_message
+
+
+def _receive_without_lock(
+    self: Any, queue_name: str, count: int, wait_seconds_timeout: int, *rest: Any, **named: Any
+) -> Any:
+    """A long poll. moto sleeps through it, and nobody else could use the cloud meanwhile."""
+    end = time.monotonic() + (wait_seconds_timeout or 0)
+    while True:
+        with LOCK:
+            found = _receive_message(self, queue_name, count, 0, *rest, **named)
+            left = end - time.monotonic()
+            if found or left <= 0:
+                return found
+            _message_came.wait(min(left, _POLL_SECONDS))
+
+
+moto.sqs.models.SQSBackend.receive_message = _receive_without_lock
+_add_message: Final = moto.sqs.models.Queue.add_message
+
+
+def _add_and_tell(self: Any, *arguments: Any, **named: Any) -> Any:
+    with LOCK:
+        added = _add_message(self, *arguments, **named)
+        _message_came.notify_all()
+    for tell in tuple(_tellers):
+        tell()
+    return added
+
+
+moto.sqs.models.Queue.add_message = _add_and_tell
 
 
 class PartitionedTable(Table):  # type: ignore[misc]  # moto ships no types

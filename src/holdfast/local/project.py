@@ -41,12 +41,17 @@ def make_importable() -> None:
 
 def modules_or_default(named: Sequence[str]) -> list[str]:
     """-> the modules named on the command line, or those of `[tool.holdfast]`."""
-    modules = list(named) or _configured_modules(project_root() / SETTINGS)
+    modules = modules_or_none(named)
     if not modules:
         raise RequestError(
             "HF270", "no modules are named", help=f"name them, or set {_SNIPPET} in {SETTINGS}"
         )
     return modules
+
+
+def modules_or_none(named: Sequence[str]) -> list[str]:
+    """The same, for a command that has something to do without any."""
+    return list(named) or _configured_modules(project_root() / SETTINGS)
 
 
 def _configured_modules(path: Path) -> list[str]:

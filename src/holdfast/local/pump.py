@@ -28,6 +28,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from holdfast import limits, resources
 from holdfast.errors import HoldfastBug
+from holdfast.local import intercept
 from holdfast.local.clock import VirtualClock
 from holdfast.local.cloud import REGION, LocalCloud
 
@@ -38,8 +39,8 @@ LOOK_DIGITS: Final = 15  # a due row's sort key begins with the moment at which 
 SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
 SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
 ROUNDS_MAX: Final = 1_000_000
-INVOCATIONS_MAX: Final = 8  # at once, when the clock is the system's
-IDLE_SECONDS: Final = 0.02
+INVOCATIONS_MAX: Final = 32  # at once, when the clock is the system's
+IDLE_SECONDS: Final = 0.02  # a delayed message shows itself by the clock alone
 FAILURES_KEPT_MAX: Final = 1_000
 
 _logger: Final = logging.getLogger(__name__)
@@ -143,16 +144,24 @@ class Pump:
     def run_forever(self, stop: threading.Event) -> None:
         """Plays on the system's clock, several invocations at once, until `stop` is set."""
         running: set[Future[None]] = set()
-        with ThreadPoolExecutor(INVOCATIONS_MAX, thread_name_prefix="invocation") as pool:
+        wake = threading.Event()
+        with (
+            ThreadPoolExecutor(INVOCATIONS_MAX, thread_name_prefix="invocation") as pool,
+            intercept.telling_of_messages(wake.set),
+        ):
             while not stop.is_set():
+                # Before the look: a message that comes during it must not be slept through.
+                wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
                     future.result()  # what a handler raises is caught; anything else is our bug
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))
+                for future in begun:
+                    future.add_done_callback(lambda _: wake.set())
                 running |= set(begun)
                 if not begun:
-                    stop.wait(IDLE_SECONDS)
+                    wake.wait(IDLE_SECONDS)
 
     def _begin(self, pool: Executor, free: int) -> list[Future[None]]:
         self._act()

@@ -1,6 +1,7 @@
 """`holdfast serve`: the deployed API's own handler on loopback, beside a running local cloud.
 
-The server only translates: HTTP in, an API Gateway event to the handler, its answer out. It listens
+The server only translates: HTTP in, an API Gateway event to the handler, its answer out. Requests
+in one of AWS's protocols go to AWS's API (see `endpoint`), with any signature. It listens
 on 127.0.0.1 and refuses what a web page could send from a browser on the same machine: requests
 for another host name, and requests that name an origin.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from typing import Any, Final
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX
+from holdfast.local import endpoint, intercept
 from holdfast.local.clock import SystemClock
 from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
@@ -32,6 +35,13 @@ POLL_SECONDS: Final = 0.05
 # Of a refused body so much is thrown away, so that the sender gets to read why it was refused.
 DISCARDED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX
 CHUNK_BYTES: Final = 65_536
+# Of a request to a service of AWS: objects and functions' archives are larger than our own bodies.
+AWS_BODY_BYTES_MAX: Final = 256_000_000
+
+#: What this server says itself, of its own connection.
+HOP_HEADERS: Final = frozenset(
+    {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
+)
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -49,6 +59,7 @@ def serving(deployment: Deployment, port: int) -> Iterator[Served]:
     """A stack on the system's clock, with its API on loopback; gone when the context ends."""
     with local_stack(deployment, SystemClock()) as stack, _server(stack, port) as server:
         stop, ended = threading.Event(), threading.Event()
+        intercept.let_through(f"{LOOPBACK}:{server.server_address[1]}")
         threads = [
             threading.Thread(target=server.serve_forever, name="http", args=(POLL_SECONDS,)),
             threading.Thread(target=_play, name="pump", args=(stack.pump, stop, ended)),
@@ -90,8 +101,13 @@ def _server(stack: LocalStack, port: int) -> _Server:
         ) from None
 
 
+def _too_large(bytes_max: int) -> RequestError:
+    return RequestError("HF241", f"the body is over {bytes_max} bytes", status=413)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # a burst of clients is not to be turned away
 
     def __init__(self, stack: LocalStack, port: int) -> None:
         self.stack = stack
@@ -110,8 +126,11 @@ class _Request(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         try:
             self._require_local()
-            body = self.rfile.read(self._body_length())
             headers = {name.lower(): value for name, value in self.headers.items()}
+            if endpoint.is_for_aws(self.command, self.path, headers):
+                self._serve_aws(headers)
+                return
+            body = self.rfile.read(self._body_length(BODY_BYTES_MAX))
             self._answer(*self.server.stack.request(self.command, self.path, body, headers))
         except RequestError as error:
             # What is left of a refused body must not be read as the next request.
@@ -124,13 +143,56 @@ class _Request(BaseHTTPRequestHandler):
             _log_bug("a request was not served", error)
             self._answer_problem(500, HoldfastBug(f"the API failed with {type(error).__name__}"))
 
+    def _serve_aws(self, headers: dict[str, str]) -> None:
+        body = self._aws_body()
+        here = f"http://{LOOPBACK}:{self.server.server_address[1]}"
+        found = self.server.stack.aws_request(self.command, self.path, body, headers, here)
+        has_body = self.command != "HEAD" and found.status not in {204, 304}
+        self.send_response(found.status)
+        for name, value in found.headers.items():
+            is_size = name.lower() == "content-length"
+            # Of a HEAD the length is the object's, which only the service knows.
+            if name.lower() not in HOP_HEADERS and not (is_size and has_body):
+                self.send_header(name, value)
+        if has_body:
+            self.send_header("Content-Length", str(len(found.body)))
+        self.end_headers()
+        if has_body:
+            self.wfile.write(found.body)
+
+    def _aws_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(self._body_length(AWS_BODY_BYTES_MAX))
+        parts: list[bytes] = []
+        left = AWS_BODY_BYTES_MAX
+        while size := self._chunk_size():
+            left -= size
+            if left < 0:
+                raise _too_large(AWS_BODY_BYTES_MAX)
+            parts.append(self.rfile.read(size))
+            self.rfile.readline(3)  # the end of the chunk's last line
+        while self.rfile.readline(CHUNK_BYTES).strip():
+            """Trailing headers, of which the services need none."""
+        return b"".join(parts)
+
+    def _chunk_size(self) -> int:
+        text = self.rfile.readline(100).partition(b";")[0].strip()
+        if not re.fullmatch(rb"[0-9a-fA-F]{1,8}", text):
+            raise RequestError("HF279", "the chunks of the body do not add up")
+        return int(text, 16)
+
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _serve  # noqa: N815
 
     def _require_local(self) -> None:
         host, port = self.headers.get("Host", ""), self.server.server_address[1]
         own = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
         origin = self.headers.get("Origin")
-        if host not in own or (origin is not None and origin.removeprefix("http://") not in own):
+        # No server of names can lead these here: `sync-` stands before an address, for one
+        # operation of Step Functions, and what ends in `.localhost` never leaves the machine.
+        is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
+        if (host not in own and not is_own) or (
+            origin is not None and origin.removeprefix("http://") not in own
+        ):
             raise RequestError(
                 "HF278",
                 "the request comes from elsewhere",
@@ -138,15 +200,15 @@ class _Request(BaseHTTPRequestHandler):
                 help=f"`serve` answers programs on this machine, at http://{LOOPBACK}:{port}",
             )
 
-    def _body_length(self) -> int:
+    def _body_length(self, bytes_max: int) -> int:
         if "Transfer-Encoding" in self.headers:
             raise RequestError("HF279", "a body needs a Content-Length", status=411)
         text = self.headers.get("Content-Length", "0")
         if not (text.isascii() and text.isdigit()):
             raise RequestError("HF279", "Content-Length is not a number")
         # Compared as text first: the number could be longer than Python likes to convert.
-        if len(text) > 18 or int(text) > BODY_BYTES_MAX:
-            raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+        if len(text) > 18 or int(text) > bytes_max:
+            raise _too_large(bytes_max)
         return int(text)
 
     def _discard_body(self) -> None:

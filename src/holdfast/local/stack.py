@@ -11,11 +11,12 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.asl.program import Json
+from holdfast.aws import protocol
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts
@@ -23,13 +24,18 @@ from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
 from holdfast.dsl.compile import compile_workflow
 from holdfast.dsl.surface import Workflow
-from holdfast.local import gateway
+from holdfast.integrations import Integrations
+from holdfast.local import endpoint, gateway, intercept
 from holdfast.local.build import import_module
 from holdfast.local.clock import VirtualClock
-from holdfast.local.cloud import LocalCloud
+from holdfast.local.cloud import REGION, LocalCloud, service_clients
+from holdfast.local.intercept import Answer, Call
 from holdfast.local.pump import Handlers, LambdaContext, Pump
-from holdfast.runtime.effects import Measure
+from holdfast.runtime.effects import Measure, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.tokens import Keys
+
+# A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
+_PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -57,12 +63,38 @@ class LocalStack:
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
         """-> status and body, as the deployed API answers the request."""
+        event = gateway.event_of(method, target, headers or {}, body, self.cloud.clock())
+        return gateway.answer_of(self._handle(event, resources.API))
+
+    def aws_request(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str], here: str
+    ) -> Answer:
+        """-> what AWS answers: Step Functions is Holdfast's own API, the rest is moto's.
+
+        Names of `headers` are in lower case; `here` is the URL that the request was sent to.
+        """
+        if endpoint.is_for_states(headers):
+            return self._states(body, headers)
+        return endpoint.answer(method, target, headers, body, here)
+
+    def states_door(self, call: Call) -> Answer | None:
+        """Step Functions for the clients of this process: those of functions and of tasks."""
+        if not endpoint.is_states_host(call.url):
+            return None
+        return self._states(call.body, {name.lower(): text for name, text in call.headers.items()})
+
+    def _states(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+        event = gateway.event_of("POST", "/", headers, body, self.cloud.clock())
+        response = self._handle(event, _PATIENT_API)
+        status, content = gateway.answer_of(response)
+        return Answer(status, response["headers"], content)
+
+    def _handle(self, event: dict[str, Any], function: resources.Function) -> dict[str, Any]:
         meter, clock = self.cloud.meter, self.cloud.clock
         meter.usage.api_requests += 1
         meter.invoked(resources.API.name)
-        event = gateway.event_of(method, target, headers or {}, body, clock())
-        context = LambdaContext(resources.API, event["requestContext"]["requestId"], clock)
-        return gateway.answer_of(self.api(event, context))
+        context = LambdaContext(function, event["requestContext"]["requestId"], clock)
+        return self.api(event, context)
 
 
 @contextmanager
@@ -78,8 +110,9 @@ def local_stack(
     """
     programs, keys = deployment.programs(), _process_keys()
     with LocalCloud(clock) as cloud:
+        tasks = _Tasks(deployment)
         ports = AwsPorts(
-            cloud.clients, cloud.names, tasks=deployment.run_task, clock=clock, metrics=measured
+            cloud.clients, cloud.names, tasks=tasks.perform, clock=clock, metrics=measured
         )
         host = Host(
             ports,
@@ -89,13 +122,31 @@ def local_stack(
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,
         )
+        states = protocol.states_call(host, REGION, gateway.ACCOUNT)
+        tasks.integrations = Integrations(service_clients(), states)
         handlers = Handlers(
             worker=host.worker,
             worker_single=host.worker,
             events=lambda event, _: host.events(event),
             sweeper=lambda _, context: host.sweeper(context),
         )
-        yield LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host))
+        stack = LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host, REGION))
+        intercept.open_door(stack.states_door)
+        yield stack
+
+
+@dataclass
+class _Tasks:
+    """User code, and calls of services. `integrations` needs the host, which needs this."""
+
+    deployment: Deployment
+    integrations: Integrations | None = None
+
+    def perform(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        if effect.kind in {"task", "pure"}:
+            return self.deployment.run_task(effect)
+        assert self.integrations is not None
+        return self.integrations.perform(effect)
 
 
 def _process_keys() -> Keys:

@@ -34,6 +34,7 @@ from holdfast.runtime.effects import Effect, Item, Message, PutIfAbsent, Query, 
 from holdfast.runtime.log import Log
 
 Does = Generator[Effect, Any, None]
+Ended = Generator[Effect, Any, list[facts.ChildEnded]]
 
 #: Mail under this prefix is about children: `k#<entry>#<lane>`.
 NOTICE_PREFIX: Final = "k#"
@@ -77,7 +78,7 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: in
     name = keys.child_name(run)
     arn = labelled.replace(":mapRun:", ":execution:")
     parent: Parent = {"run": state.run, "entry": children.entry, "attempt": 1, "lane": lane}
-    origin: Origin = {
+    return {
         "execution_arn": f"{arn}:{name}",
         "execution_name": name,
         "state_machine_arn": labelled.replace(":mapRun:", ":stateMachine:"),
@@ -88,9 +89,6 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: in
         "parent": parent,
         "start_at": map_state.processor,
     }
-    if map_state.run.batcher is None:
-        origin["item"] = {"Index": lane, "Value": children.inputs[lane]}
-    return origin
 
 
 # -- ending ----------------------------------------------------------------------------------------
@@ -157,18 +155,27 @@ def _lane_fields(
     return (yield from mail.stow(tenant, parent["run"], dict(result)))
 
 
-def notices(tenant: str, run: str, children: Children) -> mail.Facts:
+def notices(tenant: str, run: str, children: Children) -> Ended:
     """-> the ends that the parent has not counted yet."""
     prefix = f"{NOTICE_PREFIX}{children.entry}#"
     items: list[Item] = yield Query("mail", keys.inbox(tenant, run), begins_with=prefix)
     is_open = set(children.open_lanes)
-    found: list[Fact] = []
+    found: list[facts.ChildEnded] = []
     for item in items:
         require_format(item, "a notice")
         lane = int(str(item["sk"]).removeprefix(prefix))
         if lane in is_open:
             result: Json = yield from mail.unstow(tenant, run, item)
             found.append(facts.ChildEnded(children.entry, lane, result))  # type: ignore[arg-type]
+    return found
+
+
+def all_notices(tenant: str, state: Execution) -> Ended:
+    """Those of every open Map, for a worker that recovers: a wake may never have been sent."""
+    found: list[facts.ChildEnded] = []
+    for frame in state.frames.values():
+        if isinstance(frame.waiting, Children):
+            found += yield from notices(tenant, state.run, frame.waiting)
     return found
 
 
@@ -181,24 +188,31 @@ def stop(log: Log, before: Execution | None, applied: Sequence[Fact], now_ms: in
     Not owed by the state: lost in a crash, the children run to their end, and nobody counts them.
     """
     assert log.state is not None
-    answers = (facts.Succeeded, facts.FailedWith, facts.ChildEnded)
-    answered = {fact.entry for fact in applied if isinstance(fact, answers)}
-    for run in [] if before is None else _open_children(before):
-        entry = int(run.split(".")[-2])
-        if entry in answered or log.state.frame_of(entry) is not None:
-            continue
+    for run in [] if before is None else _abandoned(before, log.state, applied):
         control_id = f"{now_ms:015d}{hashlib.sha256(run.encode()).hexdigest()[:12]}"
         yield PutIfAbsent("mail", mail.control_item(log.tenant, run, control_id, now_ms, {}))
         yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(control_id))),))
 
 
-def _open_children(state: Execution) -> Iterator[str]:
-    for frame in state.frames.values():
-        match frame.waiting:
-            case Children() as children:
-                for lane in children.open_lanes:
-                    yield f"{state.run}.{children.entry}.{lane}"
-            case Awaiting(kind="sync", target="states:startExecution") as awaiting:
-                yield f"{state.run}.{awaiting.entry}.{awaiting.attempt}"
+def _abandoned(before: Execution, after: Execution, applied: Sequence[Fact]) -> Iterator[str]:
+    answers = (facts.Succeeded, facts.FailedWith)
+    answered = {fact.entry for fact in applied if isinstance(fact, answers)}
+    ended = {(fact.entry, fact.lane) for fact in applied if isinstance(fact, facts.ChildEnded)}
+    for frame in before.frames.values():
+        waiting = frame.waiting
+        if not isinstance(waiting, Children | Awaiting):
+            continue
+        still = after.frame_of(waiting.entry)
+        # The results of a Map are written under its own entry: its children are waited for no more.
+        if still is not None and isinstance(still.waiting, Children | Awaiting):
+            continue
+        match waiting:
+            case Children(entry=entry):
+                for lane in waiting.open_lanes:
+                    if (entry, lane) not in ended:
+                        yield f"{before.run}.{entry}.{lane}"
+            case Awaiting(kind="sync", target="states:startExecution", entry=entry):
+                if entry not in answered:
+                    yield f"{before.run}.{entry}.{waiting.attempt}"
             case _:
                 pass

@@ -170,7 +170,8 @@ class SetVisibility:
 class RunTask:
     """-> TaskSucceeded | TaskFailed. Runs user code, or calls a service; never raises.
 
-    `name` is the Task's `target`. `credentials` is the role that a foreign definition names.
+    `name` is the Task's `target`, `resource` what it is in the definition. `credentials` is the role that a foreign definition names.
+    `arns` are those of the state machine and of its execution, when there is one.
     """
 
     name: str
@@ -184,6 +185,8 @@ class RunTask:
     attempt: int
     deadline_ms: int
     credentials: str | None = None
+    arns: tuple[str, ...] = ()
+    resource: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,18 @@ import hashlib
 import hmac
 import re
 import zlib
+from collections.abc import Iterable
 from typing import Final
 
+from holdfast.core.run_ids import (
+    ALPHABET,
+    CHANCE_CHARACTERS,
+    MAC_CHARACTERS,
+    TIME_CHARACTERS,
+    digits,
+    number,
+    run_of_map_run,
+)
 from holdfast.errors import RequestError
 from holdfast.limits import (
     BUSINESS_KEY_CHARACTERS_MAX,
@@ -26,13 +36,7 @@ ONLY: Final = "-"
 QUARANTINE: Final = "~hurt"
 
 _NAME: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
-_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-_TIME_CHARACTERS: Final = 10
-_CHANCE_CHARACTERS: Final = 12
-_MAC_CHARACTERS: Final = 4
-_MAC_RANGE: Final = 32**_MAC_CHARACTERS
-_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_RUN: Final = re.compile(rf"[{_ALPHABET}]{{26}}(\.\d+\.\d+)*")
+_RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.\d+\.\d+)*")
 
 
 def require_name(name: str, what: str) -> str:
@@ -73,14 +77,14 @@ def require_business_key(key: str) -> str:
 
 def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
     """-> 26 characters: time, chance, and a MAC by which the API knows the tenant's own ids."""
-    body = _digits(now_ms, _TIME_CHARACTERS) + _digits(
-        int.from_bytes(chance, "big"), _CHANCE_CHARACTERS
+    body = digits(now_ms, TIME_CHARACTERS) + digits(
+        int.from_bytes(chance, "big"), CHANCE_CHARACTERS
     )
     return body + _mac(tenant, body, secret)
 
 
 def is_minted(tenant: str, run: str, secret: bytes) -> bool:
-    body, mac = run[:-_MAC_CHARACTERS], run[-_MAC_CHARACTERS:]
+    body, mac = run[:-MAC_CHARACTERS], run[-MAC_CHARACTERS:]
     return is_run(run) and "." not in run and hmac.compare_digest(mac, _mac(tenant, body, secret))
 
 
@@ -90,78 +94,35 @@ def is_run(text: str) -> bool:
 
 def minted_ms(run: str) -> int:
     """-> when a minted id was made."""
-    return _value(run[:_TIME_CHARACTERS])
-
-
-def _value(digits: str) -> int:
-    value = 0
-    for character in digits:
-        value = value * 32 + _ALPHABET.index(character)
-    return value
-
-
-def _digits(value: int, count: int) -> str:
-    characters = []
-    for _ in range(count):
-        value, digit = divmod(value, 32)
-        characters.append(_ALPHABET[digit])
-    return "".join(reversed(characters))
+    return number(run[:TIME_CHARACTERS])
 
 
 def _mac(tenant: str, body: str, secret: bytes) -> str:
     digest = hmac.new(secret, f"run:{tenant}.{body}".encode(), hashlib.sha256).digest()
-    return _digits(int.from_bytes(digest[:4], "big"), _MAC_CHARACTERS)
+    return digits(int.from_bytes(digest[:4], "big"), MAC_CHARACTERS)
 
 
-# -- run ids as UUIDs ------------------------------------------------------------------------------
-#
-#    a run          time, 50 bits (48 used)   chance, 60 bits    MAC, 20 bits
-#    its UUID       time, 48                  chance, 60         MAC, 20
-#    its map runs'  time, 48                  chance, 60         entry, 20
+# -- the names of executions and map runs ----------------------------------------------------------
 
 
-def uuid_of(run: str) -> str:
-    """-> the minted id in the notation of a UUID: the name of an execution that was given none."""
-    return _uuid(run, _value(run[_TIME_CHARACTERS + _CHANCE_CHARACTERS :]))
-
-
-def run_of_uuid(text: str) -> str | None:
-    """-> the id that the UUID is, None when the text is no UUID. Minted or not: see `is_minted`."""
-    if not _UUID.fullmatch(text):
-        return None
-    number = int(text.replace("-", ""), 16)
-    return _body(number) + _digits(number, _MAC_CHARACTERS)
-
-
-def map_run_uuid(run: str, entry: int) -> str:
-    """-> the name of a distributed Map's run: the entry that it was opened as, of a minted run."""
-    return _uuid(run, entry)
-
-
-def run_of_map_run(tenant: str, text: str, secret: bytes) -> tuple[str, int] | None:
-    """-> run and entry, None when the text is no UUID."""
-    if not _UUID.fullmatch(text):
-        return None
-    number = int(text.replace("-", ""), 16)
-    body = _body(number)
-    return body + _mac(tenant, body, secret), number % _MAC_RANGE
-
-
-def _uuid(run: str, last: int) -> str:
-    time, chance = minted_ms(run), _value(run[_TIME_CHARACTERS:-_MAC_CHARACTERS])
-    digits = f"{(time * 32**_CHANCE_CHARACTERS + chance) * _MAC_RANGE + last:032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def _body(number: int) -> str:
-    """-> time and chance of a run, from its UUID's number."""
-    time, chance = divmod(number // _MAC_RANGE, 32**_CHANCE_CHARACTERS)
-    return _digits(time, _TIME_CHARACTERS) + _digits(chance, _CHANCE_CHARACTERS)
+def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str, int]]:
+    """-> run and entry that the map run may be of: one for each key that may have signed it."""
+    found = run_of_map_run(text)
+    if found is None:
+        return []
+    body, entry = found
+    return [(body + _mac(tenant, body, secret), entry) for secret in secrets]
 
 
 def child_name(run: str) -> str:
     """-> the name of an execution that another began: its id, as a name may be written."""
     return run.replace(".", "-")
+
+
+def run_of_child(text: str) -> str | None:
+    """-> the id of a child, None when the text is no child's name."""
+    run = text.replace("-", ".")
+    return run if is_run(run) and "." in run else None
 
 
 # -- partitions ------------------------------------------------------------------------------------

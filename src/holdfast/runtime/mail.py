@@ -62,7 +62,7 @@ def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> Facts:
     inbox = keys.inbox(tenant, run)
     found: list[Fact] = []
     if awaiting.kind == "activity" and not awaiting.is_begun:
-        found += yield from _taken(tenant, run, awaiting.entry, awaiting.attempt)
+        found += yield from taken_by_key(tenant, run, keys.taken(awaiting.entry, awaiting.attempt))
     item = yield Get(MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
     if item is not None:
         answer = yield from _answer(tenant, run, awaiting.entry, awaiting.attempt, item)
@@ -85,7 +85,7 @@ def answer_by_key(tenant: str, run: str, key: str) -> Facts:
     entry, _, attempt = key.removeprefix("t#").partition(".")
     found: list[Fact] = []
     if "act" in item:
-        found += yield from _taken(tenant, run, int(entry), int(attempt))
+        found += yield from taken_by_key(tenant, run, keys.taken(int(entry), int(attempt)))
     return [*found, (yield from _answer(tenant, run, int(entry), int(attempt), item))]
 
 
@@ -94,13 +94,16 @@ def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Ite
     return {"pk": keys.inbox(tenant, run), "sk": key, "f": FORMAT, "w": nonce, **fields}
 
 
-def _taken(tenant: str, run: str, entry: int, attempt: int) -> Facts:
-    item = yield Get(MAIL, keys.inbox(tenant, run), keys.taken(entry, attempt))
+def taken_by_key(tenant: str, run: str, key: str) -> Facts:
+    """Who has taken the task that a wake names: `s#<entry>.<attempt>`."""
+    item = yield Get(MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
     require_format(item, "the start of an activity's task")
+    entry, _, attempt = key.removeprefix(keys.TAKEN_PREFIX).partition(".")
     worker = item.get("worker")
-    return [facts.ActivityStarted(entry, attempt, None if worker is None else str(worker))]
+    name = None if worker is None else str(worker)
+    return [facts.ActivityStarted(int(entry), int(attempt), name)]
 
 
 def _answer(

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast import resources
 from holdfast.core.commands import next_due_ms
-from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.core.state import Attempt, Awaiting, Children, Execution
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
     CLOCK_ERROR_MS,
@@ -147,7 +147,7 @@ def _needs_a_look(state: Execution, now_ms: int) -> bool:
 def _is_due_for_recovery(waiting: Any, due_ms: int | None, now_ms: int) -> bool:
     """A lapsed claim, something overdue, or mail that its wake may never have announced."""
     match waiting:
-        case Attempt(claim=None, is_unknown=True) | Awaiting():
+        case Attempt(claim=None, is_unknown=True) | Awaiting() | Children():
             return True
         case Attempt(claim=claim) if claim is not None:
             return bool(claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms)

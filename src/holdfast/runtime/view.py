@@ -103,9 +103,7 @@ def history(
     ]
 
 
-def records_of(
-    tenant: str, run: str, items: list[Item]
-) -> Generator[Effect, Any, list[Record]]:
+def records_of(tenant: str, run: str, items: list[Item]) -> Generator[Effect, Any, list[Record]]:
     """What TTL has taken is left out: then the history begins behind the first snapshot."""
     blobs = yield from fetch_blobs(tenant, run, items)
     reader = Reader(blobs)

@@ -24,18 +24,19 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from holdfast import resources
-from holdfast.asl.program import Program
+from holdfast.asl.program import Program, Task
 from holdfast.core import facts
 from holdfast.core.advance import Step, advance, is_overdue
 from holdfast.core.commands import (
     WHOLE_EXECUTION,
     Command,
+    StartChild,
     entry_of,
     has_more,
     owed,
 )
 from holdfast.core.facts import Fact, Moment
-from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Children, Execution
+from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Children, Execution, Origin
 from holdfast.errors import NewerFormatError
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
@@ -190,6 +191,9 @@ class Hold:
             return (yield from self._work(step))
         if not (yield from self._commit(step, now_ms)):
             return (yield from self._after_race())
+        if self.state.is_ended:
+            yield from duties.at_end(self.log)
+            return True
         return (yield from self._work())
 
     def _may_run_first(self, state: Execution) -> bool:
@@ -231,10 +235,13 @@ class Hold:
             yield from self._again_if_early(now_ms)
 
     def _carry_out_again(self, now_ms: int) -> mail.Facts:
-        again = self._owed_again()
+        ended = yield from children.all_notices(self.log.tenant, self.state)
+        known = [StartChild(fact.entry, fact.lane) for fact in ended]
+        again = [command for command in self._owed_again() if command not in known]
         if self.state.redrives:
             yield from duties.unlist_ends(self.log)
-        return (yield from duties.carry_out(self.log, self.program, again, now_ms))
+        found = yield from duties.carry_out(self.log, self.program, again, now_ms)
+        return [*ended, *found]
 
     def _owed_again(self) -> list[Command]:
         """What may never have been carried out (R8).
@@ -260,6 +267,8 @@ class Hold:
             return (yield from mail.control_facts(tenant, self.state))
         if key.startswith("t#"):
             return (yield from mail.answer_by_key(tenant, run, key))
+        if key.startswith(keys.TAKEN_PREFIX):
+            return (yield from mail.taken_by_key(tenant, run, key))
         if key.startswith(children.NOTICE_PREFIX):
             return (yield from self._notices(int(key.removeprefix(children.NOTICE_PREFIX))))
         return (yield from mail.facts_for(tenant, self.state, now_ms))
@@ -268,7 +277,8 @@ class Hold:
         frame = self.state.frame_of(entry)
         if frame is None or not isinstance(frame.waiting, Children):
             return []
-        return (yield from children.notices(self.log.tenant, self.log.run, frame.waiting))
+        ended = yield from children.notices(self.log.tenant, self.log.run, frame.waiting)
+        return list(ended)
 
     def _again_if_early(self, now_ms: int) -> Does:
         """The sender's clock ran ahead of ours: without a copy the only wake would be gone."""
@@ -407,8 +417,15 @@ class Hold:
                     attempt=attempt.attempt,
                     deadline_ms=deadline_ms,
                     credentials=attempt.credentials,
+                    arns=_arns(state.origin),
+                    resource=self._resource(state, attempt),
                 ),
             )
+
+    def _resource(self, state: Execution, attempt: Attempt) -> str:
+        frame = state.frame_of(attempt.entry)
+        task = None if frame is None else self.program.states[frame.position]
+        return task.resource if isinstance(task, Task) else ""
 
     def _collect(self, limit_ms: int) -> Does:
         """Waits for results, not past a time-out of ours nor past the limit."""
@@ -562,3 +579,7 @@ INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
 
 def _owed_before(state: Execution | None) -> list[Any]:
     return [] if state is None else list(owed(state))
+
+
+def _arns(origin: Origin | None) -> tuple[str, ...]:
+    return () if origin is None else (origin["state_machine_arn"], origin["execution_arn"])

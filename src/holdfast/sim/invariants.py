@@ -90,6 +90,10 @@ def _snapshots_equal_the_fold(world: World, history: History) -> Iterator[str]:
                 yield f"{history.run}: the snapshot of record {record.sequence} is not the fold"
 
 
+#: Events after which an attempt runs.
+_ASKING = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ItemsAsked", "ResultsAsked"})
+
+
 def _applied_once(history: History) -> Iterator[str]:
     """A task's result is applied to its own attempt, and attempts have no gaps."""
     attempts: dict[int, int] = {}
@@ -133,7 +137,7 @@ def _tasks_were_scheduled(world: World, found: Iterable[History]) -> Iterator[st
         (history.run, event.holdfast["entry"], event.holdfast["attempt"])
         for history in found
         for event in history.events
-        if event.type == "TaskScheduled"
+        if event.type in _ASKING
     }
     for ran in world.task_runs:
         if ran not in scheduled:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.asl.program import Json, State, Task
+from holdfast.asl.program import Json, Map, Parallel, State, Task
 from holdfast.core.decision import iso_time
 from holdfast.stepfunctions.arns import Place
 
@@ -82,15 +82,19 @@ def has_token(state: State) -> bool:
     return isinstance(state, Task) and state.kind in {"callback", "sync"}
 
 
-def context_of(state_name: str, data: Json, retries: int, setting: Setting) -> dict[str, Json]:
+def context_of(state: State, data: Json, retries: int, setting: Setting) -> dict[str, Json]:
     """-> the context object of a state that is entered now.
 
-    Machine and execution are invented for the one call; recordings show an express execution.
+    Machine, execution and token are made up for the one call; recordings show an express execution.
     """
     machine = str(uuid.UUID(bytes=setting.chance))
     execution = str(uuid.uuid5(uuid.NAMESPACE_URL, machine))
     at = iso_time(setting.now_ms)
     role: dict[str, Json] = {} if setting.role_arn is None else {"RoleArn": setting.role_arn}
+    task: dict[str, Json] = {"Task": {"Token": execution}} if has_token(state) else {}
+    position: dict[str, Json] = {"Name": state.name, "EnteredTime": at}
+    if isinstance(state, Task | Parallel | Map):
+        position["RetryCount"] = retries
     return {
         "Execution": {
             "Id": setting.place.arn("express", machine, execution),
@@ -100,5 +104,6 @@ def context_of(state_name: str, data: Json, retries: int, setting: Setting) -> d
             "StartTime": at,
         },
         "StateMachine": {"Id": setting.place.machine(machine), "Name": machine},
-        "State": {"Name": state_name, "EnteredTime": at, "RetryCount": retries},
+        "State": position,
+        **task,
     }

@@ -30,7 +30,6 @@ class MapFields:
         assert isinstance(tested.state, Map)
         self._state = tested.state
         self._is_jsonata = tested.is_jsonata
-        self._items_path = str(tested.written.get("ItemsPath", "$"))
         self._trial = trial
         self._notes = notes
 
@@ -54,23 +53,13 @@ class MapFields:
         if state.run is not None and isinstance(items, dict):
             items = [{"Key": key, "Value": value} for key, value in items.items()]
         if not isinstance(items, list):
-            raise self._no_items(items)
+            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+            raise EvaluationError("", f"Map state input must be an array but was: {text}")
         if not self._is_jsonata:
             self._notes.stages["afterItemsPath"] = items
         return items
 
-    def _no_items(self, found: Json) -> StateError:
-        if self._is_jsonata:
-            text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-            return EvaluationError("Items", f"Map state input must be an array but was: {text}")
-        # AWS shows a path of the context object as it looks from there.
-        path = self._items_path.replace("$$", "$", 1)
-        cause = f'Reference path "{path}" must point to array.'
-        return StateError("States.Runtime", cause, is_whole=True)
-
-    def _read(
-        self, run: MapRun, bindings: Bindings, moment: Moment
-    ) -> Sequence[Json] | None:
+    def _read(self, run: MapRun, bindings: Bindings, moment: Moment) -> Sequence[Json] | None:
         assert run.reader is not None
         data = self._trial.reader_data
         config = _evaluated(run.reader.config, bindings, moment)

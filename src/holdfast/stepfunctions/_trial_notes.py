@@ -1,33 +1,84 @@
 """Which stages of a state's data are noted, as recordings show them of each type and language.
 
-    JSONata   Task: afterArguments, result. The others: nothing of their own.
-    JSONPath  afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and
-              Parallel: afterResultSelector, afterResultPath. A Pass with a Result shows it, and
-              nothing before it; a Parallel shows nothing before its result.
-    Map       items and bounds, see `_trial_map`.
+JSONata   Task: afterArguments, result. The others: nothing of their own.
+JSONPath  afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and
+          Parallel: afterResultSelector, afterResultPath. A Pass with a Result shows that, and
+          nothing before it; a Parallel shows nothing before its result.
+Map       items and bounds, see `_trial_map`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
 
+from holdfast.asl.dataflow import EffectiveInput, PathArguments, PathOutput
 from holdfast.asl.jsonata import Moment
 from holdfast.asl.program import Json, Map, Parallel, Pass, Task
-from holdfast.asl.template import Template
+from holdfast.asl.template import StateError, Template
 from holdfast.stepfunctions._trial_definition import Tested
 from holdfast.stepfunctions._trial_map import MapFields
 from holdfast.stepfunctions._trial_request import Trial
-from holdfast.stepfunctions._trial_stage import Bindings, Notes, Observe, Scene
+from holdfast.stepfunctions._trial_stage import Bindings, Notes, Observe, Scene, fresh
 
 
-def observers_of(tested: Tested, trial: Trial, notes: Notes) -> Mapping[str, Observe]:
-    """-> by field of the state, how it is evaluated. `credentials` are noted for the call."""
-    return {
-        "arguments": _arguments(tested, trial, notes),
-        "output": _output(tested, notes),
-        "credentials": _credentials(notes),
-    }
+def observers_of(tested: Tested, trial: Trial, scene: Scene, notes: Notes) -> Mapping[str, Observe]:
+    """-> by field of the state, how it is evaluated."""
+    observers: dict[str, Observe] = {"credentials": _credentials(notes)}
+    match tested.state:
+        case Map():
+            observers["arguments"] = MapFields(tested, trial, notes).observe
+        case Task() if tested.is_jsonata:
+            observers["arguments"] = _noted("afterArguments", notes)
+        case Task():
+            observers["arguments"] = _noted("afterParameters", notes)
+    if not tested.is_jsonata and isinstance(tested.state, Task | Map | Parallel | Pass):
+        observers["output"] = _output(tested, scene, notes)
+    return observers
+
+
+def note_input(tested: Tested, scene: Scene, now_ms: int, notes: Notes) -> None:
+    """Notes what the state works on. What cannot be worked out is for the state to fail by."""
+    if tested.is_jsonata or isinstance(tested.state, Parallel) or _has_result(tested):
+        return
+    states: Json = {"input": scene.input, "context": scene.context}
+    bindings = {**scene.variables, "states": states}
+    try:
+        data = EffectiveInput.of(tested.written).evaluate(bindings, fresh(scene, now_ms))
+    except StateError:
+        return
+    notes.stages["afterInputPath"] = data
+
+
+def _has_result(tested: Tested) -> bool:
+    return isinstance(tested.state, Pass) and "Result" in tested.written
+
+
+def _output(tested: Tested, scene: Scene, notes: Notes) -> Observe:
+    """An output in JSONPath: of a Pass from its input, of the others from their result."""
+    stages: dict[str, Callable[[Bindings, Moment], Json]] = {}
+    if _has_result(tested):
+        notes.stages["result"] = tested.written["Result"]
+    elif isinstance(tested.state, Pass):
+        stages["afterParameters"] = PathArguments.of(tested.written).evaluate
+    make = PathOutput.of_pass if isinstance(tested.state, Pass) else PathOutput.of_task
+    path = make(tested.written)
+    stages["afterResultSelector"] = path.selected
+    stages["afterResultPath"] = path.combined
+
+    def observe(template: Template, bindings: Bindings, moment: Moment) -> Json:
+        for name, stage in stages.items():
+            notes.stages[name] = stage(bindings, fresh(scene, moment.now_ms))
+        return template.evaluate(bindings, fresh(scene, moment.now_ms))
+
+    return observe
+
+
+def _noted(name: str, notes: Notes) -> Observe:
+    def observe(template: Template, bindings: Bindings, moment: Moment) -> Json:
+        value = notes.stages[name] = template.evaluate(bindings, moment)
+        return value
+
+    return observe
 
 
 def _credentials(notes: Notes) -> Observe:

@@ -6,14 +6,17 @@ were checked against the service model before.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.asl.program import Json, Map, Parallel, State, Task
 from holdfast.stepfunctions import _trial_context, _trial_schema
+from holdfast.stepfunctions.arns import require_role_arn
+from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault, validation
+from holdfast.stepfunctions.starts import input_of, json_problem
 
 Level: TypeAlias = Literal["INFO", "DEBUG", "TRACE"]
 
@@ -35,7 +38,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A mocked error; either may be absent."""
+    """A mocked error, or the one that a state met with; either may be absent."""
 
     error: str | None
     cause: str | None
@@ -57,11 +60,10 @@ class Trial:
     retries: int
     failed_iterations: int | None
     reader_data: Json | None
-    error_caused_by: str | None
 
 
-def parse_trial(request: Mapping[str, Any]) -> Trial:
-    """Raises StatesFault: ValidationException, InvalidExecutionInput."""
+def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
+    """Raises StatesFault: ValidationException, InvalidArn, InvalidExecutionInput."""
     mock = _mock(request.get("mock"))
     configuration = request.get("stateConfiguration") or {}
     if mock is None:
@@ -70,16 +72,15 @@ def parse_trial(request: Mapping[str, Any]) -> Trial:
         raise validation("TestState does not support RevealSecrets when a mock is specified.")
     reader_data = configuration.get("mapItemReaderData")
     return Trial(
-        input=_input(request.get("input")),
+        input=input_of(service, request),
         variables=_variables(request.get("variables")),
         level=cast("Level", request.get("inspectionLevel", "INFO")),
-        role_arn=request.get("roleArn"),
+        role_arn=require_role_arn(request["roleArn"]) if "roleArn" in request else None,
         mock=mock,
         context=_json(request["context"], "Context") if "context" in request else None,
         retries=configuration.get("retrierRetryCount", 0),
         failed_iterations=configuration.get("mapIterationFailureCount"),
         reader_data=None if reader_data is None else _json(reader_data, "MapItemReaderData"),
-        error_caused_by=configuration.get("errorCausedByState"),
     )
 
 
@@ -94,7 +95,9 @@ def _mock(given: Mapping[str, Any] | None) -> Mock | None:
         mode = given.get("fieldValidationMode", "STRICT")
         return Result(_json(given["result"], "Mocked result"), cast("_trial_schema.Mode", mode))
     error = given["errorOutput"]
-    return Failure(error.get("error"), error.get("cause"))
+    if "error" not in error:
+        raise validation("The field 'error' is required when mock.errorOutput is specified.")
+    return Failure(error["error"], error.get("cause"))
 
 
 def _refuse_without_mock(request: Mapping[str, Any], configuration: Mapping[str, Any]) -> None:
@@ -105,17 +108,6 @@ def _refuse_without_mock(request: Mapping[str, Any], configuration: Mapping[str,
         raise validation(f"TestState does not support {title} when a mock is not specified.")
 
 
-def _input(text: str | None) -> Json:
-    if text is None:
-        return {}
-    try:
-        return read_json(text)
-    except (JsonTextError, JsonDepthError) as error:
-        raise StatesFault(
-            "InvalidExecutionInput", f"Invalid State Machine Execution Input: '{error}'"
-        ) from None
-
-
 def _variables(text: str | None) -> Mapping[str, Json]:
     variables = {} if text is None else _json(text, "Variables")
     if not isinstance(variables, dict):
@@ -124,10 +116,9 @@ def _variables(text: str | None) -> Mapping[str, Json]:
 
 
 def _json(text: str, what: str) -> Json:
-    try:
-        return read_json(text)
-    except (JsonTextError, JsonDepthError):
-        raise validation(f"{what} must be valid JSON.") from None
+    if json_problem(text) is not None:
+        raise validation(f"{what} must be valid JSON.")
+    return cast("Json", json.loads(text))
 
 
 # -- with the state --------------------------------------------------------------------------------

@@ -4,47 +4,40 @@ Source: AWS API reference, MockInput; wording as recorded. `STRICT` wants every 
 `PRESENT` only looks at the fields that are there, `NONE` at nothing. A field that the shape does
 not have is let pass in every mode: services add fields.
 
-Names are the action's, first letter upper case, as integrations hand them on.
+Fields have the names by which the integration hands them on.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from holdfast.asl.program import Json, Task
 
 if TYPE_CHECKING:
-    from botocore.model import OperationModel, ServiceModel, Shape
+    from botocore.model import OperationModel, ServiceModel
 
 Mode: TypeAlias = Literal["STRICT", "PRESENT", "NONE"]
 
-#: Names of the Java SDK (and of integrations) that are not botocore's without its hyphens.
-_SERVICES: Final[Mapping[str, str]] = {
-    "sfn": "stepfunctions",
-    "states": "stepfunctions",
-    "eventbridge": "events",
+#: Services whose name in a Resource is not botocore's without hyphens, as far as their actions are
+#: mocked at all often; the result of another such service is not looked at.
+_BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "cloudwatchlogs": "logs",
     "cognitoidentityprovider": "cognito-idp",
     "elasticloadbalancingv2": "elbv2",
-    "elasticloadbalancing": "elb",
     "elasticmapreduce": "emr",
-    "bedrock": "bedrock-runtime",
-    "directory": "ds",
-    "databasemigration": "dms",
+    "eventbridge": "events",
     "iotdataplane": "iot-data",
-    "lexruntime": "lex-runtime",
-    "migrationhub": "mgh",
-    "costexplorer": "ce",
-    "servicediscovery": "servicediscovery",
-    "transcribe": "transcribe",
-    "wafregional": "waf-regional",
+    "sfn": "stepfunctions",
+    "states": "stepfunctions",
 }
 #: What `.sync` waits for is described by another action than the one that began it.
 _DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExecution"}
 #: Fields that an optimised integration hands on as JSON, whatever the action calls them.
-_JSON_FIELDS: Final = frozenset({("lambda:invoke", "Payload")})
+_JSON_FIELDS: Final[Mapping[str, frozenset[str]]] = {"lambda:invoke": frozenset({"Payload"})}
+_PARSED: Final = frozenset({"Input", "Output"})
 #: Results whose shape is the integration's own.
 _UNDESCRIBED: Final = frozenset({"apigateway:invoke", "http:invoke"})
 
@@ -61,14 +54,13 @@ def find_problem(task: Task, result: Json, mode: Mode) -> str | None:
         return None
     if not isinstance(result, dict):
         return "Mocked result must be a JSON object."
-    is_json: Callable[[str], bool] = lambda name: (task.target, name) in _JSON_FIELDS  # noqa: E731
-    if task.resource.endswith(".sync:2"):
-        is_json = lambda name: name in {"Input", "Output"}  # noqa: E731
-    problem = next(_structure(shape, result, mode, is_json), None)
+    is_parsed = task.resource.endswith(".sync:2")
+    json_fields = _PARSED if is_parsed else _JSON_FIELDS.get(task.target, frozenset())
+    problem = next(_Schema(mode == "STRICT").structure(shape, result, json_fields), None)
     return problem and f"Mock result schema validation error: {problem}"
 
 
-def _result_shape(task: Task) -> Shape | None:
+def _result_shape(task: Task) -> Any:
     """-> the shape of what the task's result is, or None when nothing describes it."""
     action = task.target.removeprefix("aws-sdk:")
     match task.kind:
@@ -82,13 +74,11 @@ def _result_shape(task: Task) -> Shape | None:
     return None if operation is None else operation.output_shape
 
 
-@functools.lru_cache(maxsize=64)
-def _operation(service: str, name: str) -> OperationModel | None:
-    model = _service(service)
-    if model is None:
+def _operation(service: str, action: str) -> OperationModel | None:
+    model, name = _service(service), _field(action)
+    if model is None or name not in model.operation_names:
         return None
-    found = [known for known in model.operation_names if known.casefold() == name.casefold()]
-    return model.operation_model(found[0]) if found else None
+    return model.operation_model(name)
 
 
 @functools.lru_cache(maxsize=16)
@@ -98,43 +88,47 @@ def _service(service: str) -> ServiceModel | None:
     import botocore.model  # noqa: PLC0415
 
     loader = botocore.loaders.create_loader()
-    wanted = _SERVICES.get(service, service)
-    for known in loader.list_available_services("service-2"):
-        if wanted in (known, known.replace("-", "")):
-            description = loader.load_service_model(known, "service-2")
-            return botocore.model.ServiceModel(description, known)
+    wanted = _BOTOCORE_NAMES.get(service, service)
+    for name in loader.list_available_services("service-2"):
+        if wanted in (name, name.replace("-", "")):
+            return botocore.model.ServiceModel(loader.load_service_model(name, "service-2"), name)
     return None
 
 
-def _structure(
-    shape: Any, value: Mapping[str, Json], mode: Mode, is_json: Callable[[str], bool]
-) -> Iterator[str]:
-    members = {_pascal(name): member for name, member in shape.members.items()}
-    if mode == "STRICT":
-        for name in map(_pascal, shape.required_members):
-            if name not in value:
-                yield f"Required field '{name}' is missing"
-    for name, item in value.items():
-        if name in members and not is_json(name):
-            yield from _field(name, members[name], item, mode)
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    is_strict: bool
 
+    def structure(
+        self, shape: Any, value: Mapping[str, Json], json_fields: frozenset[str] = frozenset()
+    ) -> Iterator[str]:
+        """Fields in `json_fields` may hold anything."""
+        if self.is_strict:
+            given = set(map(_key, value))
+            for name in map(_field, shape.required_members):
+                if _key(name) not in given:
+                    yield f"Required field '{name}' is missing"
+        members = {_key(_field(name)): member for name, member in shape.members.items()}
+        for name, item in value.items():
+            if _key(name) in members and name not in json_fields:
+                yield from self.value(name, members[_key(name)], item)
 
-def _field(name: str, shape: Any, value: Json, mode: Mode) -> Iterator[str]:
-    """The problems of one value; `name` is the nearest field's, also within lists and maps."""
-    expected = _expected(shape, value)
-    if expected is not None:
-        yield f"Field '{name}' must be {expected}"
-        return
-    yield from _out_of_bounds(name, shape, value)
-    match shape.type_name, value:
-        case "structure", dict() if not getattr(shape, "is_document_type", False):
-            yield from _structure(shape, value, mode, lambda _: False)
-        case "list", list():
-            for item in value:
-                yield from _field(name, shape.member, item, mode)
-        case "map", dict():
-            for key, item in value.items():
-                yield from _field(key, shape.value, item, mode)
+    def value(self, name: str, shape: Any, value: Json) -> Iterator[str]:
+        """The problems of one value; `name` is the nearest field's, also within lists and maps."""
+        expected = _expected(shape, value)
+        if expected is not None:
+            yield f"Field '{name}' must be {expected}"
+            return
+        yield from _out_of_bounds(name, shape, value)
+        match shape.type_name, value:
+            case "structure", dict() if not getattr(shape, "is_document_type", False):
+                yield from self.structure(shape, value)
+            case "list", list():
+                for item in value:
+                    yield from self.value(name, shape.member, item)
+            case "map", dict():
+                for key, item in value.items():
+                    yield from self.value(key, shape.value, item)
 
 
 def _expected(shape: Any, value: Json) -> str | None:
@@ -173,5 +167,11 @@ def _out_of_bounds(name: str, shape: Any, value: Json) -> Iterator[str]:
         yield f"Field '{name}' is not an expected value"
 
 
-def _pascal(name: str) -> str:
-    return name[:1].upper() + name[1:]
+def _field(member: str) -> str:
+    """executionArn -> ExecutionArn"""
+    return member[:1].upper() + member[1:]
+
+
+def _key(field: str) -> str:
+    """The Java SDK writes DbName for DBName: only the first letter's case says something."""
+    return field[:1] + field[1:].casefold()

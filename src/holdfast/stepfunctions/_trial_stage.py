@@ -9,6 +9,7 @@ retry, catch, output and variables are the same, and a task's result comes from 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
@@ -23,6 +24,7 @@ from holdfast.core.facts import Fact, FailedWith, Succeeded, Tick
 from holdfast.core.facts import Moment as Now
 from holdfast.core.state import ROOT, Attempt, Execution, Timer
 from holdfast.errors import HoldfastBug
+from holdfast.runtime.log import draw
 
 Bindings: TypeAlias = Mapping[str, Json]
 #: Evaluates a field, and notes what is of interest on the way.
@@ -35,25 +37,30 @@ _BEYOND: Final = "beyond:"
 
 @dataclass(slots=True)
 class Notes:
-    """What was worked out, by the names of inspectionData; `numbers` are no JSON texts there.
+    """What was worked out, by the names of inspectionData, where `stages` are texts of JSON.
 
     `error` is the last that a template raised, without the engine's opening sentence.
     """
 
     stages: dict[str, Json] = field(default_factory=dict)
     numbers: dict[str, int | float] = field(default_factory=dict)
+    http: Mapping[str, Any] = field(default_factory=dict)
     role_arn: str | None = None
     error: StateError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a state is entered with. `retries`: how often each of its retriers was used before."""
+    """What a state is entered with. `retries`: how often each of its retriers was used before.
+
+    `chance` is what random numbers are drawn from.
+    """
 
     input: Json
     variables: Mapping[str, Json]
     context: Json
     retries: int
+    chance: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +80,24 @@ class _Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Input:
-    """The arguments of a state that has none."""
+class Given:
+    """The arguments or output of a state that names none: its result, before that its input."""
 
     def evaluate(self, bindings: Bindings, moment: Moment) -> Json:  # noqa: ARG002
-        return cast("Bindings", bindings["states"])["input"]
+        states = cast("Bindings", bindings["states"])
+        return states.get("result", states["input"])
+
+
+def fresh(scene: Scene, now_ms: int) -> Moment:
+    """-> a moment whose random numbers begin anew: each stage of a field draws the same."""
+    counter = itertools.count()
+    return Moment(now_ms, lambda: draw(scene.chance.hex(), 0, next(counter)))
 
 
 # -- the program -----------------------------------------------------------------------------------
 
 
-def stage(
-    state: State, scene: Scene, notes: Notes, observers: Mapping[str, Observe]
-) -> Program:
+def stage(state: State, scene: Scene, notes: Notes, observers: Mapping[str, Observe]) -> Program:
     """-> a program of the one state. `observers` by the field of the state."""
 
     def observed(name: str, value: Any) -> Any:
@@ -95,18 +107,21 @@ def stage(
             case Rule() | Catcher():
                 return _rebuilt(value, lambda _, item: observed("", item))
             case _ if hasattr(value, "evaluate"):
-                observe = observers.get(name, _evaluate)
+                observe = observers.get(name, evaluate)
                 return _Observed(value, scene.context, notes, observe)
             case _:
                 return value
 
-    tested = _rebuilt(_played(state), observed)
+    played = _played(state)
+    if "output" in observers and getattr(played, "output", None) is None:
+        played = dataclasses.replace(cast("Any", played), output=Given())
+    tested = _rebuilt(played, observed)
     stubs = {name: Succeed(name, None) for name in _targets(tested)}
     states = {**stubs, state.name: tested}
     return Program(hash="", comment="", start_at=state.name, states=states, timeout_seconds=None)
 
 
-def _evaluate(template: Template, bindings: Bindings, moment: Moment) -> Json:
+def evaluate(template: Template, bindings: Bindings, moment: Moment) -> Json:
     return template.evaluate(bindings, moment)
 
 
@@ -121,9 +136,9 @@ def _rebuilt(value: Any, change: Callable[[str, Any], Any]) -> Any:
 
 
 def _targets(state: Any) -> list[str]:
+    rules = (*getattr(state, "rules", ()), *getattr(state, "catch", ()))
     found = [getattr(state, "next", None), getattr(state, "default", None)]
-    for rule in (*getattr(state, "rules", ()), *getattr(state, "catch", ())):
-        found.append(rule.next)
+    found += [rule.next for rule in rules]
     return [name for name in found if name is not None]
 
 
@@ -142,7 +157,7 @@ def _played(state: State) -> State:
         resource=resource,
         kind=kind,
         target=target,
-        arguments=arguments or _Input(),
+        arguments=arguments or Given(),
         credentials=state.credentials if is_task else None,
         timeout_seconds=state.timeout_seconds if is_task else None,
         heartbeat_seconds=state.heartbeat_seconds if is_task else None,
@@ -160,6 +175,7 @@ class Play:
     def __init__(self, program: Program, scene: Scene, now_ms: int) -> None:
         self._program = program
         self._now_ms = now_ms
+        self._draw = fresh(scene, now_ms).draw
         self.events: list[Event] = []
         self.state = _entered(program, scene, now_ms)
         self._advance([], now_ms)
@@ -200,7 +216,7 @@ class Play:
         return self.attempt
 
     def _advance(self, offered: list[Fact], now_ms: int) -> None:
-        moment = Now(now_ms=now_ms, draw=lambda: 0.5, claim=lambda _: None, clock_error_ms=0)
+        moment = Now(now_ms=now_ms, draw=self._draw, claim=lambda _: None, clock_error_ms=0)
         step = advance(self._program, self.state, offered, moment)
         self.events += step.events
         self.state = step.state

@@ -17,7 +17,7 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.machines import is_here
+from holdfast.stepfunctions.lookup import is_here
 from holdfast.stepfunctions.pages import page
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
@@ -82,9 +82,10 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
 
 
 def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+    """Deleting what is not there is no error, as for machines, versions and activities."""
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
-    alias = yield from _require_alias(service, arn)
-    yield Delete(MAIL, keys.machine(service.tenant, alias.machine), keys.alias(alias.name))
+    if is_here(service, arn):
+        yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.alias(str(arn.alias)))
     return {}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from holdfast.core.state import Parent
 from holdfast.runtime.effects import Effect
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
@@ -84,18 +85,26 @@ _TIMES: Final = {
 class StatesApi:
     service: Service
 
-    def call(self, operation: str, request: Any, chance: bytes) -> Answer:
+    def call(
+        self, operation: str, request: Any, chance: bytes, parent: Parent | None = None
+    ) -> Answer:
         """-> the response as the JSON protocol sends it: times are seconds, with milliseconds.
 
-        Raises StatesFault.
+        `parent` is the task that waits for the end of the execution that it starts. Raises
+        StatesFault.
         """
         from holdfast.stepfunctions.shapes import require_valid  # noqa: PLC0415
 
         perform = find_operation(operation)
         is_limited = self.service.payload_bytes_max is not None
         valid = require_valid(operation, request, is_payload_limited=is_limited)
-        response = yield from perform(self.service, valid, chance)
-        return seconds(response)
+        if parent is not None and operation == "StartExecution":
+            from holdfast.stepfunctions.executions import start_nested  # noqa: PLC0415
+
+            response = yield from start_nested(self.service, valid, chance, parent)
+        else:
+            response = yield from perform(self.service, valid, chance)
+        return {name: _seconds(name, member) for name, member in response.items()}
 
 
 def find_operation(operation: str) -> Operation:
@@ -118,19 +127,14 @@ def function_name(operation: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
 
 
-def seconds(value: Any) -> Any:
-    """-> the same response with every time in seconds instead of milliseconds."""
+def _seconds(name: str, value: Any) -> Any:
+    """-> the member of a response, with every time in seconds instead of milliseconds."""
     match value:
         case dict():
-            return {
-                name: member / 1_000 if name in _TIMES and _is_time(member) else seconds(member)
-                for name, member in value.items()
-            }
+            return {inner: _seconds(inner, member) for inner, member in value.items()}
         case list() | tuple():
-            return [seconds(item) for item in value]
+            return [_seconds("", item) for item in value]
+        case int() if name in _TIMES:
+            return value / 1_000
         case _:
             return value
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

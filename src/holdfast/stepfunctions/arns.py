@@ -1,7 +1,7 @@
 """The names of everything: `arn:aws:states:REGION:ACCOUNT:KIND:…`.
 
     stateMachine:NAME                   stateMachine:NAME:7 (a version)   stateMachine:NAME:ALIAS
-    execution:NAME:EXECUTION            execution:NAME/LABEL:EXECUTION (an item of a distributed Map)
+    execution:NAME:EXECUTION            execution:NAME/LABEL:EXECUTION (item of a distributed Map)
     express:NAME:EXECUTION:UUID         mapRun:NAME/LABEL:UUID            activity:NAME
 
 `parse_*` raise StatesFault InvalidArn for what cannot be such a name. That it names nothing here

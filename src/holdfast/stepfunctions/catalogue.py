@@ -17,13 +17,14 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from holdfast.errors import ServiceFault
+from holdfast.limits import RECORD_BYTES_MAX
 from holdfast.runtime import keys
 from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.tokens import Keys
 from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.faults import concurrent, unstorable
 
 MachineType: TypeAlias = Literal["STANDARD", "EXPRESS"]
 
@@ -193,7 +194,7 @@ def change(
 ) -> Generator[Effect, Any, Stored]:
     """-> what is stored in the end. `decide` sees what is there now, again after each lost race.
 
-    What `decide` returns unchanged is not written.
+    What `decide` returns unchanged is not written. Raises ConflictException after too many races.
     """
     for _ in range(RACES_MAX):
         seen = yield from read()
@@ -203,7 +204,7 @@ def change(
         wanted = replace(wanted, rv=seen.rv + 1)
         if (yield Replace(MAIL, _item(tenant, wanted), seen.rv)):
             return wanted
-    raise ServiceFault("HF320", "others changed the same item again and again", retry="now")
+    raise concurrent()
 
 
 def _item(tenant: str, one: Machine | Alias | Activity) -> Item:
@@ -220,17 +221,17 @@ def _item(tenant: str, one: Machine | Alias | Activity) -> Item:
 
 
 def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effect, Any, str]:
-    """-> the text's digest. Before a machine names it; storing it again changes nothing."""
+    """-> the text's digest. Before a machine names it; storing it again changes nothing.
+
+    Raises InvalidDefinition for what does not fit an item: a text of hundreds of kilobytes that
+    cannot be compressed.
+    """
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-    yield Put(
-        MAIL,
-        {
-            "pk": keys.definition_texts(tenant, definition.hash),
-            "sk": digest,
-            "f": FORMAT,
-            "doc": zlib.compress(text.encode(), 9),
-        },
-    )
+    document = zlib.compress(text.encode(), 9)
+    if len(document) > RECORD_BYTES_MAX:
+        raise unstorable(f"it has {len(document)} bytes compressed, {RECORD_BYTES_MAX} are allowed")
+    partition = keys.definition_texts(tenant, definition.hash)
+    yield Put(MAIL, {"pk": partition, "sk": digest, "f": FORMAT, "doc": document})
     return digest
 
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Execution, Origin
+from holdfast.core.run_ids import uuid_of
+from holdfast.core.state import Execution, Origin, Parent
 from holdfast.limits import NAME_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.codec import FORMAT
@@ -27,9 +28,9 @@ from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.finding import Found, require_execution
 from holdfast.stepfunctions.for_execution import (
-    describe_state_machine_for_execution as describe_state_machine_for_execution,
+    describe_state_machine_for_execution,
 )
-from holdfast.stepfunctions.listing import list_executions as list_executions
+from holdfast.stepfunctions.listing import list_executions
 from holdfast.stepfunctions.starts import (
     Start,
     input_of,
@@ -39,6 +40,17 @@ from holdfast.stepfunctions.starts import (
     stow_input,
     workflow_of,
 )
+from holdfast.stepfunctions.versions import resolve_for_start
+
+__all__ = [
+    "describe_execution",
+    "describe_state_machine_for_execution",
+    "list_executions",
+    "redrive_execution",
+    "start_execution",
+    "start_nested",
+    "stop_execution",
+]
 
 Answer = Generator[Effect, Any, dict[str, Any]]
 REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 days of the end
@@ -49,35 +61,55 @@ REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 
 
 def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
     """Costs two effects without a name, three with one: (name row,) start row, start message."""
-    from holdfast.stepfunctions.versions import resolve_for_start  # noqa: PLC0415
+    return (yield from _start_as(service, request, chance, None))
 
+
+def start_nested(
+    service: Service, request: Mapping[str, Any], chance: bytes, parent: Parent
+) -> Answer:
+    """StartExecution by a task that waits for the end: the execution knows whom to tell.
+
+    Its run is `run.entry.attempt` of its parent: who repeats the call starts the same one, and one
+    that has ended tells its parent again.
+    """
+    return (yield from _start_as(service, request, chance, parent))
+
+
+def _start_as(
+    service: Service, request: Mapping[str, Any], chance: bytes, parent: Parent | None
+) -> Answer:
     if "name" in request:
         require_name(request["name"])
     startable = yield from resolve_for_start(service, request["stateMachineArn"], chance)
     data = input_of(service, request)
     now_ms = yield Clock()
     run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    if parent is not None:
+        run = f"{parent['run']}.{parent['entry']}.{parent['attempt']}"
     start = _start(service, startable, request.get("name"), (run, now_ms))
     if start.name is not None:
         owner = yield from _claim_name(service.tenant, start, data)
-        if owner != (run, now_ms):
-            start = _start(service, startable, start.name, owner)
-            if (yield from _is_begun(service.tenant, start)):
-                return _started(start)
+        if parent is not None and owner[0] != run:
+            raise _already_exists(start)  # it would tell nobody
+        start = _start(service, startable, start.name, owner)
+        is_repeated = parent is None and owner != (run, now_ms)
+        if is_repeated and (yield from _is_begun(service.tenant, start)):
+            return _started(start)
+    if parent is not None:
+        start = replace(start, origin={**start.origin, "parent": parent})
     stowed = yield from stow_input(service.tenant, start.run, data)
     start = yield from put_start(service, replace(start, input=stowed))
     yield from send_start(service, start)
     return _started(start)
 
 
-def _start(
-    service: Service, startable: Startable, name: str | None, run: tuple[str, int]
-) -> Start:
+def _start(service: Service, startable: Startable, name: str | None, run: tuple[str, int]) -> Start:
     """`run`: its id, and when it was asked for."""
-    execution_name = name or keys.uuid_of(run[0])
+    own_name = keys.child_name(run[0]) if "." in run[0] else uuid_of(run[0])
+    execution_name = name or own_name
     if startable.type == "EXPRESS":
         # A name is no claim here: as many express executions may have one as like to.
-        arn = service.place.express(startable.name, execution_name, keys.uuid_of(run[0]))
+        arn = service.place.express(startable.name, execution_name, own_name)
         name = None
     else:
         arn = service.place.execution(startable.name, execution_name)
@@ -89,11 +121,9 @@ def _started(start: Start) -> dict[str, Any]:
     return {"executionArn": start.origin["execution_arn"], "startDate": start.started_ms}
 
 
-def _claim_name(
-    tenant: str, start: Start, data: Json
-) -> Generator[Effect, Any, tuple[str, int]]:
+def _claim_name(tenant: str, start: Start, data: Json) -> Generator[Effect, Any, tuple[str, int]]:
     """-> the run that owns the name, and its start: the new one, or one with the same input."""
-    item = {
+    item: dict[str, str | int | bytes] = {
         "pk": keys.name(tenant, workflow_of(start.origin), str(start.name)),
         "sk": keys.ONLY,
         "f": FORMAT,
@@ -133,7 +163,7 @@ def _hash(value: Json) -> str:
 # -- describe --------------------------------------------------------------------------------------
 
 
-def describe_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
     has_data = request.get("includedData") != "METADATA_ONLY"
@@ -149,7 +179,7 @@ def describe_execution(service: Service, request: Mapping[str, Any], chance: byt
 
 
 def description(state: Execution, now_ms: int, *, has_data: bool = True) -> dict[str, Any]:
-    """-> DescribeExecution's answer: an execution of a state machine, as its log says. Times are ms.
+    """-> DescribeExecution's answer: an execution of a machine, as its log says. Times are ms.
 
     A part that there is none of is absent (seen in recordings).
     """

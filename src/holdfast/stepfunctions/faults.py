@@ -5,8 +5,9 @@ They carry none of Holdfast's codes: a client of Step Functions knows `StateMach
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
+
+from holdfast.runtime.plain import printable
 
 HTTP_STATUS = 400  # the JSON protocol answers every fault of the caller so
 
@@ -18,24 +19,14 @@ class StatesFault(Exception):  # noqa: N818
     """
 
     def __init__(self, code: str, message: str, **extra: Any) -> None:
-        super().__init__(message)
+        # What is refused is told back, and half of a surrogate pair could not be sent.
+        self.message = printable(message)
+        super().__init__(self.message)
         self.code = code
-        self.message = message
         self.extra = extra
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
-
-
-class Problem(Protocol):
-    """What the validator of definitions finds: `asl.validate.Diagnostic`."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def location(self) -> str | None: ...
 
 
 def invalid_arn(reason: str) -> StatesFault:
@@ -78,17 +69,19 @@ def no_such_reference() -> StatesFault:
     return StatesFault("ResourceNotFound", "Request references a resource that does not exist.")
 
 
-def invalid_definition(problems: Iterable[Problem]) -> StatesFault:
-    """All problems in one message: "CODE: message at place, CODE: message at place"."""
-    told = ", ".join(
-        f"{one.code}: {one.message}" + ("" if one.location is None else f" at {one.location}")
-        for one in problems
-    )
-    return StatesFault("InvalidDefinition", f"Invalid State Machine Definition: '{told}'")
+def unstorable(reason: str) -> StatesFault:
+    """For a definition that AWS would take and Holdfast has no room or no form for."""
+    told = f"Invalid State Machine Definition: 'INVALID_JSON_DESCRIPTION: {reason}'"
+    return StatesFault("InvalidDefinition", told)
 
 
 def conflict(message: str) -> StatesFault:
     return StatesFault("ConflictException", message)
+
+
+def concurrent() -> StatesFault:
+    """Others had their way each time that this request was about to."""
+    return conflict("Concurrent requests change the same resource; try again")
 
 
 def type_not_supported() -> StatesFault:

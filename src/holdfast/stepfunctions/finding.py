@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.core.run_ids import run_of_uuid
 from holdfast.core.state import Execution, Origin
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Effect, Get
@@ -27,7 +28,7 @@ class Found:
 
     @property
     def origin(self) -> Origin:
-        origin = self.start.origin if self.state is None and self.start else self._state.origin
+        origin = self._state.origin if self.start is None else self.start.origin
         assert origin is not None
         return origin
 
@@ -61,20 +62,18 @@ def require_execution(service: Service, text: str) -> Generator[Effect, Any, Fou
 
 
 def _run_in_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, str | None]:
-    """The name is the run: in the notation of a UUID, or, of a child, as it is."""
+    """The name is the run: in the notation of a UUID, or, of a child, nearly as it is."""
     yield from ()
-    if keys.is_run(arn.name):
-        return arn.name
-    run = keys.run_of_uuid(arn.name)
+    run = run_of_uuid(arn.name)
+    if run is None:
+        return keys.run_of_child(arn.name)
     secrets = service.keys.secrets.values()
-    if run is None or not any(keys.is_minted(service.tenant, run, key) for key in secrets):
-        return None
-    return run
+    is_ours = any(keys.is_minted(service.tenant, run, secret) for secret in secrets)
+    return run if is_ours else None
 
 
 def _run_of_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, str | None]:
-    machine = arn.machine if arn.label is None else f"{arn.machine}/{arn.label}"
-    key = keys.name(service.tenant, keys.machine_workflow(machine), arn.name)
+    key = keys.name(service.tenant, keys.machine_workflow(arn.machine), arn.name)
     item = yield Get("mail", key, keys.ONLY)
     return None if item is None else str(item["run"])
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.runtime.effects import Effect
+from holdfast.runtime.view import json_text
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import parse_machine_arn
 from holdfast.stepfunctions.catalogue import Machine, Service, Snapshot, Version
 from holdfast.stepfunctions.finding import Found, require_execution
+from holdfast.stepfunctions.machines import references_in
 
 Answer = Generator[Effect, Any, dict[str, Any]]
 
@@ -23,10 +24,10 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def describe_state_machine_for_execution(
-    service: Service, request: Mapping[str, Any], chance: bytes
+    service: Service, request: Mapping[str, Any], _: bytes
 ) -> Answer:
-    """Definition and role are the execution's own. Of a machine that was changed since, the settings
-    are those of now, and of one that is gone AWS's defaults.
+    """Definition and role are the execution's own. Of a machine that was changed since, the
+    settings are those of now, and of one that is gone AWS's defaults.
     """
     found = yield from require_execution(service, request["executionArn"])
     origin = found.origin
@@ -38,21 +39,19 @@ def describe_state_machine_for_execution(
     if "map_run_arn" in origin:
         shown["mapRunArn"] = origin["map_run_arn"]
         shown["label"] = found.arn.label
+    text = "{}"  # AWS docs: what is said of the definition where the data is left out
+    if request.get("includedData") != "METADATA_ONLY":
+        text = yield from _text(service, found)
     settings = yield from _settings(service, found)
-    shown |= settings
-    if request.get("includedData") == "METADATA_ONLY":
-        return shown
-    return shown | (yield from _definition(service, found))
+    return {**shown, **settings, "definition": text, **references_in(text)}
 
 
-def _definition(service: Service, found: Found) -> Answer:
-    from holdfast.stepfunctions.machines import variable_references  # noqa: PLC0415
-
+def _text(service: Service, found: Found) -> Generator[Effect, Any, str]:
     text = yield from catalogue.any_text_of(service.tenant, found.definition)
+    if text is not None:
+        return str(text)
     definition = yield from service.programs.fetch(service.tenant, found.definition)
-    if text is None:
-        text = json.dumps(definition.asl, separators=(",", ":"), ensure_ascii=False)
-    return {"definition": text, **variable_references(definition.asl)}
+    return json_text(definition.asl)
 
 
 def _settings(service: Service, found: Found) -> Answer:

@@ -45,8 +45,8 @@ WITHOUT_DETAILS: Final = frozenset(
 )
 
 
-def get_execution_history(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
-    """Costs a read of the whole log for each page. An execution that nobody has begun has started."""
+def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    """Costs a read of the whole log for each page. What nobody has begun has started."""
     found = yield from require_execution(service, request["executionArn"])
     events = yield from _events(service, found)
     is_reversed = bool(request.get("reverseOrder"))
@@ -100,9 +100,7 @@ def aws_event(event: Event, *, has_data: bool = True) -> dict[str, Any]:
     if event.type in WITHOUT_DETAILS:
         return shown
     details = {
-        name: member
-        for name, member in details_of(event).items()
-        if has_data or name not in _DATA
+        name: member for name, member in details_of(event).items() if has_data or name not in _DATA
     }
     truncation = {
         flag: {"truncated": False}
@@ -110,5 +108,3 @@ def aws_event(event: Event, *, has_data: bool = True) -> dict[str, Any]:
         if flag is not None and name in details
     }
     return {**shown, details_name(event.type): {**details, **truncation}}
-
-

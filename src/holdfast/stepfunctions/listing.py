@@ -1,9 +1,9 @@
 """ListExecutions: the newest first, and what was just started among them.
 
-Two sources, merged by start time. The list index has what is parked or has ended, by status, a moment
-late. The rows of starts (`starts.py`) have what no index knows yet; of each that the index does not
-show, the newest record of its log says how it is. A page ends where the shortest source ends, so
-nothing between two pages is lost; it may be shorter than was asked for.
+Two sources, merged by start time. The list index has what is parked or has ended, by status, a
+moment late. The rows of starts (`starts.py`) have what no index knows yet; of each that the index
+does not show, the newest record of its log says how it is. A page ends where the shortest source
+ends, so nothing between two pages is lost; it may be shorter than was asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from holdfast.runtime.log import Log
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import (
     MachineArn,
-    MapRunArn,
     Place,
     parse_machine_arn,
     parse_map_run_arn,
@@ -63,32 +62,30 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which executions a request asks for. One of `prefixes` begins their runs."""
+    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run."""
 
     machine: MachineArn
     statuses: tuple[str, ...]
     redrive: str | None
-    prefixes: tuple[str, ...] = ("",)
+    map_run: str | None = None
 
     @property
     def workflow(self) -> str:
-        labelled = self.machine.name
-        if self.machine.label is not None:
-            labelled = f"{labelled}/{self.machine.label}"
-        return keys.machine_workflow(labelled)
+        if self.map_run is not None:
+            return keys.map_run_workflow(self.map_run)
+        return keys.machine_workflow(self.machine.name)
 
     def takes(self, listed: Listed) -> bool:
         machine = self.machine
         return (
             listed.status in self.statuses
-            and listed.run.startswith(self.prefixes)
             and (machine.version is None or listed.version == str(machine.version))
             and (machine.alias is None or listed.alias == machine.alias)
             and (self.redrive is None or (self.redrive == "REDRIVEN") == (listed.redrives > 0))
         )
 
 
-def list_executions(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
     """Costs a query for each status and shard of the index, and one for each shard of starts."""
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
@@ -97,7 +94,7 @@ def list_executions(service: Service, request: Mapping[str, Any], chance: bytes)
         before = read_token(service, request["nextToken"], scope)
     found, floor = yield from _found(service, wanted, before, size)
     page = [listed for listed in found if listed.key >= floor][:size]
-    answer = {"executions": [_shown(service.place, wanted.machine, listed) for listed in page]}
+    answer = {"executions": [_shown(service.place, wanted, listed) for listed in page]}
     if len(page) == size and len(found) > size:
         return {**answer, "nextToken": make_token(service, page[-1].key, scope)}
     if floor:
@@ -105,9 +102,7 @@ def list_executions(service: Service, request: Mapping[str, Any], chance: bytes)
     return answer
 
 
-def _wanted(
-    service: Service, request: Mapping[str, Any]
-) -> Generator[Effect, Any, Wanted]:
+def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, Any, Wanted]:
     machine_arn, map_run_arn = request.get("stateMachineArn"), request.get("mapRunArn")
     if (machine_arn is None) == (map_run_arn is None):
         raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
@@ -117,12 +112,12 @@ def _wanted(
     redrive = request.get("redriveFilter")
     if map_run_arn is not None:
         return _children(service, map_run_arn, statuses, redrive)
-    machine = parse_machine_arn(machine_arn)
+    machine = parse_machine_arn(str(machine_arn))
     found = None
     if machine.place == service.place:
         found = yield from catalogue.machine(service.tenant, machine.name)
     if found is None:
-        raise state_machine_does_not_exist(machine_arn)
+        raise state_machine_does_not_exist(machine.text)
     if found.now.type == "EXPRESS":
         raise type_not_supported()
     return Wanted(machine, statuses, redrive)
@@ -131,23 +126,11 @@ def _wanted(
 def _children(
     service: Service, text: str, statuses: tuple[str, ...], redrive: str | None
 ) -> Wanted:
-    """The executions of a distributed Map: their runs begin with the parent's run and entry."""
     arn = parse_map_run_arn(text)
-    parents = parents_of(service, arn)
-    if not parents:
+    if arn.place != service.place:
         raise resource_not_found(text)
     machine = MachineArn(text, arn.place, arn.machine, None, arn.label)
-    prefixes = tuple(f"{run}.{entry}." for run, entry in parents)
-    return Wanted(machine, statuses, redrive, prefixes)
-
-
-def parents_of(service: Service, arn: MapRunArn) -> list[tuple[str, int]]:
-    """-> run and entry that the map run may be of: one for each signing key, one of which made it."""
-    if arn.place != service.place:
-        return []
-    secrets = service.keys.secrets.values()
-    found = [keys.run_of_map_run(service.tenant, arn.identifier, secret) for secret in secrets]
-    return [one for one in found if one is not None]
+    return Wanted(machine, statuses, redrive, text)
 
 
 # -- sources ---------------------------------------------------------------------------------------
@@ -169,11 +152,12 @@ def _found(
                 # The end's own entry outlives that of the opening, which may not be removed yet.
                 if known is None or known.status == "RUNNING":
                     indexed[listed.run] = listed
-    starts, floor = yield from _starts(service, wanted, before, size)
-    floors.append(floor)
-    for key, start in starts:
-        if start.run not in indexed:
-            indexed[start.run] = yield from _of_log(service.tenant, key, start)
+    if wanted.map_run is None:
+        starts, floor = yield from _starts(service, wanted, before, size)
+        floors.append(floor)
+        for key, start in starts:
+            if start.run not in indexed:
+                indexed[start.run] = yield from _of_log(service.tenant, key, start)
     fitting = filter(wanted.takes, indexed.values())
     return sorted(fitting, key=lambda listed: listed.key, reverse=True), max(floors)
 
@@ -222,7 +206,8 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _shown(place: Place, machine: MachineArn, listed: Listed) -> dict[str, Any]:
+def _shown(place: Place, wanted: Wanted, listed: Listed) -> dict[str, Any]:
+    machine = wanted.machine
     shown: dict[str, Any] = {
         "executionArn": place.execution(machine.name, listed.name, machine.label),
         "name": listed.name,
@@ -231,9 +216,9 @@ def _shown(place: Place, machine: MachineArn, listed: Listed) -> dict[str, Any]:
         "stateMachineArn": place.machine(machine.name),
         "status": listed.status,
     }
-    if machine.label is not None:
+    if wanted.map_run is not None:
         shown["stateMachineArn"] = place.machine(f"{machine.name}/{machine.label}")
-        shown["mapRunArn"] = machine.text
+        shown["mapRunArn"] = wanted.map_run
     if listed.version:
         shown["stateMachineVersionArn"] = place.version(machine.name, int(listed.version))
     if listed.alias:

@@ -6,35 +6,34 @@ import json
 import uuid
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.asl.parse import definition_hash
+from holdfast.asl.program import Json
 from holdfast.runtime import keys
 from holdfast.runtime.definitions import Definition
 from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
-from holdfast.stepfunctions import catalogue, settings
-from holdfast.stepfunctions.arns import (
-    MachineArn,
-    parse_machine_arn,
-    require_name,
-    require_role_arn,
-)
+from holdfast.runtime.plain import printable
+from holdfast.stepfunctions import catalogue, settings, tags, versions
+from holdfast.stepfunctions.arns import parse_machine_arn, require_name, require_role_arn
 from holdfast.stepfunctions.catalogue import (
     MAIL,
     Machine,
     MachineType,
     Service,
     Snapshot,
-    Startable,
     Version,
 )
 from holdfast.stepfunctions.faults import (
     StatesFault,
-    invalid_definition,
-    state_machine_does_not_exist,
+    unstorable,
     validation,
 )
+from holdfast.stepfunctions.lookup import is_here, require_machine, require_version
 from holdfast.stepfunctions.pages import page
+
+if TYPE_CHECKING:
+    from holdfast.asl.validate import Diagnostic
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 
@@ -54,8 +53,6 @@ DIAGNOSTICS_MAX: Final = 100  # AWS docs, ValidateStateMachineDefinition § maxR
 
 def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
     """An identical repeat gives the same answer; role and tags do not count for that (AWS docs)."""
-    from holdfast.stepfunctions import tags, versions  # noqa: PLC0415  # versions needs this module
-
     name = require_name(request["name"])
     require_role_arn(request["roleArn"])
     _check_version_description(request)
@@ -102,9 +99,9 @@ def _first_snapshot(
 
 
 def _is_same_creation(found: Machine, wanted: Machine) -> bool:
-    unimportant = {"role_arn": found.now.role_arn}
+    now = replace(found.now, role_arn=wanted.now.role_arn, revision=None)
     return (
-        found.now == replace(wanted.now, **unimportant)
+        now == wanted.now
         and found.published == wanted.published
         and found.description == wanted.description
     )
@@ -112,8 +109,6 @@ def _is_same_creation(found: Machine, wanted: Machine) -> bool:
 
 def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> Answer:
     """An update that changes nothing makes no new revision."""
-    from holdfast.stepfunctions import versions  # noqa: PLC0415  # versions needs this module
-
     arn = parse_machine_arn(request["stateMachineArn"])
     if not any(field in request for field in _UPDATABLE):
         raise StatesFault(
@@ -169,17 +164,28 @@ def _stored(
     service: Service, text: str, machine_type: MachineType
 ) -> Generator[Effect, Any, tuple[str, str]]:
     """-> the hash of the definition and the digest of its text. Raises InvalidDefinition."""
-    from holdfast.asl.validate import diagnose  # noqa: PLC0415  # most calls need no validator
+    from holdfast.asl.validate import diagnose, sentence  # noqa: PLC0415  # rarely needed
 
     errors = [found for found in diagnose(text, machine_type) if found.severity == "ERROR"]
     if errors:
-        raise invalid_definition(errors)
-    asl = json.loads(text)
+        raise StatesFault("InvalidDefinition", sentence(errors))
+    asl = _require_storable(text)
     definition = Definition(asl, {}, definition_hash(asl))
-    yield from service.programs.store(service.tenant, definition)
-    service.programs.add(definition)
     digest = yield from catalogue.store_text(service.tenant, definition, text)
+    yield from service.programs.store(service.tenant, definition)
+    if not service.programs.is_known(definition.hash):  # a workflow's own has its source map
+        service.programs.add(definition)
     return definition.hash, digest
+
+
+def _require_storable(text: str) -> Json:
+    """-> the definition. Raises InvalidDefinition for what Java's JSON holds and ours cannot."""
+    asl: Json = json.loads(text)
+    try:
+        json.dumps(asl, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        raise unstorable("a number is out of range, or a text holds half a surrogate") from None
+    return asl
 
 
 def _check_version_description(request: Mapping[str, Any]) -> None:
@@ -274,9 +280,7 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
     return {"stateMachines": listed, **more}
 
 
-def validate_state_machine_definition(
-    service: Service, request: dict[str, Any], _: bytes
-) -> Answer:
+def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> Answer:
     """`severity` ERROR (the default) leaves warnings out; a warning alone is no failure."""
     from holdfast.asl.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 
@@ -286,15 +290,7 @@ def validate_state_machine_definition(
     has_warnings = request.get("severity") == "WARNING"
     wanted = [one for one in found if has_warnings or one.severity == "ERROR"]
     size = request.get("maxResults") or DIAGNOSTICS_MAX
-    diagnostics = [
-        {
-            "severity": one.severity,
-            "code": one.code,
-            "message": one.message,
-            **({} if one.location is None else {"location": one.location}),
-        }
-        for one in wanted[:size]
-    ]
+    diagnostics = [_told(one) for one in wanted[:size]]
     is_refused = any(one.severity == "ERROR" for one in found)
     return {
         "result": "FAIL" if is_refused else "OK",
@@ -303,71 +299,6 @@ def validate_state_machine_definition(
     }
 
 
-# -- finding ---------------------------------------------------------------------------------------
-
-
-def is_here(service: Service, arn: MachineArn) -> bool:
-    """-> whether the ARN is of this stack's region and account; nothing else is known here."""
-    return arn.place == service.place
-
-
-def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, Machine]:
-    """-> the machine that the ARN names. A qualified ARN names something else."""
-    machine = None
-    if is_here(service, arn) and arn.qualifier is None and arn.label is None:
-        machine = yield from catalogue.machine(service.tenant, arn.name)
-    if machine is None:
-        raise state_machine_does_not_exist(arn.text)
-    return machine
-
-
-def require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, Version]:
-    version = None
-    if is_here(service, arn) and arn.version is not None:
-        version = yield from catalogue.version(service.tenant, arn.name, arn.version)
-    if version is None:
-        raise state_machine_does_not_exist(arn.text)
-    return version
-
-
-def resolve_for_start(
-    service: Service, text: str, chance: bytes
-) -> Generator[Effect, Any, Startable]:
-    """-> what an execution started by this ARN runs: of a machine, a version or an alias.
-
-    An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
-    Raises InvalidArn, StateMachineDoesNotExist.
-    """
-    arn = parse_machine_arn(text)
-    place, name = service.place, arn.name
-    if arn.qualifier is None:
-        machine = yield from require_machine(service, arn)
-        return _startable(service, name, machine.now)
-    if arn.version is not None:
-        version = yield from require_version(service, arn)
-        return _startable(service, name, version.then, version_arn=arn.text)
-    number = yield from _chosen(service, arn, chance)
-    chosen = parse_machine_arn(place.version(name, number))
-    version = yield from require_version(service, chosen)
-    return _startable(service, name, version.then, version_arn=chosen.text, alias_arn=arn.text)
-
-
-def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effect, Any, int]:
-    """-> the number of one of an alias's versions."""
-    alias = None
-    if is_here(service, arn):
-        alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))
-    if alias is None:
-        raise state_machine_does_not_exist(arn.text)
-    ticket = int.from_bytes(chance[-4:], "big") % 100
-    for number, weight in alias.routes:
-        if ticket < weight:
-            return number
-        ticket -= weight
-    raise AssertionError(f"the weights of {arn.text} do not add up to 100")
-
-
-def _startable(service: Service, name: str, then: Snapshot, **arns: str) -> Startable:
-    return Startable(
-        service.place.machine(name), name, then.role_arn, then.type, then.definition, **arns
-    )
+def _told(found: Diagnostic) -> dict[str, str]:
+    told = {"severity": found.severity, "code": found.code, "message": printable(found.message)}
+    return told if found.location is None else {**told, "location": printable(found.location)}

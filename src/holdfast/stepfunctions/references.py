@@ -1,4 +1,4 @@
-"""Which variables each state of a definition reads: `variableReferences` of DescribeStateMachine."""
+"""Which variables each state of a definition reads: `variableReferences` of a description."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from holdfast.asl.program import Json
 _NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
 _TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
 _JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
+# How the parser works, and links back into the tree.
+_NO_CHILDREN: Final = frozenset({"_outer_instance", "ancestor", "environment", "seeking_parent"})
 _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 
 
@@ -34,7 +36,7 @@ def _collect(machine: Mapping[str, Any], language: str, found: dict[str, list[st
         if names := sorted(set(read)):
             found[name] = names
         for part in _machines_in(state):
-            _collect(part, spoken if part is not state.get("Branches") else language, found)
+            _collect(part, language, found)
 
 
 def _machines_in(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -73,13 +75,25 @@ def _jsonata(value: Any) -> Iterator[str]:
 
 def free_variables(expression: str) -> set[str]:
     """-> the variables that a JSONata expression takes from outside."""
-    from holdfast.asl import _jsonata_fallback as fallback  # noqa: PLC0415  # 90 ms to import
-    from holdfast.asl._jsonata_tree import walk  # noqa: PLC0415
+    from holdfast.asl._jsonata_fallback import FUNCTION_NAMES, parse  # noqa: PLC0415  # slow
 
-    nodes = list(walk(fallback.parse(expression)))
+    nodes = list(_nodes(parse(expression)))
     read = {str(node.value) for node in nodes if node.type == "variable"}
     bound = {str(node.lhs.value) for node in nodes if node.type == "bind"}
     for node in nodes:
         if node.type == "lambda":
             bound |= {str(parameter.value) for parameter in node.arguments}
-    return read - bound - set(fallback.FUNCTION_NAMES) - {"", "$", "states"}
+    return read - bound - FUNCTION_NAMES - {"", "$", "states"}
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    """The node and all below it, whatever the attributes are called that hold them."""
+    pending, seen = [tree], set[int]()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list | tuple):
+            pending += value
+        elif hasattr(value, "type") and id(value) not in seen:
+            seen.add(id(value))
+            yield value
+            pending += [child for name, child in vars(value).items() if name not in _NO_CHILDREN]

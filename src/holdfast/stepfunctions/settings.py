@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
-from holdfast.runtime.effects import Effect, RunTask, TaskSucceeded
+from holdfast.runtime.effects import Clock, Effect, RunTask, TaskSucceeded
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
@@ -36,7 +36,8 @@ def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator
     for destination in logging.get("destinations", ()):
         arn = str(destination.get("cloudWatchLogsLogGroup", {}).get("logGroupArn", ""))
         name = _log_group(arn)
-        answer = yield _describe_log_groups(service, name)
+        now_ms = yield Clock()
+        answer = yield _describe_log_groups(service, name, now_ms + _LOG_CHECK_MS)
         if isinstance(answer, TaskSucceeded):
             groups = answer.output.get("LogGroups", [])
             if not any(group.get("LogGroupName") == name for group in groups):
@@ -47,11 +48,11 @@ def _log_group(arn: str) -> str:
     """arn:aws:logs:REGION:ACCOUNT:log-group:NAME:* -> NAME"""
     parts = arn.split(":")
     if len(parts) < 7 or parts[2] != "logs" or parts[5] != "log-group" or parts[-1] != "*":
-        raise _invalid_logging(f"Log Destination not found.")
+        raise _invalid_logging("Log Destination not found.")
     return ":".join(parts[6:-1])
 
 
-def _describe_log_groups(service: Service, name: str) -> RunTask:
+def _describe_log_groups(service: Service, name: str, deadline_ms: int) -> RunTask:
     return RunTask(
         name="aws-sdk:cloudwatchlogs:describeLogGroups",
         kind="service",
@@ -62,7 +63,7 @@ def _describe_log_groups(service: Service, name: str) -> RunTask:
         workflow="",
         entry=0,
         attempt=0,
-        deadline_ms=_LOG_CHECK_MS,
+        deadline_ms=deadline_ms,
     )
 
 

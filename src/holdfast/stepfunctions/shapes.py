@@ -2,8 +2,8 @@
 
 Two rounds, as AWS does it: first the JSON is read into the request's shape, where the first value
 of a wrong kind ends it (SerializationException); then every constraint is checked, and all that
-failed are told together (ValidationException). The model is botocore's `service-2` of stepfunctions;
-loading it takes some milliseconds, once in a process.
+failed are told together (ValidationException). The model is botocore's `service-2` of
+stepfunctions; loading it takes some milliseconds, once in a process.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
 
+from holdfast.runtime.plain import is_unicode
 from holdfast.stepfunctions.faults import StatesFault
 
 Shape: TypeAlias = Mapping[str, Any]
 
 #: The shape of what executions carry; its bound is the payload limit, which a stack may lift.
 PAYLOAD_SHAPE: Final = "SensitiveData"
+MODEL_PATH: Final = "stepfunctions/2016-11-23/service-2"
 _JAVA_TYPES: Final = {
     "string": "String",
     "integer": "Integer",
@@ -64,7 +66,8 @@ def input_shape(operation: str) -> str:
 def _model() -> Mapping[str, Any]:
     from botocore.loaders import Loader  # noqa: PLC0415
 
-    model: Mapping[str, Any] = Loader().load_service_model("stepfunctions", "service-2")
+    # By its whole path: the loader's own search looks into every service's folder first.
+    model: Mapping[str, Any] = Loader().load_data(MODEL_PATH)
     return model
 
 
@@ -106,6 +109,8 @@ def _scalar(kind: str, value: Any) -> Any:
         case bool() if kind == "boolean":
             return value
         case str() if kind == "string":
+            if not is_unicode(value):
+                raise serialization_fault("A text holds half of a surrogate pair")
             return value
         case int() if kind in ("integer", "long") and not isinstance(value, bool):
             return value

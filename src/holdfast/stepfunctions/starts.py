@@ -9,8 +9,8 @@ It stands in the table `mail`, partition `T#st#stateMachine:NAME#SHARD`, sorted 
   the execution is in the list index, for it was opened or has ended.
 
 Cost: one write unit a start (an input over `INPUT_BYTES_MAX` goes to a blob, which is cheaper than
-as many units from there on), nothing at the end: TTL takes the row. A name row could not do this: it
-is not in order of time, and executions without a name have none.
+as many units from there on), nothing at the end: TTL takes the row. A name row could not do this:
+it is not in order of time, and executions without a name have none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ from holdfast.asl.program import Json
 from holdfast.core.state import Origin
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.codec import FORMAT, require_format
-from holdfast.runtime.effects import Effect, Get, Item, Message, PutIfAbsent, Send
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    Message,
+    PutIfAbsent,
+    Query,
+    Send,
+)
 from holdfast.stepfunctions.arns import ExecutionArn
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault, validation
@@ -66,9 +75,9 @@ def origin_of(startable: Startable, execution_arn: str, execution_name: str) -> 
 
 
 def input_of(service: Service, request: Mapping[str, Any]) -> Json:
-    """-> the request's input. Raises InvalidExecutionInput, in Jackson's words, for what is no JSON.
+    """-> the request's input. Raises InvalidExecutionInput in Jackson's words when it is no JSON.
 
-    An object that has a field twice is one; the last one counts, as with AWS.
+    An object that has a field twice is JSON; the last one counts.
     """
     text = str(request.get("input", "{}"))
     limit = service.payload_bytes_max
@@ -131,15 +140,27 @@ def send_start(service: Service, start: Start) -> Generator[Effect, Any, None]:
     yield Send((Message(messages.start(service.tenant, start.run, **fields)),))
 
 
-def find_start(service: Service, arn: ExecutionArn, run: str) -> Generator[Effect, Any, Start | None]:
-    partition = keys.starts(
-        service.tenant, keys.machine_workflow(arn.machine), keys.list_shard(run)
-    )
-    item = yield Get("mail", partition, keys.list_sort(keys.minted_ms(run), run))
+def find_start(
+    service: Service, arn: ExecutionArn, run: str
+) -> Generator[Effect, Any, Start | None]:
+    workflow = keys.machine_workflow(arn.machine)
+    partition = keys.starts(service.tenant, workflow, keys.list_shard(run))
+    if "." in run:
+        item = yield from _find_child(partition, run)
+    else:
+        item = yield Get("mail", partition, keys.list_sort(keys.minted_ms(run), run))
     if item is None:
         return None
     start = read_start(item)
     return start if start.origin["execution_arn"] == arn.text else None
+
+
+def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]:
+    """The id of a child does not say when it was started: it is looked for among the young."""
+    now_ms = yield Clock()
+    young = f"{now_ms - LISTED_MS:015d}#"
+    items = yield Query("mail", partition, after=young)
+    return next((item for item in items if str(item["sk"]).endswith(f"#{run}")), None)
 
 
 def workflow_of(origin: Origin) -> str:

@@ -4,7 +4,8 @@ The engine runs the state (`_trial_stage`); this module says with what, and what
 Source: API reference, TestState; Developer Guide, "Testing state machines with TestState API";
 what is shown of which state, and every wording, as recorded.
 
-What differs: a Wait is not waited for, and `inspectionData` tells no HTTP request and response.
+What differs: a Wait is not waited for, and nothing that a connection adds to an HTTP request is
+told, even when `revealSecrets` asks for it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from holdfast.core.state import Attempt
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions._trial_context import Setting, context_of
 from holdfast.stepfunctions._trial_definition import Tested, find_tested
-from holdfast.stepfunctions._trial_notes import observers_of
+from holdfast.stepfunctions._trial_http import http_stages
+from holdfast.stepfunctions._trial_notes import note_input, observers_of
 from holdfast.stepfunctions._trial_request import (
     Failure,
     Result,
@@ -39,22 +41,25 @@ def test_state(
 ) -> Generator[Effect, Any, dict[str, Any]]:
     """-> {status, output?, error?, cause?, nextState?, inspectionData?}.
 
-    Raises StatesFault: InvalidDefinition, InvalidExecutionInput, ValidationException.
+    Raises StatesFault: InvalidArn, InvalidDefinition, InvalidExecutionInput, ValidationException.
     """
-    trial = parse_trial(request)
+    trial = parse_trial(service, request)
     tested = find_tested(request["definition"], request.get("stateName"))
     require_fit(trial, tested.state)
     now_ms = yield Clock()
     setting = Setting(service.place, trial.role_arn, now_ms, chance)
     scene = _scene(trial, tested.state, setting)
     notes = Notes()
+    note_input(tested, scene, now_ms, notes)
     program = stage(tested.state, scene, notes, observers_of(tested, trial, scene, notes))
     play = Play(program, scene, now_ms)
-    failure = notes.error and Failure(notes.error.error, notes.error.cause)
+    failure = _failure_of(notes)
     if play.attempt is not None:
         result = _mocked(trial)
         if result is None:
             result = yield _call(tested.state, notes, play.attempt, service.tenant, now_ms)
+            if trial.level == "TRACE":
+                notes.http = http_stages(tested.state, play.attempt.arguments, result)
         failure = _finish(play, notes, tested, result)
     return _response(trial, tested.state, notes, play, failure)
 
@@ -62,8 +67,8 @@ def test_state(
 def _scene(trial: Trial, state: State, setting: Setting) -> Scene:
     context = trial.context
     if context is None:
-        context = context_of(state.name, trial.input, trial.retries, setting)
-    return Scene(trial.input, trial.variables, context, trial.retries)
+        context = context_of(state, trial.input, trial.retries, setting)
+    return Scene(trial.input, trial.variables, context, trial.retries, setting.chance)
 
 
 # -- the result ------------------------------------------------------------------------------------
@@ -107,7 +112,11 @@ def _finish(
     if isinstance(tested.state, Task):
         notes.stages["result"] = result.output
     play.succeed(result.output)
-    return notes.error and Failure(notes.error.error, notes.error.cause)
+    return _failure_of(notes)
+
+
+def _failure_of(notes: Notes) -> Failure | None:
+    return None if notes.error is None else Failure(notes.error.error, notes.error.cause)
 
 
 # -- the response ----------------------------------------------------------------------------------
@@ -135,6 +144,7 @@ def _response(
             "input": _text(trial.input),
             **{name: _text(value) for name, value in notes.stages.items()},
             **notes.numbers,
+            **notes.http,
             **_variables({**trial.variables, **(assigned or {})}),
             **_error_details(state, failure, response["status"], trial.retries),
         }

@@ -9,10 +9,16 @@ from typing import Any, TypeAlias
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
 from holdfast.stepfunctions import catalogue
-from holdfast.stepfunctions.arns import parse_machine_arn
-from holdfast.stepfunctions.catalogue import MAIL, Machine, Service, Version
-from holdfast.stepfunctions.faults import StatesFault, conflict, validation
-from holdfast.stepfunctions.machines import is_here, require_machine
+from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
+from holdfast.stepfunctions.catalogue import MAIL, Machine, Service, Snapshot, Startable, Version
+from holdfast.stepfunctions.faults import (
+    StatesFault,
+    concurrent,
+    conflict,
+    state_machine_does_not_exist,
+    validation,
+)
+from holdfast.stepfunctions.lookup import is_here, require_machine, require_version
 from holdfast.stepfunctions.pages import page
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
@@ -47,13 +53,16 @@ def publish(
     """
     newest = yield from _newest(service, machine.name)
     now_ms = yield Clock()
-    while newest is None or newest.then.revision != machine.now.revision:
+    for _ in range(catalogue.RACES_MAX):
+        # The whole is compared: the first revision of every machine has no id to know it by.
+        if newest is not None and newest.then == machine.now:
+            yield from _count(service, machine.name, newest.number)
+            return newest
         number = max(machine.versions, newest.number if newest else 0) + 1
         wanted = Version(machine.name, number, machine.now, now_ms, description)
         found = yield PutIfAbsent(MAIL, catalogue.version_item(service.tenant, wanted))
         newest = wanted if found is None else catalogue.read_version(found)
-    yield from _count(service, machine.name, newest.number)
-    return newest
+    raise concurrent()
 
 
 def _newest(service: Service, name: str) -> Generator[Effect, Any, Version | None]:
@@ -112,3 +121,49 @@ def delete_state_machine_version(service: Service, request: dict[str, Any], _: b
         )
     yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.version(arn.version))
     return {}
+
+
+# -- what a start runs ----------------------------------------------------------------------------
+
+
+def resolve_for_start(
+    service: Service, text: str, chance: bytes
+) -> Generator[Effect, Any, Startable]:
+    """-> what an execution started by this ARN runs: of a machine, a version or an alias.
+
+    An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
+    Raises InvalidArn, StateMachineDoesNotExist.
+    """
+    arn = parse_machine_arn(text)
+    name = arn.name
+    if arn.qualifier is None:
+        machine = yield from require_machine(service, arn)
+        return _startable(service, name, machine.now)
+    if arn.version is not None:
+        version = yield from require_version(service, arn)
+        return _startable(service, name, version.then, version_arn=arn.text)
+    number = yield from _chosen(service, arn, chance)
+    chosen = parse_machine_arn(service.place.version(name, number))
+    version = yield from require_version(service, chosen)
+    return _startable(service, name, version.then, version_arn=chosen.text, alias_arn=arn.text)
+
+
+def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effect, Any, int]:
+    """-> the number of one of an alias's versions."""
+    alias = None
+    if is_here(service, arn):
+        alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))
+    if alias is None:
+        raise state_machine_does_not_exist(arn.text)
+    ticket = int.from_bytes(chance[-4:], "big") % 100
+    for number, weight in alias.routes:
+        if ticket < weight:
+            return number
+        ticket -= weight
+    raise AssertionError(f"the weights of {arn.text} do not add up to 100")
+
+
+def _startable(service: Service, name: str, then: Snapshot, **arns: str) -> Startable:
+    return Startable(
+        service.place.machine(name), name, then.role_arn, then.type, then.definition, **arns
+    )

@@ -1,0 +1,83 @@
+"""What the paths of one field read: the data that `$` is, the variables, the context object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, NoReturn
+
+from holdfast.asl._java_text import shown
+from holdfast.asl._jsonata_values import Json, Moment
+from holdfast.asl.jsonpath import Path, PathMissing
+from holdfast.asl.template import StateError
+
+RUNTIME: Final = "States.Runtime"
+
+
+class Scope(NamedTuple):
+    data: Json
+    bindings: Mapping[str, Json]
+    moment: Moment
+
+    def root_of(self, path: Path) -> Json:
+        """The value that a path begins at. Raises PathMissing for a variable that is not set."""
+        if path.is_input:
+            return self.data
+        if path.is_context:
+            return context_of(self.bindings)
+        if path.root not in self.bindings:
+            raise PathMissing(f"No results for path: ${path.root}")
+        return self.bindings[path.root]
+
+    def find(self, path: Path) -> Json:
+        """Raises PathMissing, if the path is definite."""
+        return path.find(self.root_of(path))
+
+    def text_of_root(self, path: Path) -> str:
+        """The document that a path was not found in, as AWS shows it."""
+        try:
+            return shown(self.root_of(path))
+        except PathMissing:
+            return shown(self.data)
+
+
+def context_of(bindings: Mapping[str, Json]) -> Json:
+    states: Any = bindings["states"]
+    context: Json = states["context"]
+    return context
+
+
+def is_intrinsic(text: str) -> bool:
+    return text.startswith("States.")
+
+
+def refuse(cause: str) -> NoReturn:
+    raise StateError(RUNTIME, cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A template that is a value."""
+
+    value: Json
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:  # noqa: ARG002
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class StateData:
+    """A template that hands out what the core gives a state."""
+
+    name: Literal["input", "result", "errorOutput"]
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:  # noqa: ARG002
+        states: Any = bindings["states"]
+        data: Json = states[self.name]
+        return data
+
+
+#: What `$` may mean: the state's input, its result, the error that was caught.
+INPUT_DATA: Final = StateData("input")
+RESULT_DATA: Final = StateData("result")
+ERROR_DATA: Final = StateData("errorOutput")

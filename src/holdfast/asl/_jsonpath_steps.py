@@ -1,0 +1,268 @@
+"""Steps of an indefinite path, from lists of nodes to lists of nodes, as Jayway takes them.
+
+What a step does not fit is passed over. A deep scan visits a node before what is in it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from holdfast.asl._java_text import java_text
+from holdfast.asl._jsonata_values import REGEX_SECONDS_MAX, Json
+from holdfast.asl._jsonpath_parse import (
+    All,
+    AnyOf,
+    Child,
+    Children,
+    Comparison,
+    Condition,
+    Constant,
+    Descend,
+    Exists,
+    Filter,
+    Index,
+    Indexes,
+    Lookup,
+    Not,
+    Operand,
+    Pattern,
+    Slice,
+    Step,
+    Wildcard,
+)
+
+NODES_MAX: Final = 100_000
+
+_Order: TypeAlias = Callable[[Any, Any], bool]
+
+_ABSENT: Final[Any] = object()
+
+
+class TooManyNodesError(Exception):
+    """A path led to more than NODES_MAX nodes: `$..*..*..*`."""
+
+
+class _Walk:
+    """One evaluation of a path: the whole document, and how many nodes may still be visited."""
+
+    __slots__ = ("document", "left")
+
+    def __init__(self, document: Json) -> None:
+        self.document = document
+        self.left = NODES_MAX
+
+    def visit(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise TooManyNodesError
+
+
+#: The nodes that a step leads to from a node.
+_Select: TypeAlias = Callable[[Json, _Walk], Iterable[Json]]
+_Test: TypeAlias = Callable[[Json, _Walk], bool]
+_Read: TypeAlias = Callable[[Json, _Walk], Any]
+
+
+def compile_steps(steps: Sequence[Step]) -> Callable[[Json], list[Json]]:
+    """What the steps lead to from the root of a document. Raises TooManyNodesError, when called."""
+    select = _chain(steps)
+    return lambda document: list(select(document, _Walk(document)))
+
+
+def _chain(steps: Sequence[Step]) -> _Select:
+    selects = tuple(_select(step) for step in steps)
+
+    def select(node: Json, walk: _Walk) -> list[Json]:
+        nodes = [node]
+        for step in selects:
+            found: list[Json] = []
+            for here in nodes:
+                found.extend(step(here, walk))
+            walk.visit(len(found))
+            nodes = found
+        return nodes
+
+    return select
+
+
+def _select(step: Step) -> _Select:
+    match step:
+        case Child(name):
+            return lambda node, _: [node[name]] if isinstance(node, dict) and name in node else ()
+        case Children(names):
+            return lambda node, _: _picked(node, names)
+        case Index(index):
+            return lambda node, _: _at(node, (index,))
+        case Indexes(indexes):
+            return lambda node, _: _at(node, indexes)
+        case Slice(start, end):
+            return lambda node, _: node[start:end] if isinstance(node, list) else ()
+        case Wildcard():
+            return lambda node, _: _children(node)
+        case Filter(condition):
+            return _filter(condition)
+        case Descend(inner):
+            return _descend(_select(inner))
+
+
+def _picked(node: Json, names: tuple[str, ...]) -> Iterable[Json]:
+    return [node[name] for name in names if name in node] if isinstance(node, dict) else ()
+
+
+def _at(node: Json, indexes: tuple[int, ...]) -> Iterable[Json]:
+    if not isinstance(node, list):
+        return ()
+    return [node[index] for index in indexes if -len(node) <= index < len(node)]
+
+
+def _children(node: Json) -> Iterable[Json]:
+    match node:
+        case dict():
+            return node.values()
+        case list():
+            return node
+        case _:
+            return ()
+
+
+def _descend(select: _Select) -> _Select:
+    def descend(node: Json, walk: _Walk) -> Iterator[Json]:
+        open_nodes = [node]
+        while open_nodes:
+            here = open_nodes.pop()
+            walk.visit(1)
+            yield from select(here, walk)
+            open_nodes.extend(reversed(list(_children(here))))
+
+    return descend
+
+
+# -- filters ---------------------------------------------------------------------------------------
+
+
+def _filter(condition: Condition) -> _Select:
+    test = _test(condition)
+
+    def select(node: Json, walk: _Walk) -> Iterable[Json]:
+        match node:
+            case list():
+                return [item for item in node if test(item, walk)]
+            case dict():
+                return [node] if test(node, walk) else ()
+            case _:
+                return ()
+
+    return select
+
+
+def _test(condition: Condition) -> _Test:
+    match condition:
+        case Comparison(left, sign, right):
+            return _comparison(left, sign, right)
+        case Exists(operand):
+            read = _reader(operand)
+            return lambda item, walk: read(item, walk) is not _ABSENT
+        case Not(inner):
+            test = _test(inner)
+            return lambda item, walk: not test(item, walk)
+        case All(conditions):
+            tests = tuple(map(_test, conditions))
+            return lambda item, walk: all(test(item, walk) for test in tests)
+        case AnyOf(conditions):
+            tests = tuple(map(_test, conditions))
+            return lambda item, walk: any(test(item, walk) for test in tests)
+
+
+def _reader(operand: Operand) -> _Read:
+    match operand:
+        case Constant(value):
+            return lambda _, __: value
+        case Pattern():
+            return lambda _, __: operand
+        case Lookup(is_of_item, steps):
+            return _lookup(_chain(steps), is_of_item, _is_single(steps))
+
+
+def _is_single(steps: tuple[Step, ...]) -> bool:
+    return all(isinstance(step, Child | Index) for step in steps)
+
+
+def _lookup(select: _Select, is_of_item: bool, is_single: bool) -> _Read:
+    def read(item: Json, walk: _Walk) -> Any:
+        found = list(select(item if is_of_item else walk.document, walk))
+        if not is_single:
+            return found
+        return found[0] if found else _ABSENT
+
+    return read
+
+
+def _comparison(left: Operand, sign: str, right: Operand) -> _Test:
+    if isinstance(right, Pattern) != (sign == "=~"):
+        return lambda _, __: False
+    read_left, read_right = _reader(left), _reader(right)
+    compare = _matcher(right) if isinstance(right, Pattern) else _COMPARISONS[sign]
+    return lambda item, walk: compare(read_left(item, walk), read_right(item, walk))
+
+
+def _matcher(pattern: Pattern) -> _Order:
+    """Java's `matches`: the whole text. The engine is one that can be stopped."""
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, and rare
+
+    try:
+        compiled = regex.compile(pattern.source, regex.IGNORECASE if pattern.is_case_ignored else 0)
+    except regex.error:
+        return lambda _, __: False
+
+    def matches(text: Any, _: Any) -> bool:
+        if not isinstance(text, str):
+            return False
+        try:
+            return compiled.fullmatch(text, timeout=REGEX_SECONDS_MAX) is not None
+        except TimeoutError:
+            raise TooManyNodesError from None
+
+    return matches
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """A number equals the text that writes it; nothing else equals what is of another kind."""
+    if _is_number(left) and _is_number(right):
+        return bool(left == right)
+    if _is_number(left) and isinstance(right, str):
+        return java_text(left) == right
+    if _is_number(right) and isinstance(left, str):
+        return java_text(right) == left
+    return type(left) is type(right) and bool(left == right)
+
+
+def _ordered(compare: _Order) -> _Order:
+    def test(left: Any, right: Any) -> bool:
+        is_comparable = (_is_number(left) and _is_number(right)) or (
+            isinstance(left, str) and isinstance(right, str)
+        )
+        return is_comparable and compare(left, right)
+
+    return test
+
+
+def _is_in(left: Any, right: Any) -> bool:
+    return isinstance(right, list) and any(_equal(left, item) for item in right)
+
+
+_COMPARISONS: Final[Mapping[str, _Order]] = {
+    "==": _equal,
+    "!=": lambda left, right: not _equal(left, right),
+    "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le),
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
+    "in": _is_in,
+    "nin": lambda left, right: not _is_in(left, right),
+}

@@ -1,0 +1,172 @@
+"""AWS's JSON protocol, 1.0: how clients of Step Functions speak to the API.
+
+A POST whose header `X-Amz-Target` is `AWSStepFunctions.<Operation>` and whose body is the request.
+What was wrong with it is status 400 and `{"__type": <name of the exception>, "message": …}`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.aws.host import Host
+from holdfast.core.state import Parent
+from holdfast.errors import HoldfastError
+from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS, PAYLOAD_BYTES_MAX
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, RunTask
+
+if TYPE_CHECKING:
+    from holdfast.stepfunctions.api import StatesApi
+
+TARGET_HEADER: Final = "x-amz-target"
+TARGET_PREFIX: Final = "AWSStepFunctions"
+CONTENT_TYPE: Final = "application/x-amz-json-1.0"
+REQUEST_ID_HEADER: Final = "x-amzn-RequestId"
+PARTITION: Final = "aws"
+
+Answer = tuple[int, dict[str, Any]]
+
+
+def is_states_call(request: Mapping[str, Any]) -> bool:
+    """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer."""
+    method = request.get("requestContext", {}).get("http", {}).get("method")
+    return method == "POST" and TARGET_HEADER in request.get("headers", {})
+
+
+def states_handler(
+    host: Host, region: str | None = None
+) -> Callable[[Mapping[str, Any], Any, str], dict[str, Any]]:
+    """-> (request, Lambda context, tenant) to API Gateway's response.
+
+    `region` is the one that ARNs name; by default that of the Lambda function.
+    """
+
+    def handle(request: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
+        place = (region or os.environ["AWS_REGION"], _account(request))
+        try:
+            status, answer = _answer(host, request, context, (tenant, *place))
+        except HoldfastError as error:
+            host.log_fault("a request was not served", error)
+            status, answer = 500, _problem("InternalFailure", error.message)
+        return _response(status, answer)
+
+    return handle
+
+
+def states_call(
+    host: Host, region: str, account: str
+) -> Callable[[str, dict[str, Any], RunTask], dict[str, Any]]:
+    """-> (operation, request, the task that asks) to the response: the API without the protocol.
+
+    Raises StatesFault. The task's execution waits for the answer, so nothing else may wait for it.
+    """
+
+    def call(operation: str, request: dict[str, Any], effect: RunTask) -> dict[str, Any]:
+        from holdfast.stepfunctions.api import CHANCE_BYTES  # noqa: PLC0415
+
+        api = _api(host, (effect.tenant, region, account))
+        perform = _performer(host, effect.deadline_ms)
+        chance = os.urandom(CHANCE_BYTES)
+        return dict(run(api.call(operation, request, chance, _parent(effect)), perform))
+
+    return call
+
+
+def _parent(effect: RunTask) -> Parent | None:
+    """A task that waits for the end of what it starts is told of it."""
+    if effect.kind != "sync":
+        return None
+    return {
+        "run": effect.run,
+        "entry": effect.entry,
+        "attempt": effect.attempt,
+        "as_json": effect.resource.endswith(":2"),
+    }
+
+
+def refusal(status: int, code: str, message: str) -> dict[str, Any]:
+    """-> API Gateway's response for a fault that was found before the operation was."""
+    return _response(status, _problem(code, message))
+
+
+def _answer(
+    host: Host, request: Mapping[str, Any], context: Any, place: tuple[str, str, str]
+) -> Answer:
+    from holdfast.stepfunctions.api import CHANCE_BYTES  # noqa: PLC0415
+    from holdfast.stepfunctions.faults import HTTP_STATUS, StatesFault  # noqa: PLC0415
+
+    prefix, _, operation = request["headers"][TARGET_HEADER].partition(".")
+    if prefix != TARGET_PREFIX:
+        return HTTP_STATUS, {"__type": "UnknownOperationException"}
+    try:
+        body = _body(request)
+    except (ValueError, RecursionError):
+        return HTTP_STATUS, {"__type": "SerializationException"}
+    try:
+        call = _api(host, place).call(operation, body, os.urandom(CHANCE_BYTES))
+        return 200, run(call, _performer(host, _deadline_ms(host, context)), host.pool)
+    except StatesFault as fault:
+        return HTTP_STATUS, {**_problem(fault.code, fault.message), **fault.extra}
+
+
+def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
+    from holdfast.stepfunctions.api import StatesApi  # noqa: PLC0415
+    from holdfast.stepfunctions.arns import Place  # noqa: PLC0415
+    from holdfast.stepfunctions.catalogue import Service  # noqa: PLC0415
+
+    tenant, region, account = place
+    where = Place(region, account, PARTITION)
+    front = host.front
+    return StatesApi(Service(front.programs, front.keys, tenant, where, PAYLOAD_BYTES_MAX))
+
+
+def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:
+    """A call may wait until shortly before whoever waits for it goes."""
+
+    def perform(effect: Effect) -> Any:
+        match effect:
+            case Deadline() | Limit():
+                return deadline_ms - LIMIT_MARGIN_MS
+            case _:
+                return host.ports.perform(effect)
+
+    return perform
+
+
+def _deadline_ms(host: Host, context: Any) -> int:
+    return int(host.ports.perform(Clock())) + int(context.get_remaining_time_in_millis())
+
+
+def _account(request: Mapping[str, Any]) -> str:
+    return str(request["requestContext"]["accountId"])
+
+
+def _body(request: Mapping[str, Any]) -> Any:
+    """Raises ValueError and RecursionError for what is not JSON."""
+    text = request.get("body") or ""
+    raw = base64.b64decode(text) if request.get("isBase64Encoded") else text.encode()
+    if len(raw) > BODY_BYTES_MAX:
+        raise ValueError
+    return json.loads(raw or b"{}", parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _problem(code: str, message: str) -> dict[str, Any]:
+    return {"__type": code, "message": message}
+
+
+def _response(status: int, answer: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "statusCode": status,
+        "headers": {"Content-Type": CONTENT_TYPE, REQUEST_ID_HEADER: str(uuid.uuid4())},
+        "body": json.dumps(answer, ensure_ascii=False),
+        "isBase64Encoded": False,
+    }

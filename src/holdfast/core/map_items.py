@@ -1,0 +1,95 @@
+"""The items of a distributed Map: what the context object says of each, and batches of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from holdfast.asl.program import ItemBatcher, Json
+from holdfast.asl.template import StateError, Template
+from holdfast.core.decision import Decision
+from holdfast.core.state import Frame
+from holdfast.limits import PAYLOAD_BYTES_MAX
+
+#: What Map.Item.Source says of items that no reader has read.
+STATE_DATA: Final = "STATE_DATA"
+
+#: What the context object calls Map.Item: Index, Value, Source, and Key where the items are fields.
+Item: TypeAlias = dict[str, Json]
+
+
+def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> list[Item]:
+    """A distributed Map goes over the fields of an object, too: they have a key."""
+    if isinstance(items, dict):
+        fields = enumerate(zip(items.items(), sources, strict=True))
+        return [
+            {"Index": index, "Key": key, "Value": value, "Source": source}
+            for index, ((key, value), source) in fields
+        ]
+    return [
+        {"Index": index, "Value": item, "Source": source}
+        for index, (item, source) in enumerate(zip(items, sources, strict=True))
+    ]
+
+
+def default_input(item: Item) -> Json:
+    """-> what a child gets when there is no ItemSelector."""
+    return {"Key": item["Key"], "Value": item["Value"]} if "Key" in item else item["Value"]
+
+
+def batched(
+    decision: Decision, frame: Frame, batcher: ItemBatcher | None, items: Sequence[Json]
+) -> tuple[list[Json], list[int]]:
+    """-> the children's inputs, and how many items are in each."""
+    if batcher is None:
+        return list(items), [1] * len(items)
+    items_max = _bound(decision, frame, batcher.items_max, "MaxItemsPerBatch")
+    bytes_max = _bound(decision, frame, batcher.bytes_max, "MaxInputBytesPerBatch")
+    common: Json = None
+    if batcher.input is not None:
+        common = decision.evaluate(batcher.input, frame)
+    around: dict[str, Json] = {} if common is None else {"BatchInput": common}
+    # The first item has no comma before it.
+    room = (bytes_max or PAYLOAD_BYTES_MAX) - _bytes({**around, "Items": []}) + len(",")
+    batches = list(_split(items, items_max or len(items), room))
+    return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]
+
+
+def _bound(decision: Decision, frame: Frame, template: Template | None, where: str) -> int:
+    if template is None:
+        return 0
+    return int(a_number(decision.evaluate(template, frame), where, "integer"))
+
+
+def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[list[Json]]:
+    batch: list[Json] = []
+    size = 0
+    for item in items:
+        length = _bytes(item) + len(",")
+        if batch and (len(batch) >= items_max or size + length > bytes_max):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += length
+    if batch:
+        yield batch
+
+
+def _bytes(value: Json) -> int:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return len(text.encode(errors="surrogatepass"))
+
+
+def a_number(value: Json, where: str, kind: str) -> float:
+    """A number, or a text that says one: AWS takes both."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        pass
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
+    raise StateError("States.Runtime", cause)

@@ -1,0 +1,117 @@
+"""What a distributed Map makes of how its children ended: outputs, or records of executions.
+
+    NONE     a record for each child: DescribeExecution, in PascalCase
+    COMPACT  the children's outputs
+    FLATTEN  the same, and the items of outputs that are lists
+
+A child that did not succeed is its record in all of them. Source: AWS docs, "ResultWriter (Map)".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from holdfast.asl.program import Json
+
+Transformation: TypeAlias = Literal["NONE", "COMPACT", "FLATTEN"]
+
+PENDING: Final = "PENDING"
+_INCLUDED: Final = {"Included": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One lane. `result` is a state.ChildResult; of an aborted child its status alone is known,
+    None: it was never started. `is_express` says who can redrive it.
+    """
+
+    name: str
+    map_run_arn: str
+    is_express: bool
+    input: Json
+    result: Mapping[str, Any] | None
+
+    @property
+    def status(self) -> str:
+        return PENDING if self.result is None else str(self.result["status"])
+
+
+def child_name(run: str, entry: int, lane: int) -> str:
+    """-> the name of the child's execution; AWS's are UUIDs."""
+    return f"{run}.{entry}.{lane}".replace(".", "-")
+
+
+def transformed(children: Iterable[Child], transformation: Transformation) -> list[Json]:
+    return list(_transformed(children, transformation))
+
+
+def as_lines(values: Iterable[Json]) -> str:
+    """-> JSON Lines."""
+    return "".join(_text(value) + "\n" for value in values)
+
+
+def record(child: Child) -> dict[str, Json]:
+    """-> the execution as files of results have it; its fields are in alphabetical order."""
+    found = {
+        "ExecutionArn": _arn(child, "execution", f":{child.name}"),
+        "Input": _text(child.input),
+        "InputDetails": _INCLUDED,
+        "Name": child.name,
+        "OutputDetails": _INCLUDED,
+        "RedriveCount": 0,
+        **_redrive(child),
+        "StateMachineArn": _arn(child, "stateMachine", ""),
+        "Status": child.status,
+        **_outcome(child.result or {}),
+    }
+    return dict(sorted(found.items()))
+
+
+def _transformed(children: Iterable[Child], transformation: Transformation) -> Iterator[Json]:
+    for child in children:
+        if transformation == "NONE" or child.status != "SUCCEEDED":
+            yield record(child)
+            continue
+        output = None if child.result is None else child.result.get("output")
+        if transformation == "FLATTEN" and isinstance(output, list):
+            yield from output
+        else:
+            yield output
+
+
+def _outcome(result: Mapping[str, Any]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    if result.get("status") == "SUCCEEDED":
+        found["Output"] = _text(result.get("output"))
+    texts = {"Error": result.get("error"), "Cause": result.get("cause")}
+    dates = {"StartDate": result.get("started_ms"), "StopDate": result.get("stopped_ms")}
+    found |= {name: text for name, text in texts.items() if text is not None}
+    return found | {name: _date(at_ms) for name, at_ms in dates.items() if at_ms is not None}
+
+
+def _redrive(child: Child) -> dict[str, Json]:
+    if child.status in {"SUCCEEDED", PENDING}:
+        return {
+            "RedriveStatus": "NOT_REDRIVABLE",
+            "RedriveStatusReason": f"Execution is {child.status} and cannot be redriven",
+        }
+    return {"RedriveStatus": "REDRIVABLE_BY_MAP_RUN" if child.is_express else "REDRIVABLE"}
+
+
+def _arn(child: Child, kind: str, ending: str) -> str:
+    """mapRun:NAME/LABEL:UUID -> execution:NAME/LABEL:CHILD, or stateMachine:NAME/LABEL."""
+    labelled = child.map_run_arn.rpartition(":")[0]
+    return labelled.replace(":mapRun:", f":{kind}:") + ending
+
+
+def _date(at_ms: int) -> str:
+    at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1_000:03d}Z"
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,87 @@
+"""Run ids in the notation of UUIDs, which AWS's names are: no row has to map one to the other.
+
+a run            time, 50 bits (48 used)   chance, 60 bits   MAC, 20 bits
+its UUID         time, 48                  chance, 60        MAC, 20
+its map runs'    time, 48                  chance, 60        entry, 20
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from itertools import pairwise
+from typing import Final
+
+ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+TIME_CHARACTERS: Final = 10
+CHANCE_CHARACTERS: Final = 12
+MAC_CHARACTERS: Final = 4
+
+_MINTED: Final = re.compile(f"[{ALPHABET}]{{26}}")
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CHANCE_RANGE: Final = 32**CHANCE_CHARACTERS
+_MAC_RANGE: Final = 32**MAC_CHARACTERS
+
+
+def digits(value: int, count: int) -> str:
+    characters = []
+    for _ in range(count):
+        value, digit = divmod(value, 32)
+        characters.append(ALPHABET[digit])
+    return "".join(reversed(characters))
+
+
+def number(text: str) -> int:
+    """-> the value of the digits."""
+    value = 0
+    for character in text:
+        value = value * 32 + ALPHABET.index(character)
+    return value
+
+
+def uuid_of(run: str) -> str:
+    """-> the minted id as a UUID: the name of an execution that was given none."""
+    return _uuid(run, number(run[-MAC_CHARACTERS:]))
+
+
+def run_of_uuid(text: str) -> str | None:
+    """-> the id that the UUID is, None when the text is no UUID. Minted or not: the MAC says it."""
+    if not _UUID.fullmatch(text):
+        return None
+    value = int(text.replace("-", ""), 16)
+    return _body(value) + digits(value, MAC_CHARACTERS)
+
+
+def map_run_uuid(run: str, entry: int) -> str:
+    """-> the name of a distributed Map's run: the entry that it was opened as.
+
+    That of a child's own Map cannot be read back: its id is longer than a UUID.
+    """
+    if not _MINTED.fullmatch(run) or entry >= _MAC_RANGE:
+        return as_uuid(hashlib.sha256(f"{run}/{entry}".encode()).hexdigest()[:32])
+    return _uuid(run, entry)
+
+
+def run_of_map_run(text: str) -> tuple[str, int] | None:
+    """-> the run without its MAC, and the entry; None when the text is no UUID."""
+    if not _UUID.fullmatch(text):
+        return None
+    value = int(text.replace("-", ""), 16)
+    return _body(value), value % _MAC_RANGE
+
+
+def as_uuid(hexadecimal: str) -> str:
+    """-> 32 hexadecimal digits in groups."""
+    places = (0, 8, 12, 16, 20, 32)
+    return "-".join(hexadecimal[start:end] for start, end in pairwise(places))
+
+
+def _uuid(run: str, last: int) -> str:
+    time = number(run[:TIME_CHARACTERS])
+    chance = number(run[TIME_CHARACTERS:-MAC_CHARACTERS])
+    return as_uuid(f"{(time * _CHANCE_RANGE + chance) * _MAC_RANGE + last:032x}")
+
+
+def _body(value: int) -> str:
+    time, chance = divmod(value // _MAC_RANGE, _CHANCE_RANGE)
+    return digits(time, TIME_CHARACTERS) + digits(chance, CHANCE_CHARACTERS)

@@ -1,0 +1,217 @@
+"""Where a distributed Map's items come from: objects in S3, or what a listing says of them.
+
+    s3:getObject      one file (CSV, JSON, JSONL), or a manifest of many
+    s3:listObjectsV2  an item per object; LOAD_AND_FLATTEN: the items of every object
+
+Source: AWS docs, "ItemReader (Map)".
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.integrations.clients import ServiceClients
+from holdfast.integrations.faults import refusal_of
+from holdfast.integrations.item_formats import (
+    Items,
+    Unreadable,
+    decompressed,
+    items_of,
+    require_size,
+    rows_of,
+)
+from holdfast.limits import READER_BYTES_MAX, READER_ITEMS_MAX
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+FAILED: Final = "States.ItemReaderFailed"
+
+_GET_FIELDS: Final = ("Bucket", "Key", "VersionId", "ExpectedBucketOwner", "RequestPayer")
+_LIST_FIELDS: Final = (
+    "Bucket",
+    "Prefix",
+    "Delimiter",
+    "StartAfter",
+    "ExpectedBucketOwner",
+    "RequestPayer",
+)
+
+
+def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
+    """-> {"items": list or object, "sources": [[URI, how many items], …]}. Never raises.
+
+    `effect.arguments` is {"parameters", "config"}: the reader's Parameters and its ReaderConfig.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    try:
+        client = clients.get("s3", effect.credentials)
+        return TaskSucceeded(_Reading(client, **effect.arguments).of(effect.name))
+    except Unreadable as problem:
+        return TaskFailed(FAILED, str(problem))
+    except ClientError as error:
+        return TaskFailed(FAILED, s3_cause(error))
+    except BotoCoreError as error:
+        return TaskFailed(FAILED, f"Unable to execute HTTP request: {error}")
+
+
+def s3_cause(error: Any) -> str:
+    """botocore's ClientError of a call of S3 -> what the Java SDK's exception says."""
+    refusal = refusal_of(error)
+    return (
+        f"{refusal.message} (Service: Amazon S3; Status Code: {refusal.status}; "
+        f"Error Code: {refusal.code}; Request ID: {refusal.request_id}; "
+        f"S3 Extended Request ID: {refusal.extended_request_id}; Proxy: null)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """`items` is not read before it is asked for."""
+
+    source: str
+    items: Callable[[], Items]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reader's errand. `client` is botocore's, of S3."""
+
+    client: Any
+    parameters: Mapping[str, Any]
+    config: Mapping[str, Any]
+
+    def of(self, target: str) -> dict[str, Any]:
+        most = _items_max(self.config)
+        files = self._listed() if target == "s3:listObjectsV2" else self._gotten()
+        found: list[Any] = []
+        sources: list[list[Any]] = []
+        for file in files:
+            items = file.items()
+            if isinstance(items, Mapping):
+                # Only a file that is read alone can be an object.
+                fields = dict(itertools.islice(items.items(), most))
+                return {"items": fields, "sources": [[file.source, len(fields)]]}
+            taken = list(itertools.islice(items, most - len(found)))
+            found += taken
+            sources.append([file.source, len(taken)])
+            if len(found) >= most:
+                break
+        return {"items": require_count(found), "sources": sources}
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _gotten(self) -> Iterable[_File]:
+        bucket, key = self._parameter("Bucket"), self._parameter("Key")
+        manifest = self.config.get("ManifestType")
+        if manifest == "ATHENA_DATA":
+            return self._named_by(self._content(bucket, key))
+        if manifest == "S3_INVENTORY" or self.config.get("InputType") == "MANIFEST":
+            return self._inventoried(_uri(bucket, key), self._content(bucket, key))
+        return [self._file(bucket, key)]
+
+    def _file(self, bucket: str, key: str) -> _File:
+        return _File(_uri(bucket, key), lambda: items_of(self._content(bucket, key), self.config))
+
+    def _named_by(self, manifest: bytes) -> Iterator[_File]:
+        """Athena's manifest names one file in each line: s3://bucket/key."""
+        for line in decompressed(manifest).decode(errors="replace").splitlines():
+            bucket, _, key = line.strip().strip('"').partition("://")[2].partition("/")
+            if key:
+                yield self._file(bucket, key)
+
+    def _inventoried(self, source: str, manifest: bytes) -> Iterator[_File]:
+        """S3's manifest.json names the compressed files of an inventory, and their columns."""
+        bucket, names, keys = _inventory(manifest)
+        for key in keys:
+            yield _File(source, lambda key=key: rows_of(self._content(bucket, key), names))  # type: ignore[misc]
+
+    def _listed(self) -> Iterable[_File]:
+        bucket = self._parameter("Bucket")
+        if self.config.get("Transformation") != "LOAD_AND_FLATTEN":
+            return [_File(_uri(bucket), lambda: map(_metadata, self._objects()))]
+        full = (found for found in self._objects() if found["Size"])
+        return (self._file(bucket, found["Key"]) for found in full)
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def _parameter(self, name: str) -> str:
+        value = self.parameters.get(name)
+        if not isinstance(value, str) or not value:
+            raise Unreadable(f"The field '{name}' is required but was missing")
+        return value
+
+    def _content(self, bucket: str, key: str) -> bytes:
+        request = {**_given(self.parameters, _GET_FIELDS), "Bucket": bucket, "Key": key}
+        if key != self.parameters.get("Key"):
+            request.pop("VersionId", None)
+        body = self.client.get_object(**request)["Body"]
+        try:
+            return require_size(body.read(READER_BYTES_MAX + 1))
+        finally:
+            body.close()
+
+    def _objects(self) -> Iterator[Mapping[str, Any]]:
+        request = _given(self.parameters, _LIST_FIELDS)
+        while True:
+            page = self.client.list_objects_v2(**request)
+            yield from page.get("Contents", ())
+            if not page.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def require_count(items: list[Any]) -> list[Any]:
+    if len(items) > READER_ITEMS_MAX:
+        raise Unreadable(f"There are more than {READER_ITEMS_MAX} items.")
+    return items
+
+
+def _items_max(config: Mapping[str, Any]) -> int:
+    """-> how many items are wanted: one more than there may be when nothing is said, or 0."""
+    value = config.get("MaxItems", 0)
+    try:
+        wanted = int(value)
+    except (TypeError, ValueError):
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        raise Unreadable(f"The value {text} of MaxItems is not a valid integer") from None
+    if wanted < 0:
+        raise Unreadable("field MaxItems must be positive")
+    return min(wanted or READER_ITEMS_MAX + 1, READER_ITEMS_MAX + 1)
+
+
+def _given(parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: parameters[name] for name in names if name in parameters}
+
+
+def _uri(bucket: str, key: str | None = None) -> str:
+    """As the context object's Map.Item.Source has it."""
+    return f"S3://{bucket}" if key is None else f"S3://{bucket}/{key}"
+
+
+def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "Etag": found["ETag"],
+        "Key": found["Key"],
+        "LastModified": found["LastModified"].timestamp(),
+        "Size": found["Size"],
+        "StorageClass": found.get("StorageClass", "STANDARD"),
+    }
+
+
+def _inventory(manifest: bytes) -> tuple[str, list[str], list[str]]:
+    """-> the bucket, the columns and the keys of the files that S3's manifest.json names."""
+    try:
+        found = json.loads(decompressed(manifest))
+        file_format = found["fileFormat"]
+        bucket = found["destinationBucket"].removeprefix("arn:aws:s3:::")
+        names = [name.strip() for name in found["fileSchema"].split(",")]
+        keys = [file["key"] for file in found["files"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Unreadable("The object is not the manifest of an S3 inventory.") from None
+    if file_format != "CSV":
+        raise Unreadable(f"The inventory is in the format {file_format}, not in CSV.")
+    return bucket, names, keys

@@ -1,0 +1,124 @@
+"""Where a distributed Map's results go: files in S3, one kind for each way a child can end.
+
+    PREFIX/MAP-RUN/SUCCEEDED_0.json  FAILED_0.json  PENDING_0.json  manifest.json
+
+Writing them again gives the same files. Source: AWS docs, "ResultWriter (Map)".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.core.map_results import Child, Transformation, child_name, record, transformed
+from holdfast.integrations.clients import ServiceClients
+from holdfast.integrations.item_reader import s3_cause
+from holdfast.limits import RESULT_FILE_BYTES_MAX
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+FAILED: Final = "States.ResultWriterFailed"
+#: File -> the statuses that go there; what is in none of them is in FAILED.
+_FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED",)}
+
+
+def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
+    """-> the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never raises.
+
+    `effect.arguments` is what core.map_run gives ResultsAsked.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    try:
+        client = clients.get("s3", effect.credentials)
+        return _Writing(client, effect).do()
+    except ClientError as error:
+        return TaskFailed(FAILED, s3_cause(error))
+    except BotoCoreError as error:
+        return TaskFailed(FAILED, f"Unable to execute HTTP request: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """One writer's errand. `client` is botocore's, of S3."""
+
+    client: Any
+    effect: RunTask
+
+    def do(self) -> TaskSucceeded | TaskFailed:
+        arguments = self.effect.arguments
+        parameters, arn = arguments["parameters"], arguments["map_run_arn"]
+        bucket = parameters.get("Bucket")
+        if not isinstance(bucket, str) or not bucket:
+            return TaskFailed(FAILED, "The field 'Bucket' is required but was missing")
+        prefix = str(parameters.get("Prefix") or "").rstrip("/")
+        folder = "/".join([*([prefix] if prefix else []), arn.rpartition(":")[2]])
+        found = {name: self._write(bucket, folder, name) for name in _FILES}
+        manifest = {"DestinationBucket": bucket, "MapRunArn": arn, "ResultFiles": found}
+        key = f"{folder}/manifest.json"
+        self._put(bucket, key, _text(manifest).encode())
+        details = {"Bucket": bucket, "Key": key}
+        return TaskSucceeded({"MapRunArn": arn, "ResultWriterDetails": details})
+
+    def _write(self, bucket: str, folder: str, name: str) -> list[dict[str, Any]]:
+        """-> the files of that name, as the manifest lists them."""
+        is_lines = self._config.get("OutputType") == "JSONL"
+        files = []
+        for number, texts in enumerate(_portions(self._texts(name))):
+            key = f"{folder}/{name}_{number}.{'jsonl' if is_lines else 'json'}"
+            body = "".join(f"{text}\n" for text in texts) if is_lines else f"[{','.join(texts)}]"
+            data = body.encode(errors="replace")
+            self._put(bucket, key, data)
+            files.append({"Key": key, "Size": len(data)})
+        return files
+
+    def _texts(self, name: str) -> Iterator[str]:
+        mine = [child for child in self._children() if _file_of(child) == name]
+        if name == "SUCCEEDED":
+            transformation: Transformation = self._config.get("Transformation", "NONE")
+            return map(_text, transformed(mine, transformation))
+        return (_text(record(child)) for child in mine)
+
+    @property
+    def _config(self) -> Mapping[str, Any]:
+        config: Mapping[str, Any] = self.effect.arguments["config"]
+        return config
+
+    def _children(self) -> Iterator[Child]:
+        effect, arguments = self.effect, self.effect.arguments
+        pairs = zip(arguments["inputs"], arguments["results"], strict=True)
+        for lane, (data, result) in enumerate(pairs):
+            yield Child(
+                child_name(effect.run, effect.entry, lane),
+                arguments["map_run_arn"],
+                arguments["is_express"],
+                data,
+                result,
+            )
+
+    def _put(self, bucket: str, key: str, data: bytes) -> None:
+        self.client.put_object(Bucket=bucket, Key=key, Body=data, ContentType="application/json")
+
+
+def _file_of(child: Child) -> str:
+    return next((name for name, statuses in _FILES.items() if child.status in statuses), "FAILED")
+
+
+def _portions(texts: Iterator[str]) -> Iterator[Sequence[str]]:
+    """Together as many as one file may hold; one that is larger than a file is alone in it."""
+    portion: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode(errors="replace")) + 1
+        if portion and size + length > RESULT_FILE_BYTES_MAX:
+            yield portion
+            portion, size = [], 0
+        portion.append(text)
+        size += length
+    if portion:
+        yield portion
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,198 @@
+"""Jobs that a `.sync` task began: asked for on a timer until they have ended.
+
+AWS is told of the end by events; here the same question is asked again and again. What the task
+results in is the service's own description of the job.
+Source: AWS docs, "Run a Job (.sync)" and the pages of the integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.integrations.clients import ServiceClients
+from holdfast.integrations.dispatch import OPTIMISED_STYLE
+from holdfast.integrations.shaping import result_of, to_text
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One member of the question: where its value stands in the answer of the start or, failing
+    that, in the task's arguments.
+    """
+
+    member: str
+    path: str
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`record`: what of the description is the result. `status`: a path into it."""
+
+    service: str
+    describe: str
+    asks: tuple[_Ask, ...]
+    record: str
+    status: str
+    done: frozenset[str]
+    failed: frozenset[str]
+
+
+_ENDED_BADLY: Final = frozenset({"Failed", "Stopped", "FAILED", "STOPPED", "CANCELLED", "TIMEOUT"})
+_SAGEMAKER_DONE: Final = frozenset({"Completed"})
+
+
+def _sagemaker(what: str) -> Job:
+    name = f"{what}Name"
+    return Job(
+        service="sagemaker",
+        describe=f"describe_{_snake(what)}",
+        asks=(_Ask(name, name),),
+        record="",
+        status=f"{what}Status",
+        done=_SAGEMAKER_DONE,
+        failed=_ENDED_BADLY,
+    )
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+JOBS: Final[Mapping[str, Job]] = {
+    "athena:startQueryExecution": Job(
+        "athena",
+        "get_query_execution",
+        (_Ask("QueryExecutionId", "QueryExecutionId"),),
+        record="",
+        status="QueryExecution.Status.State",
+        done=frozenset({"SUCCEEDED"}),
+        failed=_ENDED_BADLY,
+    ),
+    "batch:submitJob": Job(
+        "batch",
+        "describe_jobs",
+        (_Ask("jobs", "JobId", is_list=True),),
+        record="Jobs.0",
+        status="Status",
+        done=frozenset({"SUCCEEDED"}),
+        failed=_ENDED_BADLY,
+    ),
+    "codebuild:startBuild": Job(
+        "codebuild",
+        "batch_get_builds",
+        (_Ask("ids", "Build.Id", is_list=True),),
+        record="Builds.0",
+        status="BuildStatus",
+        done=frozenset({"SUCCEEDED"}),
+        failed=_ENDED_BADLY | {"FAULT", "TIMED_OUT"},
+    ),
+    "databrew:startJobRun": Job(
+        "databrew",
+        "describe_job_run",
+        (_Ask("Name", "Name"), _Ask("RunId", "RunId")),
+        record="",
+        status="State",
+        done=frozenset({"SUCCEEDED"}),
+        failed=_ENDED_BADLY,
+    ),
+    "ecs:runTask": Job(
+        "ecs",
+        "describe_tasks",
+        (_Ask("cluster", "Tasks.0.ClusterArn"), _Ask("tasks", "Tasks.0.TaskArn", is_list=True)),
+        record="Tasks.0",
+        status="LastStatus",
+        done=frozenset({"STOPPED"}),
+        failed=frozenset(),
+    ),
+    "emr-serverless:startJobRun": Job(
+        "emr-serverless",
+        "get_job_run",
+        (_Ask("applicationId", "ApplicationId"), _Ask("jobRunId", "JobRunId")),
+        record="JobRun",
+        status="State",
+        done=frozenset({"SUCCESS"}),
+        failed=_ENDED_BADLY,
+    ),
+    "glue:startJobRun": Job(
+        "glue",
+        "get_job_run",
+        (_Ask("JobName", "JobName"), _Ask("RunId", "JobRunId")),
+        record="JobRun",
+        status="JobRunState",
+        done=frozenset({"SUCCEEDED"}),
+        failed=_ENDED_BADLY | {"ERROR", "EXPIRED"},
+    ),
+    "mediaconvert:createJob": Job(
+        "mediaconvert",
+        "get_job",
+        (_Ask("Id", "Job.Id"),),
+        record="",
+        status="Job.Status",
+        done=frozenset({"COMPLETE"}),
+        failed=frozenset({"ERROR", "CANCELED"}),
+    ),
+    "sagemaker:createLabelingJob": _sagemaker("LabelingJob"),
+    "sagemaker:createProcessingJob": _sagemaker("ProcessingJob"),
+    "sagemaker:createTrainingJob": _sagemaker("TrainingJob"),
+    "sagemaker:createTransformJob": _sagemaker("TransformJob"),
+}
+
+
+def poll(
+    effect: RunTask, started: Mapping[str, Any], clients: ServiceClients
+) -> TaskSucceeded | TaskFailed | None:
+    """-> how the job ended, or None while it has not. `started` is what `perform` resulted in.
+
+    A question that fails is no answer: None, and the task's own time-out bounds the asking.
+    KeyError for a target that is no job: ask only for those in `JOBS`.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    job = JOBS[effect.name]
+    client = clients.get(job.service, effect.credentials)
+    question = {ask.member: _value_of(ask, started, effect.arguments or {}) for ask in job.asks}
+    try:
+        answer = getattr(client, job.describe)(**question)
+    except (BotoCoreError, ClientError):
+        return None
+    operation = client.meta.service_model.operation_model(
+        client.meta.method_to_api_mapping[job.describe]
+    )
+    return _judged(job, result_of(operation.output_shape, answer, OPTIMISED_STYLE))
+
+
+def _judged(job: Job, description: Any) -> TaskSucceeded | TaskFailed | None:
+    record = _at(description, job.record)
+    status = _at(record, job.status)
+    if status in job.done and not _has_failed_container(record):
+        return TaskSucceeded(record)
+    if status in job.done or status in job.failed:
+        return TaskFailed("States.TaskFailed", to_text(record))
+    return None
+
+
+def _has_failed_container(record: Any) -> bool:
+    """A task of ECS stops one way or the other; its containers' exit codes tell which."""
+    containers = record.get("Containers", ()) if "LastStatus" in record else ()
+    return any(container.get("ExitCode", 1) != 0 for container in containers)
+
+
+def _value_of(ask: _Ask, started: Any, arguments: Any) -> Any:
+    value = _at(started, ask.path)
+    if value is None:
+        value = _at(arguments, ask.path)
+    return [value] if ask.is_list else value
+
+
+def _at(value: Any, path: str) -> Any:
+    """ "Tasks.0.TaskArn" -> what stands there, or None."""
+    for step in path.split(".") if path else ():
+        if isinstance(value, list):
+            value = value[int(step)] if int(step) < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value

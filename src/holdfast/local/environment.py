@@ -1,0 +1,72 @@
+"""`os.environ` that differs by function: each call sees the variables of its own.
+
+Functions run side by side in threads of one process, and libraries read the environment at any
+time. So the one mapping that all of them share asks who is asking.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+_own: Final[ContextVar[dict[Any, Any] | None]] = ContextVar("function_environment", default=None)
+
+
+class _Environment(os._Environ[str]):  # noqa: SLF001  # what `os.environ` is, so that all of it works
+    """The function's variables inside its call, the process's outside."""
+
+    def __init__(self, original: os._Environ[str]) -> None:
+        self._shared = original._data  # type: ignore[attr-defined]  # noqa: SLF001
+        super().__init__(
+            self._shared,
+            original.encodekey,
+            original.decodekey,
+            original.encodevalue,
+            original.decodevalue,
+        )
+
+    @property
+    def _data(self) -> dict[Any, Any]:
+        own = _own.get()
+        return self._shared if own is None else own
+
+    @_data.setter
+    def _data(self, _value: Any) -> None:
+        """The base class sets what this class works out."""
+
+    def __setitem__(self, key: str, value: str) -> None:
+        if _own.get() is None:
+            super().__setitem__(key, value)
+        else:
+            self._data[self.encodekey(key)] = self.encodevalue(value)
+
+    def __delitem__(self, key: str) -> None:
+        if _own.get() is None:
+            super().__delitem__(key)
+        else:
+            del self._data[self.encodekey(key)]
+
+
+@contextmanager
+def divided() -> Iterator[None]:
+    """Inside, `os.environ` can be a function's own."""
+    original = os.environ
+    os.environ = _Environment(original)  # noqa: B003  # replaced, not changed, and given back
+    try:
+        yield
+    finally:
+        os.environ = original  # noqa: B003
+
+
+@contextmanager
+def variables(own: dict[str, str]) -> Iterator[None]:
+    """Inside, this thread's environment is `own` and nothing else. Needs `divided`."""
+    encoded = {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
+    token = _own.set(encoded)
+    try:
+        yield
+    finally:
+        _own.reset(token)

@@ -1,0 +1,197 @@
+"""StartSyncExecution: a run of an express machine in memory, from the core that all others run on.
+
+No log and no messages: who asks waits. Tasks are begun and their results taken as a worker does;
+timers are waited for. If the process dies, so does the run, and the caller sees it: that is what
+express means (AWS docs, "Standard and Express workflows": at most once when synchronous).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.asl.program import Json, Program
+from holdfast.core import facts
+from holdfast.core.advance import advance
+from holdfast.core.commands import has_more, next_due_ms
+from holdfast.core.facts import Fact, Moment
+from holdfast.core.run_ids import uuid_of
+from holdfast.core.state import Attempt, Execution, Origin
+from holdfast.runtime import keys
+from holdfast.runtime.claims import Ticket, attempts_of, result_fact, ticket_of
+from holdfast.runtime.effects import Begin, Clock, Effect, Finished, Pause, RunTask
+from holdfast.runtime.log import draw
+from holdfast.runtime.view import json_text
+from holdfast.stepfunctions.arns import require_name
+from holdfast.stepfunctions.catalogue import Service, Startable
+from holdfast.stepfunctions.faults import type_not_supported
+from holdfast.stepfunctions.starts import input_of, origin_of, workflow_of
+from holdfast.stepfunctions.versions import resolve_for_start
+
+Answer = Generator[Effect, Any, dict[str, Any]]
+Waits = Generator[Effect, Any, None]
+
+DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
+BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
+BILLED_MEMORY_MB: Final = 64  # … and memory to 64 MB; what a run here takes is not told apart
+TIMEOUT: Final = "States.Timeout"
+
+
+def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+    """-> how the execution ended: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
+
+    Raises StateMachineTypeNotSupported for a standard machine.
+    """
+    if "name" in request:
+        require_name(request["name"])
+    startable = yield from resolve_for_start(service, request["stateMachineArn"], chance)
+    if startable.type != "EXPRESS":
+        raise type_not_supported()
+    data = input_of(service, request)
+    yield from service.programs.fetch(service.tenant, startable.definition)
+    now_ms = yield Clock()
+    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    origin = _origin(service, startable, request, run)
+    hold = Hold(service.tenant, service.programs.program(startable.definition), origin)
+    state = yield from hold.run(run, data, now_ms)
+    end_ms = yield Clock()
+    return _answer(state, end_ms, has_data=request.get("includedData") != "METADATA_ONLY")
+
+
+def _origin(service: Service, startable: Startable, request: Mapping[str, Any], run: str) -> Origin:
+    identifier = uuid_of(run)
+    name = str(request.get("name", identifier))
+    return origin_of(startable, service.place.express(startable.name, name, identifier), name)
+
+
+def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
+    origin, status = state.origin, state.status
+    assert origin is not None
+    if not state.is_ended:
+        status = "TIMED_OUT"
+    stopped_ms = end_ms if state.stopped_ms is None else state.stopped_ms
+    included = {"included": has_data}
+    shown: dict[str, Any] = {
+        "executionArn": origin["execution_arn"],
+        "stateMachineArn": origin["state_machine_arn"],
+        "name": origin["execution_name"],
+        "startDate": state.started_ms,
+        "stopDate": stopped_ms,
+        "status": status,
+        "inputDetails": included,
+        # Said of every end, also of one without an output (seen in recordings).
+        "outputDetails": included,
+        "billingDetails": _billed(stopped_ms - state.started_ms),
+    }
+    error = TIMEOUT if status == "TIMED_OUT" and state.error is None else state.error
+    texts = {"error": error, "cause": state.cause}
+    shown |= {name: text for name, text in texts.items() if text is not None}
+    if has_data:
+        shown["input"] = json_text(state.input)
+        if status == "SUCCEEDED":
+            shown["output"] = json_text(state.output)
+    return shown
+
+
+def _billed(duration_ms: int) -> dict[str, int]:
+    return {
+        "billedDurationInMilliseconds": max(1, math.ceil(duration_ms / BILLED_MS)) * BILLED_MS,
+        "billedMemoryUsedInMB": BILLED_MEMORY_MB,
+    }
+
+
+# -- the run ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Hold:
+    """One run, from its start to its end or to the five minutes. `begun`: tickets by time-out."""
+
+    tenant: str
+    program: Program
+    origin: Origin
+    until_ms: int = 0
+    begun: dict[Ticket, int] = field(default_factory=dict)
+    draws: int = 0
+
+    def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
+        """-> the state at the end; one that has not ended took too long."""
+        self.until_ms = now_ms + DURATION_MS_MAX
+        workflow = workflow_of(self.origin)
+        started = facts.Started(run, None, workflow, data, now_ms, self.origin)
+        state = advance(self.program, None, [started], self._moment(run, now_ms)).state
+        while not state.is_ended:
+            offered: list[Fact] = []
+            if not has_more(state):
+                yield from self._begin(state, now_ms)
+                offered = yield from self._wait(state, now_ms)
+            now_ms = yield Clock()
+            if now_ms >= self.until_ms:
+                break
+            offered = [*offered, *self._timed_out(now_ms), facts.Tick()]
+            state = advance(self.program, state, offered, self._moment(run, now_ms)).state
+        return state
+
+    def _begin(self, state: Execution, now_ms: int) -> Waits:
+        for attempt in attempts_of(state):
+            ticket = ticket_of(attempt)
+            if ticket in self.begun or attempt.due_ms > now_ms:
+                continue
+            seconds = attempt.timeout_seconds
+            deadline_ms = self.until_ms if seconds is None else now_ms + seconds * 1_000
+            self.begun[ticket] = deadline_ms
+            yield Begin(ticket, self._task(state, attempt, deadline_ms))
+
+    def _task(self, state: Execution, attempt: Attempt, deadline_ms: int) -> RunTask:
+        return RunTask(
+            name=attempt.target,
+            kind=attempt.kind,
+            arguments=attempt.arguments,
+            tenant=self.tenant,
+            run=state.run,
+            run_name=state.name,
+            workflow=state.workflow,
+            entry=attempt.entry,
+            attempt=attempt.attempt,
+            deadline_ms=deadline_ms,
+            credentials=attempt.credentials,
+            arns=(self.origin["state_machine_arn"], self.origin["execution_arn"]),
+        )
+
+    def _wait(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:
+        """For a result, a timer or a time-out, whichever comes first."""
+        until_ms = min([self.until_ms, *self.begun.values(), *self._dues(state)])
+        if not self.begun:
+            yield Pause(max(0, until_ms - now_ms))
+            return []
+        done = yield Finished(until_ms)
+        known = [(ticket, result) for ticket, result in done if ticket in self.begun]
+        for ticket, _ in known:
+            del self.begun[ticket]
+        return [result_fact(*one, is_answered_later=False) for one in known]
+
+    def _dues(self, state: Execution) -> list[int]:
+        due: list[int] = [] if state.due_ms is None else [state.due_ms]
+        for frame in state.frames.values():
+            waiting = frame.waiting
+            is_begun = isinstance(waiting, Attempt) and ticket_of(waiting) in self.begun
+            next_ms = None if is_begun else next_due_ms(frame)
+            due += [] if next_ms is None else [next_ms]
+        return due
+
+    def _timed_out(self, now_ms: int) -> list[Fact]:
+        """A result that comes after its time-out finds its ticket gone, and is dropped."""
+        late = [ticket for ticket, deadline_ms in self.begun.items() if deadline_ms <= now_ms]
+        for ticket in late:
+            del self.begun[ticket]
+        return [facts.TimedOut(*ticket) for ticket in late]
+
+    def _moment(self, run: str, now_ms: int) -> Moment:
+        def next_draw() -> float:
+            self.draws += 1
+            return draw(run, 0, self.draws)
+
+        # One host, one clock: nothing has to wait for another's.
+        return Moment(now_ms, next_draw, claim=lambda _: None, clock_error_ms=0)

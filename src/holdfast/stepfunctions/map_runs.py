@@ -1,0 +1,201 @@
+"""Map runs: what a distributed Map has come to, read from its parent's log.
+
+A map run's name says whose it is (`core/run_ids.py`); the parent's events say the rest:
+`MapRunStarted` its bounds, `ChildrenStarted` how many items and executions, `ChildEnded` each end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Effect, Query
+from holdfast.runtime.view import records_of
+from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import resource_not_found, validation
+from holdfast.stepfunctions.finding import require_execution
+from holdfast.stepfunctions.pages import page
+
+Answer = Generator[Effect, Any, dict[str, Any]]
+
+#: How a map run ends, by the event that says so.
+_ENDS: Final[Mapping[str, str]] = {
+    "MapRunSucceeded": "SUCCEEDED",
+    "MapRunFailed": "FAILED",
+    "MapRunAborted": "ABORTED",
+}
+#: How AWS counts an execution, by its status.
+_COUNTED: Final[Mapping[str, str]] = {
+    "SUCCEEDED": "succeeded",
+    "FAILED": "failed",
+    "TIMED_OUT": "timedOut",
+    "ABORTED": "aborted",
+}
+
+
+@dataclass
+class MapRun:
+    """Grows event by event. `items` by lane; `concurrency` 0: no bound was given."""
+
+    arn: str
+    frame: str
+    started_ms: int
+    concurrency: int
+    tolerated_count: int
+    tolerated_percentage: float
+    items: tuple[int, ...] = ()
+    ended: dict[int, str] = field(default_factory=dict)
+    status: str = "RUNNING"
+    stopped_ms: int | None = None
+
+
+def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    """The newest first."""
+    found = yield from require_execution(service, request["executionArn"])
+    runs = yield from _map_runs(service, found.run)
+    runs.reverse()
+    numbered = {run.arn: f"{number:09d}" for number, run in enumerate(runs)}
+    scope = f"map runs#{found.run}"
+    shown, token = page(service, request, runs, scope, lambda run: numbered[run.arn])
+    return {"mapRuns": [_listed(service, found.arn.text, run) for run in shown], **token}
+
+
+def _listed(service: Service, execution_arn: str, run: MapRun) -> dict[str, Any]:
+    arn = parse_map_run_arn(run.arn)
+    return {
+        "executionArn": execution_arn,
+        "mapRunArn": run.arn,
+        "stateMachineArn": service.place.machine(f"{arn.machine}/{arn.label}"),
+        "startDate": run.started_ms,
+        **({} if run.stopped_ms is None else {"stopDate": run.stopped_ms}),
+    }
+
+
+def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    """Counts are of executions and of the items in them; what a failed run left out is pending."""
+    execution_arn, run = yield from _require(service, request["mapRunArn"])
+    shown: dict[str, Any] = {
+        "mapRunArn": run.arn,
+        "executionArn": execution_arn,
+        "status": run.status,
+        "startDate": run.started_ms,
+        "maxConcurrency": run.concurrency,
+        "toleratedFailurePercentage": run.tolerated_percentage,
+        "toleratedFailureCount": run.tolerated_count,
+        "itemCounts": _counts(run, run.items),
+        "executionCounts": _counts(run, [1] * len(run.items)),
+    }
+    return shown if run.stopped_ms is None else {**shown, "stopDate": run.stopped_ms}
+
+
+def _counts(run: MapRun, weights: Iterable[int]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for lane, weight in enumerate(weights):
+        status = run.ended.get(lane)
+        counts[_COUNTED[status] if status is not None else _open_as(run, lane)] += weight
+        counts["total"] += weight
+    written = counts["succeeded"] if run.status == "SUCCEEDED" else 0
+    names = (*_COUNTED.values(), "pending", "running", "total")
+    return {**{name: counts[name] for name in names}, "resultsWritten": written}
+
+
+def _open_as(run: MapRun, lane: int) -> str:
+    """Lanes are opened in order, as many at once as there may be."""
+    if run.status != "RUNNING":
+        return "aborted" if run.status == "ABORTED" else "pending"
+    opened = len(run.ended) + (run.concurrency or len(run.items))
+    return "running" if lane < opened else "pending"
+
+
+def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    """Bounds are the log's, decided when the run began: a run in flight takes no others here."""
+    if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
+        raise validation("At least one of the parameters to be updated must be specified")
+    run = (yield from _require(service, request["mapRunArn"]))[1]
+    if run.status != "RUNNING":
+        raise validation(f"Map Run is {run.status} and cannot be updated")
+    raise validation("The bounds of a Map Run cannot be changed while it runs")
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _require(service: Service, text: str) -> Generator[Effect, Any, tuple[str, MapRun]]:
+    """-> the parent's ARN, and the run. Raises InvalidArn, ResourceNotFound."""
+    arn: MapRunArn = parse_map_run_arn(text)
+    secrets = service.keys.secrets.values()
+    parents = keys.map_runs(service.tenant, arn.identifier, secrets)
+    for parent, _entry in parents if arn.place == service.place else []:
+        events = yield from _events(service, parent)
+        for run in _runs_in(events):
+            if run.arn == text:
+                return _execution_arn(events), run
+    raise resource_not_found(text)
+
+
+def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRun]]:
+    events = yield from _events(service, run)
+    return _runs_in(events)
+
+
+def _events(service: Service, run: str) -> Generator[Effect, Any, list[Event]]:
+    items = yield Query("executions", keys.execution(service.tenant, run))
+    records = yield from records_of(service.tenant, run, items)
+    return [event for record in records for event in record.events]
+
+
+def _execution_arn(events: list[Event]) -> str:
+    return str(events[0].holdfast["origin"]["execution_arn"])
+
+
+def _runs_in(events: Iterable[Event]) -> list[MapRun]:
+    """-> every map run that the events tell of, in the order of their starts."""
+    found: list[MapRun] = []
+    open_runs: dict[str, MapRun] = {}
+    for event in events:
+        frame = str(event.holdfast.get("frame", ""))
+        if event.type == "MapRunStarted":
+            open_runs[frame] = _started(event, frame)
+            found.append(open_runs[frame])
+        elif event.type in TERMINAL_EVENTS:
+            for run in open_runs.values():
+                _end(run, "ABORTED", event.at_ms)
+            open_runs.clear()
+        elif frame in open_runs:
+            _note(open_runs[frame], event)
+            if open_runs[frame].status != "RUNNING":
+                del open_runs[frame]
+    return found
+
+
+def _started(event: Event, frame: str) -> MapRun:
+    own = event.holdfast
+    return MapRun(
+        arn=str(event.details["mapRunArn"]),
+        frame=frame,
+        started_ms=event.at_ms,
+        concurrency=own.get("concurrency") or 0,
+        tolerated_count=own.get("count") or 0,
+        tolerated_percentage=float(own.get("percentage") or 0),
+    )
+
+
+def _note(run: MapRun, event: Event) -> None:
+    match event.type:
+        case "ChildrenStarted":
+            run.items = tuple(event.holdfast["items"])
+        case "ChildEnded":
+            run.ended[event.holdfast["lane"]] = event.holdfast["result"]["status"]
+        case ending if ending in _ENDS:
+            _end(run, _ENDS[ending], event.at_ms)
+        case _:
+            pass
+
+
+def _end(run: MapRun, status: str, at_ms: int) -> None:
+    run.status, run.stopped_ms = status, at_ms

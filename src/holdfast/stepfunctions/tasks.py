@@ -1,0 +1,131 @@
+"""SendTaskSuccess, SendTaskFailure, SendTaskHeartbeat: answers by the token of one attempt.
+
+The token is checked before anything is read. It may be answered while its call is still under way:
+who was called may be faster than the record that says so; then the answer waits in the mail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from holdfast.core.state import Attempt, Awaiting
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.codec import FORMAT
+from holdfast.runtime.effects import Clock, Effect, Message, Put, PutIfAbsent, Send
+from holdfast.runtime.log import Log
+from holdfast.runtime.tokens import Token, require_token
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import StatesFault, invalid_token, validation
+from holdfast.stepfunctions.starts import json_problem
+
+Answer = Generator[Effect, Any, dict[str, Any]]
+#: What an answer item holds of the answer itself.
+_ANSWER: Final = ("v", "ref", "error", "cause")
+
+
+def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    token, now_ms = yield from _require_token(service, request)
+    text = str(request["output"])
+    limit = service.payload_bytes_max
+    if limit is not None and len(text.encode()) > limit:
+        raise validation(
+            "1 validation error detected: Value at 'output' failed to satisfy constraint: Member "
+            f"must have length less than or equal to {limit}"
+        )
+    problem = json_problem(text)
+    if problem is not None:
+        raise StatesFault("InvalidOutput", f"Invalid Output: '{problem}'")
+    stowed = yield from mail.stow(service.tenant, token.run, json.loads(text))
+    return (yield from _answer(token, now_ms, stowed))
+
+
+def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    token, now_ms = yield from _require_token(service, request)
+    texts = {name: str(request[name]) for name in ("error", "cause") if name in request}
+    return (yield from _answer(token, now_ms, texts))
+
+
+def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+    """Nobody is woken: the timer of the missed heartbeat reads the mail before it fires (R14).
+
+    The one item of an entry is overwritten: a heartbeat that arrives out of order takes back no
+    more than what lies between the two.
+    """
+    token, now_ms = yield from _require_token(service, request)
+    if (yield from _open_wait(token)) is None:
+        raise _timed_out()
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.inbox(token.tenant, token.run),
+        "sk": keys.heartbeat(token.entry),
+        "f": FORMAT,
+        "at": now_ms,
+        "ttl": _ttl(now_ms),
+    }
+    yield Put("mail", item)
+    return {}
+
+
+def _require_token(
+    service: Service, request: Mapping[str, Any]
+) -> Generator[Effect, Any, tuple[Token, int]]:
+    """-> the token, and now. Raises InvalidToken, TaskTimedOut when it has expired."""
+    now_ms = yield Clock()
+    try:
+        token = require_token(str(request["taskToken"]), service.keys, service.tenant, 0)
+    except RequestError:
+        raise invalid_token() from None
+    if token.expires_ms <= now_ms:
+        raise _timed_out()
+    return token, now_ms
+
+
+def _answer(token: Token, now_ms: int, fields: Mapping[str, Any]) -> Answer:
+    """The first answer counts. The same again tells again, while the wait is open (R12)."""
+    waiting = yield from _open_wait(token)
+    if waiting is None:
+        raise _timed_out()
+    key = keys.answer(token.entry, token.attempt)
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.inbox(token.tenant, token.run),
+        "sk": key,
+        "f": FORMAT,
+        "at": now_ms,
+        "ttl": _ttl(now_ms),
+        **fields,
+    }
+    if waiting == "activity":
+        item["act"] = 1
+    found = yield PutIfAbsent("mail", item)
+    if found is not None and {name: found[name] for name in _ANSWER if name in found} != fields:
+        raise _timed_out()
+    yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
+    return {}
+
+
+def _open_wait(token: Token) -> Generator[Effect, Any, str | None]:
+    """-> the kind of what waits for the answer, None when nothing does any more.
+
+    Before the first record there is no log to ask: the first task of an execution may run, and be
+    answered, before it (R3). That the token is genuine says that the attempt was made.
+    """
+    log = Log(token.tenant, token.run, "api", "")
+    yield from log.load()
+    if log.state is None:
+        return "callback"
+    frame = log.state.frame_of(token.entry)
+    waiting = None if frame is None else frame.waiting
+    is_open = isinstance(waiting, Attempt | Awaiting) and waiting.attempt == token.attempt
+    return str(waiting.kind) if is_open else None  # type: ignore[union-attr]
+
+
+def _timed_out() -> StatesFault:
+    """For a task that has ended, in whatever way (AWS docs, TaskTimedOut)."""
+    return StatesFault("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'")
+
+
+def _ttl(now_ms: int) -> int:
+    return now_ms // 1_000 + EVENT_RETENTION_SECONDS

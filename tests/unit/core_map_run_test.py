@@ -1,0 +1,301 @@
+"""A distributed Map in the core: items in, children counted, results out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core import facts
+from holdfast.core.state import Attempt, Children, ChildResult
+from tests.unit.core_kit import START_MS, Case, one
+
+READER = {
+    "Resource": "arn:aws:states:::s3:getObject",
+    "ReaderConfig": {"InputType": "JSON"},
+    "Arguments": {"Bucket": "b", "Key": "k.json"},
+}
+TIMES = {"started_ms": START_MS, "stopped_ms": START_MS + 7}
+WRITER = {"Resource": "arn:aws:states:::s3:putObject", "Arguments": {"Bucket": "b"}}
+
+
+def a_map(**fields: Any) -> Any:
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "inner",
+        "States": {"inner": {"Type": "Pass", "End": True}},
+    }
+    return one({"Type": "Map", "Label": "L", "ItemProcessor": processor, **fields})
+
+
+class MapCase(Case):
+    @property
+    def children(self) -> Children:
+        waiting = self.frame("it").waiting
+        assert isinstance(waiting, Children)
+        return waiting
+
+    @property
+    def attempt(self) -> Attempt:
+        waiting = self.frame("it").waiting
+        assert isinstance(waiting, Attempt)
+        return waiting
+
+    def end(self, lane: int, output: Any = None) -> MapCase:
+        return self._tell(lane, {"status": "SUCCEEDED", "output": output, **TIMES})
+
+    def fail_child(self, lane: int) -> MapCase:
+        return self._tell(lane, {"status": "FAILED", "error": "E", "cause": "C", **TIMES})
+
+    def _tell(self, lane: int, result: Any) -> MapCase:
+        self.offer(facts.ChildEnded(self.children.entry, lane, result))
+        return self
+
+
+def begun(data: Any, **fields: Any) -> MapCase:
+    case = MapCase(a_map(Items="{% $states.input %}", **fields))
+    case.start(data)
+    return case
+
+
+# -- items and children ----------------------------------------------------------------------------
+
+
+def test_each_item_is_a_childs_input_and_each_output_stands_in_its_place() -> None:
+    case = begun([1, 2])
+    assert case.children.inputs == [1, 2]
+    case.end(1, "b").end(0, "a")
+    assert case.output == ["a", "b"]
+
+
+def test_the_exit_hangs_off_the_start_of_the_run() -> None:
+    assert begun([1]).end(0).links == [
+        (1, 0, "ExecutionStarted"),
+        (2, 0, "MapStateEntered"),
+        (3, 2, "MapStateStarted"),
+        (4, 3, "MapRunStarted"),
+        (5, 4, "MapRunSucceeded"),
+        (6, 5, "MapStateSucceeded"),
+        (7, 4, "MapStateExited"),
+        (8, 7, "ExecutionSucceeded"),
+    ]
+
+
+def test_no_items_are_no_children() -> None:
+    assert begun([]).output == []
+
+
+def test_the_fields_of_an_object_are_items_with_a_key() -> None:
+    case = begun({"x": 1, "y": [2]})
+    assert case.last("MapStateStarted").details == {"length": 2}
+    assert case.children.inputs == [{"Key": "x", "Value": 1}, {"Key": "y", "Value": [2]}]
+
+
+def test_the_selector_sees_index_key_value_and_source_of_each_item() -> None:
+    case = begun({"x": 1}, ItemSelector="{% $states.context.Map.Item %}")
+    item = {"Index": 0, "Key": "x", "Value": 1, "Source": "STATE_DATA"}
+    assert case.children.inputs == [item]
+
+
+def test_no_more_children_are_open_than_the_definition_allows() -> None:
+    case = begun(list("abcde"), MaxConcurrency=2)
+    assert case.children.open_lanes == [0, 1]
+    case.end(0)
+    assert case.children.open_lanes == [1, 2]
+
+
+def test_a_concurrency_of_none_is_that_of_the_engine() -> None:
+    case = begun(list(range(150)), MaxConcurrency=0)
+    assert len(case.children.open_lanes) == 100
+    assert case.last("MapRunStarted").holdfast["concurrency"] == 0
+
+
+def test_a_notice_counts_once() -> None:
+    case = begun([1, 2]).end(0, "first")
+    case.end(0, "second").end(1)
+    assert case.output == ["first", None]
+
+
+def test_a_notice_of_a_map_that_is_over_changes_nothing() -> None:
+    case = begun([1])
+    entry = case.children.entry
+    case.end(0, "a")
+    late: ChildResult = {"status": "SUCCEEDED", "started_ms": 0, "stopped_ms": 0}
+    case.offer(facts.ChildEnded(entry, 0, late))
+    assert case.output == ["a"]
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def test_batches_hold_as_many_items_as_they_may() -> None:
+    case = begun([1, 2, 3], ItemBatcher={"MaxItemsPerBatch": 2})
+    assert case.children.inputs == [{"Items": [1, 2]}, {"Items": [3]}]
+    assert case.children.items == [2, 1]
+
+
+def test_batches_are_as_large_as_they_may_be_with_all_that_is_in_them() -> None:
+    item = "x" * 8
+    batch = {"MaxInputBytesPerBatch": len('{"BatchInput":{"a":1},"Items":["xxxxxxxx","xxxxxxxx"]}')}
+    case = begun([item] * 3, ItemBatcher={**batch, "BatchInput": {"a": 1}})
+    first = {"BatchInput": {"a": 1}, "Items": [item, item]}
+    assert case.children.inputs == [first, {"BatchInput": {"a": 1}, "Items": [item]}]
+
+
+def test_a_batchs_failure_is_that_of_all_its_items() -> None:
+    case = begun([1, 2, 3], ItemBatcher={"MaxItemsPerBatch": 2}, ToleratedFailureCount=1)
+    assert case.fail_child(0).failure[0] == "States.ExceedToleratedFailureThreshold"
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_one_failure_is_too_many_when_none_is_tolerated() -> None:
+    case = begun([1, 2]).fail_child(0)
+    cause = "The specified tolerated failure threshold was exceeded"
+    assert case.failure == ("States.ExceedToleratedFailureThreshold", cause)
+    assert case.links[4:] == [
+        (5, 4, "MapRunFailed"),
+        (6, 5, "MapStateFailed"),
+        (7, 6, "ExecutionFailed"),
+    ]
+
+
+def test_a_tolerated_failure_is_a_record_among_the_outputs() -> None:
+    case = begun([1, 2], ToleratedFailureCount=1).fail_child(1).end(0, "a")
+    first, record = case.output
+    name = "01run-0-1"
+    assert first == "a"
+    assert record == {
+        "Cause": "C",
+        "Error": "E",
+        "ExecutionArn": f"flow/L:{name}",
+        "Input": "2",
+        "InputDetails": {"Included": True},
+        "Name": name,
+        "OutputDetails": {"Included": True},
+        "RedriveCount": 0,
+        "RedriveStatus": "REDRIVABLE",
+        "StartDate": "2027-01-15T08:00:00.000Z",
+        "StateMachineArn": "flow/L",
+        "Status": "FAILED",
+        "StopDate": "2027-01-15T08:00:00.007Z",
+    }
+
+
+def test_the_lower_of_two_thresholds_holds() -> None:
+    both = {"ToleratedFailureCount": 3, "ToleratedFailurePercentage": 25}
+    case = begun([1, 2, 3, 4], **both).fail_child(0)
+    assert case.status == "RUNNING"
+    assert case.fail_child(1).status == "FAILED"
+
+
+def test_a_hundred_percent_may_fail() -> None:
+    case = begun([1, 2], ToleratedFailurePercentage=100).fail_child(0).fail_child(1)
+    assert [record["Status"] for record in case.output] == ["FAILED", "FAILED"]
+
+
+def test_a_threshold_out_of_range_fails_before_the_run_begins() -> None:
+    case = begun([1], ToleratedFailurePercentage="{% 100.1 %}")
+    where = "An error occurred while executing the state 'it' (entered at the event id #2). "
+    cause = "ToleratedFailurePercentage must be between 0 and 100."
+    assert case.failure == ("States.Runtime", where + cause)
+    assert case.links[2:] == [(3, 2, "MapStateStarted"), (4, 3, "ExecutionFailed")]
+
+
+def test_a_map_that_failed_is_tried_again_with_children_of_its_own() -> None:
+    case = begun([1], Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1}])
+    first = case.children
+    case.fail_child(0).after(2)
+    assert case.children.entry != first.entry
+    assert case.children.map_run_arn != first.map_run_arn
+    case.end(0, "a")
+    assert case.output == ["a"]
+
+
+def test_a_failure_can_be_caught() -> None:
+    catch = [{"ErrorEquals": ["States.ExceedToleratedFailureThreshold"], "Next": "after"}]
+    definition = a_map(Items=[1], Catch=catch)
+    definition["States"]["after"] = {"Type": "Pass", "End": True}
+    case = MapCase(definition)
+    case.start()
+    assert case.fail_child(0).output["Error"] == "States.ExceedToleratedFailureThreshold"
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def test_a_reader_is_an_attempt_of_the_maps_own() -> None:
+    case = MapCase(a_map(ItemReader=READER))
+    case.start()
+    assert (case.attempt.kind, case.attempt.target) == ("read", "s3:getObject")
+    assert case.attempt.arguments == {
+        "parameters": {"Bucket": "b", "Key": "k.json"},
+        "config": {"InputType": "JSON"},
+    }
+    assert case.last("MapStateStarted").details == {"length": 0}
+
+
+def test_what_is_read_says_where_it_comes_from() -> None:
+    case = MapCase(a_map(ItemReader=READER, ItemSelector="{% $states.context.Map.Item %}"))
+    case.start()
+    case.succeed({"items": [7, 8, 9], "sources": [["S3://b/x", 1], ["S3://b/y", 2]]})
+    sources = [data["Source"] for data in case.children.inputs]  # type: ignore[index,call-overload]
+    assert sources == ["S3://b/x", "S3://b/y", "S3://b/y"]
+
+
+def test_an_object_that_is_read_has_keys() -> None:
+    case = MapCase(a_map(ItemReader=READER))
+    case.start()
+    case.succeed({"items": {"a": 1}, "sources": [["S3://b/x", 1]]})
+    assert case.children.inputs == [{"Key": "a", "Value": 1}]
+
+
+def test_a_reader_that_fails_fails_the_run() -> None:
+    case = MapCase(a_map(ItemReader=READER))
+    case.start()
+    case.fail("States.ItemReaderFailed", "no such key")
+    assert case.failure == ("States.ItemReaderFailed", "no such key")
+    assert case.links[4:] == [
+        (5, 4, "MapRunFailed"),
+        (6, 5, "MapStateFailed"),
+        (7, 6, "ExecutionFailed"),
+    ]
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def test_a_writer_gets_inputs_and_results_and_gives_the_output() -> None:
+    case = begun([1, 2], ResultWriter=WRITER, ToleratedFailureCount=1).end(0, "a").fail_child(1)
+    assert (case.attempt.kind, case.attempt.target) == ("write", "s3:putObject")
+    arguments: Any = case.attempt.arguments
+    assert arguments["parameters"] == {"Bucket": "b"}
+    assert arguments["inputs"] == [1, 2]
+    assert [result["status"] for result in arguments["results"]] == ["SUCCEEDED", "FAILED"]
+    case.succeed({"MapRunArn": "x"})
+    assert case.output == {"MapRunArn": "x"}
+
+
+def test_what_is_known_is_written_before_a_run_fails() -> None:
+    case = begun([1, 2, 3, 4], ResultWriter=WRITER, MaxConcurrency=2).end(0).fail_child(1)
+    arguments: Any = case.attempt.arguments
+    statuses = [result and result["status"] for result in arguments["results"]]
+    assert statuses == ["SUCCEEDED", "FAILED", "ABORTED", None]
+    case.succeed({})
+    assert case.failure[0] == "States.ExceedToleratedFailureThreshold"
+
+
+def test_a_writer_that_fails_fails_the_run() -> None:
+    case = begun([1], ResultWriter=WRITER).end(0)
+    case.fail("States.ResultWriterFailed", "no bucket")
+    assert case.failure == ("States.ResultWriterFailed", "no bucket")
+
+
+def test_a_writer_without_a_bucket_only_formats() -> None:
+    def output(**config: str) -> Any:
+        writer = {"WriterConfig": {"OutputType": "JSON", **config}}
+        return begun([1, 2], ResultWriter=writer).end(0, [1, 2]).end(1, [3]).output
+
+    assert output(Transformation="COMPACT") == [[1, 2], [3]]
+    assert output(Transformation="FLATTEN") == [1, 2, 3]
+    assert [record["Output"] for record in output(Transformation="NONE")] == ["[1,2]", "[3]"]
+    assert output(Transformation="COMPACT", OutputType="JSONL") == "[1,2]\n[3]\n"

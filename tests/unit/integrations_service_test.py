@@ -1,0 +1,128 @@
+"""Requests and results of services, after botocore's models."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast.integrations.jobs import poll
+from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from tests.unit.integrations_kit import Clients, effect, perform
+
+MOMENT = datetime(2024, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def test_pascal_case_becomes_the_services_own_spelling_at_any_depth() -> None:
+    arguments = {
+        "Cluster": "c",
+        "TaskDefinition": "t:1",
+        "NetworkConfiguration": {"AwsvpcConfiguration": {"Subnets": ["s"]}},
+        "Overrides": {"ContainerOverrides": [{"Name": "n", "Environment": [{"Name": "A"}]}]},
+    }
+    result, clients = perform(effect("ecs:runTask", arguments, "sync"), {"run_task": {"tasks": []}})
+    assert result.output["Tasks"] == []
+    assert clients.calls == [
+        (
+            "run_task",
+            {
+                "cluster": "c",
+                "taskDefinition": "t:1",
+                "networkConfiguration": {"awsvpcConfiguration": {"subnets": ["s"]}},
+                "overrides": {
+                    "containerOverrides": [{"name": "n", "environment": [{"name": "A"}]}]
+                },
+            },
+        )
+    ]
+
+
+def test_the_sdk_writes_moments_as_text_and_optimised_integrations_as_milliseconds() -> None:
+    table = {"Table": {"TableName": "t", "CreationDateTime": MOMENT}}
+    describe = effect("aws-sdk:dynamodb:describeTable", {"TableName": "t"})
+    result, _ = perform(describe, {"describe_table": table})
+    assert result.output["Table"]["CreationDateTime"] == "2024-05-01T12:00:00.250Z"
+    task = {"tasks": [{"taskArn": "a", "createdAt": MOMENT}]}
+    arguments = {"TaskDefinition": "t"}
+    result, _ = perform(effect("ecs:runTask", arguments), {"run_task": task})
+    assert result.output["Tasks"] == [{"CreatedAt": 1_714_564_800_250, "TaskArn": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"), [(b"caf\xc3\xa9", "café"), (b"\xff\x00", "/wA=")], ids=["text", "bytes"]
+)
+def test_a_stream_comes_as_text_or_in_base_64(data: bytes, text: str) -> None:
+    arguments = {"Bucket": "b", "Key": "k"}
+    answer = {"Body": io.BytesIO(data), "Metadata": {}}
+    result, _ = perform(effect("aws-sdk:s3:getObject", arguments), {"get_object": answer})
+    assert result == TaskSucceeded({"Body": text, "Metadata": {}})
+
+
+def test_an_optimised_integration_insists_on_text_where_the_sdk_writes_json() -> None:
+    arguments = {"TableName": "t", "Item": {"n": {"N": 5}}}
+    result, _ = perform(effect("dynamodb:putItem", arguments), {"put_item": {}})
+    assert result.error == "States.Runtime"
+    assert result.cause.endswith("[The value for the field 'N' must be a STRING]")
+    _, clients = perform(effect("aws-sdk:dynamodb:putItem", arguments), {"put_item": {}})
+    assert clients.calls[0][1]["Item"] == {"n": {"N": "5"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"TableName": "t", "Item": []}, "The value for the field 'Item' must be an OBJECT"),
+        ({"TableName": "t", "Itme": {}}, "The field 'Itme' is not supported by Step Functions"),
+        ([], "The value for the field 'Parameters' must be an OBJECT"),
+    ],
+)
+def test_arguments_that_are_no_request(arguments: Any, problem: str) -> None:
+    result, _ = perform(effect("dynamodb:putItem", arguments), {"put_item": {}})
+    assert result.error == "States.Runtime"
+    assert result.cause.endswith(f"[{problem}]")
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+
+BATCH = effect("batch:submitJob", {"JobName": "n"}, "sync")
+
+
+def _poll(task: Any, started: Any, answers: Any) -> Any:
+    return poll(task, started, Clients(answers))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("RUNNING", None),
+        ("SUCCEEDED", TaskSucceeded({"JobId": "j", "Status": "SUCCEEDED"})),
+        ("FAILED", TaskFailed("States.TaskFailed", '{"JobId":"j","Status":"FAILED"}')),
+    ],
+)
+def test_a_job_is_over_when_its_service_says_so(status: str, expected: Any) -> None:
+    answer = {"describe_jobs": {"jobs": [{"jobId": "j", "status": status}]}}
+    assert _poll(BATCH, {"JobId": "j"}, answer) == expected
+
+
+def test_what_the_start_did_not_answer_is_asked_for_by_the_arguments() -> None:
+    task = effect("glue:startJobRun", {"JobName": "etl"}, "sync")
+    clients = Clients({"get_job_run": {"JobRun": {"Id": "jr", "JobRunState": "SUCCEEDED"}}})
+    result = poll(task, {"JobRunId": "jr"}, clients)  # type: ignore[arg-type]
+    assert result == TaskSucceeded({"Id": "jr", "JobRunState": "SUCCEEDED"})
+    assert clients.calls == [("get_job_run", {"JobName": "etl", "RunId": "jr"})]
+
+
+@pytest.mark.parametrize(("code", "kind"), [(0, TaskSucceeded), (1, TaskFailed)])
+def test_a_container_task_ends_well_when_its_containers_did(code: int, kind: type) -> None:
+    task = effect("ecs:runTask", {}, "sync")
+    started = {"Tasks": [{"TaskArn": "a", "ClusterArn": "c"}]}
+    stopped = {"lastStatus": "STOPPED", "containers": [{"exitCode": code}]}
+    assert isinstance(_poll(task, started, {"describe_tasks": {"tasks": [stopped]}}), kind)
+
+
+def test_a_question_that_fails_is_no_answer() -> None:
+    from botocore.exceptions import ClientError
+
+    said = {"Error": {"Code": "Throttling"}}
+    assert _poll(BATCH, {"JobId": "j"}, {"describe_jobs": ClientError(said, "x")}) is None

@@ -1,0 +1,213 @@
+"""Activities: their catalogue, and polls that hand each task to one worker."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.effects import Delete, Effect, Send
+from holdfast.sim.world import Killed, When, World
+from tests.unit.states_kit import PLACE
+from tests.unit.states_world import Office, states
+
+ACTIVITY = PLACE.activity("pack")
+
+
+def flow(**fields: Any) -> dict[str, Any]:
+    return states(Do={"Type": "Task", "Resource": ACTIVITY, **fields})
+
+
+@pytest.fixture
+def office() -> Office:
+    office = Office()
+    office.call("CreateActivity", name="pack")
+    return office
+
+
+def poll(office: Office, worker: str | None = "w1") -> Any:
+    named = {} if worker is None else {"workerName": worker}
+    return office.call("GetActivityTask", activityArn=ACTIVITY, **named)
+
+
+# -- the catalogue ---------------------------------------------------------------------------------
+
+
+def test_an_activity_is_created_once(office: Office) -> None:
+    created = office.call("CreateActivity", name="pack")
+    office.world.now_ms += 1_000
+    again = office.call("CreateActivity", name="pack", tags=[{"key": "k", "value": "v"}])
+    assert again == created
+    assert created["activityArn"] == ACTIVITY
+    assert office.call("DescribeActivity", activityArn=ACTIVITY) == {
+        **created,
+        "name": "pack",
+        "encryptionConfiguration": {"type": "AWS_OWNED_KEY"},
+    }
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "a:b", "a\x00", "a^b", "a|b"])
+def test_a_name_that_aws_refuses(office: Office, name: str) -> None:
+    assert office.refusal("CreateActivity", name=name) == ("InvalidName", f"Invalid Name: '{name}'")
+
+
+def test_a_deleted_activity_is_gone_and_may_be_deleted_again(office: Office) -> None:
+    for _ in range(2):
+        assert office.call("DeleteActivity", activityArn=ACTIVITY) == {}
+    expected = ("ActivityDoesNotExist", f"Activity Does Not Exist: '{ACTIVITY}'")
+    assert office.refusal("DescribeActivity", activityArn=ACTIVITY) == expected
+    assert office.refusal("GetActivityTask", activityArn=ACTIVITY) == expected
+
+
+def test_activities_are_listed_in_pages(office: Office) -> None:
+    for name in ("a", "z"):
+        office.call("CreateActivity", name=name)
+    first = office.call("ListActivities", maxResults=2)
+    rest = office.call("ListActivities", nextToken=first["nextToken"])
+    listed = [row["name"] for row in (*first["activities"], *rest["activities"])]
+    assert listed == ["a", "pack", "z"]
+    assert "nextToken" not in rest
+
+
+# -- polls -----------------------------------------------------------------------------------------
+
+
+def test_a_poll_takes_the_task_and_its_answer_ends_it(office: Office) -> None:
+    execution = office.start(office.create(flow()), {"n": 1})
+    office.wait(1)
+    task = poll(office)
+    assert json.loads(task["input"]) == {"n": 1}
+    office.call("SendTaskSuccess", taskToken=task["taskToken"], output='{"n": 2}')
+    office.wait(1)
+    assert office.describe(execution)["output"] == '{"n":2}'
+    events = office.history(execution)[2:5]
+    assert [event["type"] for event in events] == [
+        "ActivityScheduled",
+        "ActivityStarted",
+        "ActivitySucceeded",
+    ]
+    assert events[0]["activityScheduledEventDetails"]["resource"] == ACTIVITY
+    assert events[1]["activityStartedEventDetails"] == {"workerName": "w1"}
+
+
+def test_a_worker_without_a_name_has_none_in_the_history(office: Office) -> None:
+    execution = office.start(office.create(flow()))
+    office.wait(1)
+    poll(office, None)
+    office.wait(1)
+    assert office.history(execution)[3]["activityStartedEventDetails"] == {}
+
+
+def test_a_task_is_handed_to_one_poll(office: Office) -> None:
+    execution = office.start(office.create(flow()))
+    office.wait(1)
+    first, second = poll(office, "w1"), poll(office, "w2")
+    assert first["taskToken"]
+    assert second == {}
+    office.wait(1)
+    assert office.types(execution).count("ActivityStarted") == 1
+
+
+def test_a_poll_that_finds_nothing_waits_for_a_minute(office: Office) -> None:
+    began_ms = office.world.now_ms
+    assert poll(office) == {}
+    assert office.world.now_ms - began_ms == 60_000
+
+
+def test_a_poll_ends_before_its_caller_does(office: Office) -> None:
+    office.call_ms_max = 20_000
+    began_ms = office.world.now_ms
+    assert poll(office) == {}
+    assert office.world.now_ms - began_ms == 20_000
+
+
+def test_a_poll_sees_a_task_that_comes_while_it_waits(office: Office) -> None:
+    machine = office.create(flow())
+    began_ms = office.world.now_ms
+    office.world.at(began_ms + 7_000, lambda: office.start(machine, "late"))
+    assert json.loads(poll(office)["input"]) == "late"
+    assert 7_000 <= office.world.now_ms - began_ms <= 10_000
+
+
+def test_tasks_are_handed_out_in_the_order_of_their_scheduling(office: Office) -> None:
+    machine = office.create(flow())
+    for number in range(3):
+        office.start(machine, number)
+        office.wait(1)
+    assert [poll(office)["input"] for _ in range(3)] == ["0", "1", "2"]
+
+
+def test_a_task_of_a_stopped_execution_is_not_handed_out(office: Office) -> None:
+    machine = office.create(flow())
+    stopped, other = office.start(machine, "stopped"), office.start(machine, "other")
+    office.wait(1)
+    office.call("StopExecution", executionArn=stopped)
+    office.wait(1)
+    assert poll(office)["input"] == '"other"'
+    assert poll(office) == {}
+    assert office.describe(other)["status"] == "RUNNING"
+
+
+def test_a_retry_is_a_task_again_when_it_is_due(office: Office) -> None:
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 30, "MaxAttempts": 1}]
+    execution = office.start(office.create(flow(Retry=retry)))
+    office.wait(1)
+    office.call("SendTaskFailure", taskToken=poll(office)["taskToken"], error="Broken")
+    office.wait(1)
+    failed_ms = office.world.now_ms
+    task = poll(office)
+    assert office.world.now_ms - failed_ms >= 29_000
+    office.call("SendTaskSuccess", taskToken=task["taskToken"], output="1")
+    office.wait(1)
+    assert office.describe(execution)["output"] == "1"
+
+
+def test_a_worker_that_falls_silent_is_timed_out(office: Office) -> None:
+    execution = office.start(office.create(flow(TimeoutSeconds=20)))
+    office.wait(1)
+    task = poll(office)
+    office.wait(30)
+    assert office.describe(execution)["error"] == "States.Timeout"
+    assert office.types(execution)[-2:] == ["ActivityTimedOut", "ExecutionFailed"]
+    token = task["taskToken"]
+    assert office.refusal("SendTaskHeartbeat", taskToken=token)[0] == "TaskTimedOut"
+
+
+@pytest.mark.parametrize("where", ["Send", "Delete"])
+def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
+    """The claim is stored first; the next poll tells of it again, and takes nothing."""
+    armed: list[str] = []
+
+    def hook(_: World, effect: Effect, when: When) -> None:
+        kind = {"Send": Send, "Delete": Delete}[where]
+        if armed and when == "before" and isinstance(effect, kind):
+            armed.clear()
+            raise Killed
+
+    office = Office(hook=hook)
+    office.call("CreateActivity", name="pack")
+    execution = office.start(office.create(flow(TimeoutSeconds=300)))
+    office.wait(1)
+    armed.append("now")
+    with pytest.raises(Killed):
+        poll(office, "w1")
+    assert poll(office, "w2") == {}
+    office.wait(1)
+    assert office.history(execution)[3]["activityStartedEventDetails"] == {"workerName": "w1"}
+
+
+def test_a_start_that_is_told_late_stands_before_the_answer(office: Office) -> None:
+    """The wake of the answer overtakes that of the start."""
+    execution = office.start(office.create(flow()))
+    office.wait(1)
+    task = poll(office)
+    received = office.world.services.receive("work")
+    assert len(received) == 1
+    office.call("SendTaskSuccess", taskToken=task["taskToken"], output="1")
+    office.wait()
+    assert office.types(execution)[2:5] == [
+        "ActivityScheduled",
+        "ActivityStarted",
+        "ActivitySucceeded",
+    ]

@@ -1,0 +1,513 @@
+"""Executions through AWS's API: start, describe, list, stop, redrive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.run_ids import map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
+from holdfast.core.state import Parent
+from holdfast.runtime import keys
+from holdfast.runtime.driver import run as drive
+from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.stepfunctions.executions import start_nested
+from holdfast.stepfunctions.faults import StatesFault
+from tests.unit.states_kit import PLACE, ROLE
+from tests.unit.states_world import PASS, WAIT, Office, states
+
+CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets"}
+FLOW = states(A=PASS)
+SLOW = states(A=WAIT)
+
+
+# -- ids -------------------------------------------------------------------------------------------
+
+
+@given(now_ms=st.integers(0, 2**48 - 1), chance=st.binary(min_size=16, max_size=16))
+def test_a_run_and_its_uuid_are_one_another(now_ms: int, chance: bytes) -> None:
+    run = keys.mint_run("default", now_ms, chance, b"secret")
+    assert run_of_uuid(uuid_of(run)) == run
+    assert keys.minted_ms(run) == now_ms
+
+
+@given(chance=st.binary(min_size=16, max_size=16), entry=st.integers(0, 2**20 - 1))
+def test_a_map_run_names_its_run_and_entry(chance: bytes, entry: int) -> None:
+    run = keys.mint_run("default", 1_760_000_000_000, chance, b"secret")
+    found = keys.map_runs("default", map_run_uuid(run, entry), [b"other", b"secret"])
+    assert (run, entry) in found
+
+
+@pytest.mark.parametrize("text", ["", "order-1", "0" * 36, "A" * 8 + "-0000-0000-0000-" + "0" * 12])
+def test_what_is_no_uuid_is_no_run(text: str) -> None:
+    assert run_of_uuid(text) is None
+    assert run_of_map_run(text) is None
+
+
+def test_a_map_run_of_a_child_has_a_name_too() -> None:
+    run = f"{keys.mint_run('default', 1, b'x', b's')}.3.4"
+    assert len(map_run_uuid(run, 1)) == len(map_run_uuid(run[:26], 1))
+    assert map_run_uuid(run, 1) != map_run_uuid(run, 2)
+
+
+# -- start -----------------------------------------------------------------------------------------
+
+
+def test_an_execution_without_a_name_is_named_by_a_uuid_that_is_its_run() -> None:
+    office = Office()
+    execution = office.start(office.create(FLOW))
+    name = execution.rpartition(":")[2]
+    assert execution == PLACE.execution("flow", name)
+    assert keys.is_minted("default", str(run_of_uuid(name)), office.service.keys.secret)
+
+
+def test_a_start_costs_a_row_and_a_message() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    before = office.world.services.effects.copy()
+    office.start(machine)
+    assert office.world.services.effects - before == {
+        "Get": 1,  # the machine
+        "Clock": 1,
+        "PutIfAbsent": 1,
+        "Send": 1,
+    }
+
+
+def test_the_context_object_speaks_of_arns() -> None:
+    office = Office()
+    flow = states(A={"Type": "Pass", "Output": "{% $states.context %}"})
+    execution = office.start(office.create(flow), {"n": 1}, name="first")
+    office.wait()
+    context = json.loads(office.describe(execution)["output"])
+    assert context["Execution"] | {"StartTime": "any"} == {
+        "Id": execution,
+        "Input": {"n": 1},
+        "Name": "first",
+        "RoleArn": ROLE,
+        "StartTime": "any",
+        "RedriveCount": 0,
+    }
+    assert context["StateMachine"] == {"Id": PLACE.machine("flow"), "Name": "flow"}
+
+
+def test_the_same_name_and_input_give_the_same_execution_while_it_runs() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    request = {"stateMachineArn": machine, "name": "first", "input": '{"a": 1, "b": 2}'}
+    first = office.call("StartExecution", **request)
+    office.world.now_ms += 5_000
+    assert office.call("StartExecution", **request) == first
+    office.wait(1)
+    again = office.call("StartExecution", **{**request, "input": '{"b":2,"a":1}'})
+    assert again == first
+    office.wait(200)
+    assert office.refusal("StartExecution", **request) == (
+        "ExecutionAlreadyExists",
+        f"Execution Already Exists: '{first['executionArn']}'",
+    )
+    assert len(office.call("ListExecutions", stateMachineArn=machine)["executions"]) == 1
+
+
+def test_the_same_name_with_another_input_is_refused() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    execution = office.start(machine, name="first")
+    assert office.refusal("StartExecution", stateMachineArn=machine, name="first", input="[]") == (
+        "ExecutionAlreadyExists",
+        f"Execution Already Exists: '{execution}'",
+    )
+
+
+def test_a_name_that_has_the_form_of_a_uuid_is_a_name_as_any_other() -> None:
+    office = Office()
+    name = "01234567-89ab-cdef-0123-456789abcdef"
+    execution = office.start(office.create(FLOW), name=name)
+    assert office.describe(execution)["status"] == "RUNNING"
+    office.wait()
+    assert office.describe(execution)["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b", "a:b", "a/b", "a\x7fb"])
+def test_a_name_with_a_character_that_aws_refuses(name: str) -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    found = office.refusal("StartExecution", stateMachineArn=machine, name=name)
+    assert found == ("InvalidName", f"Invalid Name: '{name}'")
+
+
+def test_an_input_that_is_no_json_is_refused_in_the_words_of_jackson() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    code, message = office.refusal("StartExecution", stateMachineArn=machine, input="nope")
+    assert code == "InvalidExecutionInput"
+    assert message == (
+        "Invalid State Machine Execution Input: 'com.fasterxml.jackson.core.JsonParseException: "
+        "Unrecognized token 'nope': was expecting (JSON String, Number, Array, Object or token "
+        "'null', 'true' or 'false')\n at [Source: (String)\"nope\"; line: 1, column: 5]'"
+    )
+
+
+def test_a_field_that_is_there_twice_is_no_reason_to_refuse_an_input() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    answer = office.call("StartExecution", stateMachineArn=machine, input='{"a": 1, "a": 2}')
+    assert office.describe(answer["executionArn"])["input"] == '{"a":2}'
+
+
+def test_the_machine_has_to_exist() -> None:
+    office = Office()
+    arn = PLACE.machine("nobody")
+    assert office.refusal("StartExecution", stateMachineArn=arn) == (
+        "StateMachineDoesNotExist",
+        f"State Machine Does Not Exist: '{arn}'",
+    )
+
+
+def test_a_large_input_travels_as_a_blob() -> None:
+    office = Office()
+    text = "x" * 50_000
+    execution = office.start(office.create(FLOW), text)
+    assert json.loads(office.describe(execution)["input"]) == text
+    office.wait()
+    assert json.loads(office.describe(execution)["output"]) == text
+
+
+# -- describe --------------------------------------------------------------------------------------
+
+
+def test_an_execution_that_nobody_has_begun_is_running() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    execution = office.start(machine, {"n": 1}, name="first")
+    assert office.describe(execution) == {
+        "executionArn": execution,
+        "stateMachineArn": machine,
+        "name": "first",
+        "status": "RUNNING",
+        "startDate": office.world.now_ms / 1_000,
+        "input": '{"n":1}',
+        "inputDetails": {"included": True},
+        "redriveCount": 0,
+        "redriveStatus": "NOT_REDRIVABLE",
+        "redriveStatusReason": "Execution is RUNNING and cannot be redriven",
+    }
+
+
+def test_a_success_has_an_output_and_cannot_be_redriven() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    execution = office.start(machine, {"n": 1})
+    office.wait()
+    found = office.describe(execution)
+    assert found == {
+        "executionArn": execution,
+        "stateMachineArn": machine,
+        "name": execution.rpartition(":")[2],
+        "status": "SUCCEEDED",
+        "startDate": found["startDate"],
+        "stopDate": found["stopDate"],
+        "input": '{"n":1}',
+        "inputDetails": {"included": True},
+        "output": '{"n":1}',
+        "outputDetails": {"included": True},
+        "redriveCount": 0,
+        "redriveStatus": "NOT_REDRIVABLE",
+        "redriveStatusReason": "Execution is SUCCEEDED and cannot be redriven",
+    }
+
+
+def test_a_failure_has_error_and_cause_and_can_be_redriven_for_two_weeks() -> None:
+    office = Office()
+    machine = office.create(states(A={"Type": "Fail", "Error": "Broken", "Cause": "why"}))
+    execution = office.start(machine)
+    office.wait()
+    found = office.describe(execution)
+    assert (found["status"], found["error"], found["cause"]) == ("FAILED", "Broken", "why")
+    assert found["redriveStatus"] == "REDRIVABLE"
+    assert {"output", "outputDetails", "redriveStatusReason"}.isdisjoint(found)
+    office.wait(15 * 86_400)
+    late = office.describe(execution)
+    assert late["redriveStatusReason"] == "Execution redrivable period exceeded"
+
+
+def test_metadata_only_leaves_the_data_out() -> None:
+    office = Office()
+    execution = office.start(office.create(FLOW), {"n": 1})
+    office.wait()
+    found = office.call("DescribeExecution", executionArn=execution, includedData="METADATA_ONLY")
+    assert {"input", "output"}.isdisjoint(found)
+    assert found["outputDetails"] == {"included": False}
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        PLACE.execution("flow", "nobody"),
+        PLACE.execution("other", "first"),
+        PLACE.execution("flow", "first").replace("eu-west-1", "us-east-1"),
+        PLACE.execution("flow", "01234567-89ab-cdef-0123-456789abcdef"),
+    ],
+)
+def test_an_execution_that_is_not_here(arn: str) -> None:
+    office = Office()
+    office.start(office.create(FLOW), name="first")
+    expected = ("ExecutionDoesNotExist", f"Execution Does Not Exist: '{arn}'")
+    for operation in ("DescribeExecution", "GetExecutionHistory", "StopExecution"):
+        assert office.refusal(operation, executionArn=arn) == expected
+
+
+def test_an_execution_is_found_under_its_own_machine_alone() -> None:
+    office = Office()
+    office.create(FLOW, "other")
+    execution = office.start(office.create(FLOW))
+    office.wait()
+    arn = execution.replace(":flow:", ":other:")
+    assert office.refusal("DescribeExecution", executionArn=arn)[0] == "ExecutionDoesNotExist"
+
+
+def test_an_arn_that_is_none() -> None:
+    assert Office().refusal("DescribeExecution", executionArn="nonsense") == (
+        "InvalidArn",
+        "Invalid Arn: 'Invalid ARN prefix: nonsense'",
+    )
+
+
+def test_the_machine_of_an_execution_is_the_one_it_was_started_with() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    execution = office.start(machine)
+    office.world.now_ms += 1_000
+    office.call("UpdateStateMachine", stateMachineArn=machine, definition=json.dumps(SLOW))
+    found = office.call("DescribeStateMachineForExecution", executionArn=execution)
+    assert json.loads(found["definition"]) == FLOW
+    assert (found["name"], found["stateMachineArn"], found["roleArn"]) == ("flow", machine, ROLE)
+    assert found["updateDate"] == (office.world.now_ms - 1_000) / 1_000
+    office.call("DeleteStateMachine", stateMachineArn=machine)
+    gone = office.call("DescribeStateMachineForExecution", executionArn=execution)
+    assert json.loads(gone["definition"]) == FLOW
+    assert gone["loggingConfiguration"] == {"level": "OFF", "includeExecutionData": False}
+
+
+# -- versions and aliases --------------------------------------------------------------------------
+
+
+def test_an_execution_of_an_alias_names_version_and_alias() -> None:
+    office = Office()
+    machine = office.create(FLOW, publish=True)
+    routes = [{"stateMachineVersionArn": f"{machine}:1", "weight": 100}]
+    alias = office.call("CreateStateMachineAlias", name="prod", routingConfiguration=routes)[
+        "stateMachineAliasArn"
+    ]
+    of_alias, of_version, of_machine = map(office.start, (alias, f"{machine}:1", machine))
+    for _ in range(2):
+        found = office.describe(of_alias)
+        assert found["stateMachineAliasArn"] == alias
+        assert found["stateMachineVersionArn"] == f"{machine}:1"
+        assert "stateMachineAliasArn" not in office.describe(of_version)
+        assert "stateMachineVersionArn" not in office.describe(of_machine)
+        listed = {
+            arn: {
+                row["executionArn"]
+                for row in office.call("ListExecutions", stateMachineArn=arn)["executions"]
+            }
+            for arn in (alias, f"{machine}:1", machine)
+        }
+        assert listed == {
+            alias: {of_alias},
+            f"{machine}:1": {of_alias, of_version},
+            machine: {of_alias, of_version, of_machine},
+        }
+        office.wait()
+
+
+# -- list ------------------------------------------------------------------------------------------
+
+
+def test_what_was_just_started_is_listed_first() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    first = office.start(machine, name="first")
+    office.wait(10)
+    second = office.start(machine, name="second")
+    rows = office.call("ListExecutions", stateMachineArn=machine)["executions"]
+    assert [row["executionArn"] for row in rows] == [second, first]
+    assert rows[0] == {
+        "executionArn": second,
+        "name": "second",
+        "redriveCount": 0,
+        "startDate": office.world.now_ms / 1_000,
+        "stateMachineArn": machine,
+        "status": "RUNNING",
+    }
+    office.wait(200)
+    rows = office.call("ListExecutions", stateMachineArn=machine)["executions"]
+    assert {row["status"] for row in rows} == {"SUCCEEDED"}
+    assert all("stopDate" in row for row in rows)
+
+
+def test_a_list_of_one_status() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    office.start(machine, name="first")
+    office.wait(200)
+    office.start(machine, name="second")
+
+    def listed(status: str) -> list[str]:
+        answer = office.call("ListExecutions", stateMachineArn=machine, statusFilter=status)
+        return [row["name"] for row in answer["executions"]]
+
+    assert (listed("RUNNING"), listed("SUCCEEDED"), listed("FAILED")) == (
+        ["second"],
+        ["first"],
+        [],
+    )
+
+
+@pytest.mark.parametrize("waits", [0, 1, 3_000])
+def test_pages_hold_everything_once_and_in_order(waits: int) -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    started = []
+    for number in range(25):
+        started.append(office.start(machine, name=f"e{number:02}"))
+        office.world.now_ms += 10
+    office.wait(waits)
+    found: list[str] = []
+    request = {"stateMachineArn": machine, "maxResults": 4}
+    while True:
+        answer = office.call("ListExecutions", **request)
+        found += [row["executionArn"] for row in answer["executions"]]
+        if "nextToken" not in answer:
+            break
+        request["nextToken"] = answer["nextToken"]
+    assert found == started[::-1]
+
+
+def test_a_token_of_another_list_is_invalid() -> None:
+    office = Office()
+    machine, other = office.create(FLOW), office.create(FLOW, "other")
+    for name in ("a", "b"):
+        office.start(machine, name=name)
+        office.world.now_ms += 10
+    token = office.call("ListExecutions", stateMachineArn=machine, maxResults=1)["nextToken"]
+    for arn, given_token in ((other, token), (machine, "nonsense")):
+        assert office.refusal("ListExecutions", stateMachineArn=arn, nextToken=given_token) == (
+            "InvalidToken",
+            "Invalid Token: 'Invalid token'",
+        )
+
+
+def test_a_list_of_a_machine_that_is_not_there() -> None:
+    arn = PLACE.machine("nobody")
+    assert Office().refusal("ListExecutions", stateMachineArn=arn) == (
+        "StateMachineDoesNotExist",
+        f"State Machine Does Not Exist: '{arn}'",
+    )
+
+
+# -- stop and redrive ------------------------------------------------------------------------------
+
+
+def test_a_stop_ends_the_execution_with_the_error_that_was_given() -> None:
+    office = Office()
+    execution = office.start(office.create(SLOW))
+    office.wait(1)
+    answer = office.call("StopExecution", executionArn=execution, error="Enough", cause="why")
+    assert answer == {"stopDate": office.world.now_ms / 1_000}
+    office.wait(1)
+    found = office.describe(execution)
+    assert (found["status"], found["error"], found["cause"]) == ("ABORTED", "Enough", "why")
+
+
+def test_a_stop_of_what_nobody_has_begun_waits_for_it() -> None:
+    office = Office()
+    execution = office.start(office.create(SLOW))
+    office.call("StopExecution", executionArn=execution)
+    office.wait(1)
+    assert office.describe(execution)["status"] == "ABORTED"
+
+
+def test_a_stop_of_what_has_ended_says_when_it_did() -> None:
+    office = Office()
+    execution = office.start(office.create(FLOW))
+    office.wait(5)
+    stopped = office.describe(execution)["stopDate"]
+    assert office.call("StopExecution", executionArn=execution) == {"stopDate": stopped}
+    assert office.describe(execution)["status"] == "SUCCEEDED"
+
+
+def test_what_runs_or_has_succeeded_is_not_redriven() -> None:
+    office = Office()
+    execution = office.start(office.create(SLOW))
+    for status, seconds in (("RUNNING", 200), ("SUCCEEDED", 0)):
+        assert office.refusal("RedriveExecution", executionArn=execution) == (
+            "ExecutionNotRedrivable",
+            f"Execution Not Redrivable: 'Execution is {status} and cannot be redriven'",
+        )
+        office.wait(seconds)
+
+
+def test_a_redrive_goes_on_where_the_execution_failed() -> None:
+    answers: Iterator[TaskSucceeded | TaskFailed] = iter(
+        (TaskFailed("Broken", "why"), TaskSucceeded({"n": 2}))
+    )
+    office = Office(lambda _: next(answers))
+    machine = office.create(states(A=PASS, B=CALL))
+    execution = office.start(machine)
+    office.wait()
+    assert office.describe(execution)["status"] == "FAILED"
+    office.world.now_ms += 60_000
+    answer = office.call("RedriveExecution", executionArn=execution)
+    assert answer == {"redriveDate": office.world.now_ms / 1_000}
+    office.wait()
+    found = office.describe(execution)
+    assert (found["status"], found["redriveCount"]) == ("SUCCEEDED", 1)
+    rows = office.call("ListExecutions", stateMachineArn=machine, redriveFilter="REDRIVEN")
+    assert [row["redriveCount"] for row in rows["executions"]] == [1]
+    rows = office.call("ListExecutions", stateMachineArn=machine, redriveFilter="NOT_REDRIVEN")
+    assert rows == {"executions": []}
+
+
+# -- nested ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [None, "inner"])
+def test_a_nested_start_may_be_repeated_and_tells_its_parent(name: str | None) -> None:
+    office = Office()
+    outer = office.start(office.create(SLOW, "outer"))
+    office.wait(1)
+    run = str(run_of_uuid(outer.rpartition(":")[2]))
+    parent: Parent = {"run": run, "entry": 5, "attempt": 1}
+    request = {"stateMachineArn": office.create(FLOW), **({} if name is None else {"name": name})}
+
+    def start() -> str:
+        nested = start_nested(office.service, request, b"0123456789abcdef", parent)
+        return str(drive(nested, office.perform)["executionArn"])
+
+    first = start()
+    assert office.describe(first)["status"] == "RUNNING"
+    assert start() == first
+    office.wait(1)
+    assert start() == first
+    assert office.describe(first)["status"] == "SUCCEEDED"
+    rows = office.call("ListExecutions", stateMachineArn=request["stateMachineArn"])["executions"]
+    assert [row["executionArn"] for row in rows] == [first]
+    answers = [
+        item for item in office.world.services.items("mail") if item["sk"] == keys.answer(5, 1)
+    ]
+    assert [item["pk"] for item in answers] == [keys.inbox("default", run)]
+
+
+def test_a_nested_start_by_a_name_that_is_taken_is_refused() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    run = str(run_of_uuid(office.start(machine).rpartition(":")[2]))
+    office.start(machine, name="inner")
+    request = {"stateMachineArn": machine, "name": "inner"}
+    parent: Parent = {"run": run, "entry": 5, "attempt": 1}
+    with pytest.raises(StatesFault, match="ExecutionAlreadyExists"):
+        drive(start_nested(office.service, request, b"0123456789abcdef", parent), office.perform)

@@ -1,0 +1,130 @@
+"""ListMapRuns, DescribeMapRun and UpdateMapRun: what a distributed Map has come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.states_kit import PLACE
+from tests.unit.states_world import PASS, WAIT, Office, states
+
+
+def flow(state: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "Do",
+        "States": {"Do": {**state, **({} if state["Type"] == "Fail" else {"End": True})}},
+    }
+    items = {"Items": "{% $states.input %}", "Label": "Each", "ItemProcessor": processor}
+    return states(Over={"Type": "Map", **items, **fields})
+
+
+def only_run(office: Office, execution: str) -> Any:
+    [run] = office.call("ListMapRuns", executionArn=execution)["mapRuns"]
+    return run
+
+
+def test_a_map_run_is_listed_and_described() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(PASS, MaxConcurrency=2)), [1, 2, 3])
+    office.wait(60)
+    run = only_run(office, execution)
+    assert run["executionArn"] == execution
+    assert run["mapRunArn"].startswith(PLACE.arn("mapRun", "flow/Each") + ":")
+    assert run["stateMachineArn"] == PLACE.machine("flow/Each")
+    counts = {
+        "aborted": 0,
+        "failed": 0,
+        "pending": 0,
+        "resultsWritten": 3,
+        "running": 0,
+        "succeeded": 3,
+        "timedOut": 0,
+        "total": 3,
+    }
+    assert office.call("DescribeMapRun", mapRunArn=run["mapRunArn"]) == {
+        "mapRunArn": run["mapRunArn"],
+        "executionArn": execution,
+        "status": "SUCCEEDED",
+        "startDate": run["startDate"],
+        "stopDate": run["stopDate"],
+        "maxConcurrency": 2,
+        "toleratedFailurePercentage": 0.0,
+        "toleratedFailureCount": 0,
+        "itemCounts": counts,
+        "executionCounts": counts,
+    }
+
+
+def test_the_executions_of_a_map_run_are_listed_and_described() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(PASS)), ["a", "b"])
+    office.wait(60)
+    map_run = only_run(office, execution)["mapRunArn"]
+    rows = office.call("ListExecutions", mapRunArn=map_run)["executions"]
+    assert len(rows) == 2
+    for row in rows:
+        assert (row["status"], row["mapRunArn"]) == ("SUCCEEDED", map_run)
+        found = office.describe(row["executionArn"])
+        assert found["mapRunArn"] == map_run
+        assert found["stateMachineArn"] == row["stateMachineArn"] == PLACE.machine("flow/Each")
+        assert found["name"] == row["name"]
+    assert {office.describe(row["executionArn"])["input"] for row in rows} == {'"a"', '"b"'}
+    machine = PLACE.machine("flow")
+    listed = office.call("ListExecutions", stateMachineArn=machine)["executions"]
+    assert [row["executionArn"] for row in listed] == [execution]
+
+
+def test_while_it_runs_what_is_open_is_counted() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT, MaxConcurrency=2)), [1, 2, 3])
+    office.wait(10)
+    run = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
+    counts = run["executionCounts"]
+    assert run["status"] == "RUNNING"
+    assert "stopDate" not in run
+    assert (counts["running"], counts["pending"], counts["total"]) == (2, 1, 3)
+
+
+def test_a_run_that_failed_counts_its_failures() -> None:
+    office = Office()
+    definition = flow({"Type": "Fail", "Error": "Broken"}, ToleratedFailureCount=1)
+    execution = office.start(office.create(definition), [1, 2, 3])
+    office.wait(60)
+    run = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
+    assert (run["status"], run["toleratedFailureCount"]) == ("FAILED", 1)
+    assert run["executionCounts"]["failed"] >= 2
+    assert run["executionCounts"]["total"] == 3
+
+
+def test_a_run_of_a_stopped_execution_was_aborted() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT)), [1])
+    office.wait(10)
+    office.call("StopExecution", executionArn=execution)
+    office.wait(10)
+    run = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
+    assert run["status"] == "ABORTED"
+
+
+@pytest.mark.parametrize("identifier", ["nobody", "01234567-89ab-cdef-0123-456789abcdef"])
+def test_a_map_run_that_is_not_there(identifier: str) -> None:
+    arn = PLACE.map_run("flow", "Each", identifier)
+    code, _ = Office().refusal("DescribeMapRun", mapRunArn=arn)
+    assert code == "ResourceNotFound"
+
+
+def test_the_bounds_of_a_run_stay_as_they_are() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT)), [1])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    for request in ({}, {"maxConcurrency": 5}):
+        assert office.refusal("UpdateMapRun", mapRunArn=arn, **request)[0] == "ValidationException"
+
+
+def test_an_execution_without_a_distributed_map_has_none() -> None:
+    office = Office()
+    execution = office.start(office.create(states(A=PASS)))
+    assert office.call("ListMapRuns", executionArn=execution) == {"mapRuns": []}

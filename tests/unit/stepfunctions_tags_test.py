@@ -1,0 +1,78 @@
+"""Tags through the API's door."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.runtime.effects import PutIfAbsent
+from holdfast.stepfunctions.catalogue import Activity, activity_item
+from tests.unit.states_kit import PLACE, ROLE, Desk, definition
+
+
+def tags(**values: str) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def tagged(desk: Desk, arn: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = desk.call("ListTagsForResource", resourceArn=arn)["tags"]
+    return found
+
+
+def test_tags_come_back_in_the_order_they_were_given() -> None:
+    desk = Desk()
+    arn = desk.create(tags=tags(b="1", a="2"))
+
+    assert tagged(desk, arn) == tags(b="1", a="2")
+    desk.call("TagResource", resourceArn=arn, tags=[*tags(c=""), *tags(b="3")])
+    assert tagged(desk, arn) == tags(b="3", a="2", c="")
+
+
+def test_tags_are_taken_away_by_key_and_unknown_keys_are_no_error() -> None:
+    desk = Desk()
+    arn = desk.create(tags=tags(a="1", b="2"))
+
+    desk.call("UntagResource", resourceArn=arn, tagKeys=["a", "a", "z"])
+    desk.call("UntagResource", resourceArn=arn, tagKeys=[])
+    assert tagged(desk, arn) == tags(b="2")
+
+
+def test_an_update_keeps_the_tags() -> None:
+    desk = Desk()
+    arn = desk.create(tags=tags(a="1"))
+    desk.call("UpdateStateMachine", stateMachineArn=arn, definition=definition("2"))
+
+    assert tagged(desk, arn) == tags(a="1")
+    assert "revisionId" in desk.call("DescribeStateMachine", stateMachineArn=arn)
+
+
+def test_activities_have_tags_too() -> None:
+    desk = Desk()
+    desk.services.perform(PutIfAbsent("mail", activity_item("default", Activity("a", 5))))
+    arn = PLACE.activity("a")
+    desk.call("TagResource", resourceArn=arn, tags=tags(a="1"))
+
+    assert tagged(desk, arn) == tags(a="1")
+
+
+@pytest.mark.parametrize("suffix", [":1", ":live", "-2"])
+def test_what_is_no_machine_has_no_tags(suffix: str) -> None:
+    desk = Desk()
+    arn = desk.create(publish=True) + suffix
+
+    assert desk.refusal("TagResource", resourceArn=arn, tags=tags(a="1")) == (
+        "ResourceNotFound",
+        f"Resource not found: '{arn}'",
+    )
+    assert desk.refusal("ListTagsForResource", resourceArn=arn)[0] == "ResourceNotFound"
+    assert desk.refusal("UntagResource", resourceArn=arn, tagKeys=["a"])[0] == "ResourceNotFound"
+
+
+def test_a_resource_has_at_most_50_tags() -> None:
+    desk = Desk()
+    many = [{"key": f"k{number}", "value": ""} for number in range(51)]
+    request = {"name": "m", "definition": definition("x"), "roleArn": ROLE}
+
+    assert desk.refusal("CreateStateMachine", tags=many, **request)[0] == "TooManyTags"
+    arn = desk.create(tags=many[:50])
+    assert desk.refusal("TagResource", resourceArn=arn, tags=many[50:])[0] == "TooManyTags"
+    desk.call("TagResource", resourceArn=arn, tags=tags(k0="again"))
