@@ -1,4 +1,4 @@
-"""The HTTP API: nine routes to one function, none of them without an authoriser."""
+"""The HTTP API: ten routes to one function, none of them without an authoriser."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Api(Construct):
         self.http_api = apigateway.HttpApi(
             self,
             "HttpApi",
-            description="Holdfast: start executions, report events, answer questions",
+            description="Holdfast: its own routes, and the protocol of Step Functions at /",
             create_default_stage=False,
             default_authorizer=_authorizer(jwt),
         )

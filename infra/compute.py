@@ -22,6 +22,8 @@ LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 class HoldfastFunction(Construct):
     """`rights` is all that the role may do, besides writing its own log.
 
+    `policy_arns` are managed policies that the user wrote for the tasks of state machines.
+
     CDK's own grants are switched off for the role: they are wider than what the code calls.
     """
 
@@ -35,14 +37,19 @@ class HoldfastFunction(Construct):
         settings: Settings,
         environment: Mapping[str, str],
         rights: Sequence[iam.PolicyStatement],
+        policy_arns: Sequence[str] = (),
         failed_events: sqs.IQueue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.log_group = log_group(self, "Log")
-        role = iam.Role(
+        self.role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            managed_policies=[
+                iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
+                for number, arn in enumerate(policy_arns, 1)
+            ],
             # Inline, so that the role is complete before an event source mapping is made with it.
             inline_policies={
                 "Rights": iam.PolicyDocument(
@@ -72,7 +79,7 @@ class HoldfastFunction(Construct):
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment=dict(environment),
             log_group=self.log_group,
-            role=role.without_policy_updates(),
+            role=self.role.without_policy_updates(),
             dead_letter_queue=failed_events,
         )
 

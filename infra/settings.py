@@ -13,6 +13,10 @@ Architecture = Literal["arm64", "x86_64"]
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _PYTHON: Final = re.compile(r"3\.\d+")
+# IAM user guide, "IAM ARNs": customer managed policies name an account, AWS's own do not.
+_POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
+# IAM quota: managed policies attached to one role, unless AWS has raised it.
+_POLICIES_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Settings:
 
     `caps_concurrency` reserves concurrency for each function; an account whose whole limit is
     small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
+    `task_policies` are ARNs of managed policies: what the tasks of state machines may do.
     """
 
     modules: tuple[str, ...]
@@ -37,6 +42,7 @@ class Settings:
     caps_concurrency: bool
     jwt: JwtIssuer | None
     alarm_topic_arn: str | None
+    task_policies: tuple[str, ...]
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
@@ -53,6 +59,7 @@ class Settings:
             caps_concurrency=_switch("reserved_concurrency", text("reserved_concurrency")),
             jwt=_jwt(text("jwt_issuer"), text("jwt_audience")),
             alarm_topic_arn=text("alarm_topic_arn") or None,
+            task_policies=_policies(text("task_policies")),
         )
 
 
@@ -85,6 +92,14 @@ def _python(text: str) -> str:
     if not _PYTHON.fullmatch(text):
         raise _refused("python", text, "a version such as 3.13")
     return text
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    arns = tuple(arn.strip() for arn in text.split(",")) if text else ()
+    if not all(_POLICY.fullmatch(arn) for arn in arns) or len(arns) > _POLICIES_MAX:
+        expected = f"ARNs of at most {_POLICIES_MAX} managed policies, separated by commas"
+        raise _refused("task_policies", text, expected)
+    return arns
 
 
 def _switch(key: str, text: str) -> bool:

@@ -22,6 +22,9 @@ from .messaging import Messaging
 from .settings import Settings
 from .storage import Storage
 
+# The API runs what its caller waits for: StartSyncExecution and TestState.
+_RUN_TASKS = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
+
 
 class HoldfastStack(Stack):
     """`asset` is the directory that `bundle.build_asset` filled for the same settings."""
@@ -39,24 +42,25 @@ class HoldfastStack(Stack):
         self._code = lambda_.Code.from_asset(str(asset))
         self._storage = Storage(self, "Storage")
         self._messaging = Messaging(self, "Messaging")
-        self._worker()
-        self._worker_single()
+        worker, single = self._worker(), self._worker_single()
         self._events()
         self._sweeper()
-        api = Api(self, "Api", function=self._api_function(), jwt=settings.jwt)
+        handler = self._api_function()
+        api = Api(self, "Api", function=handler.function, jwt=settings.jwt)
         self._watch()
-        self._outputs(api)
+        self._outputs(api, [worker, single, handler])
         Tags.of(self).add("application", "holdfast")
 
-    def _worker(self) -> None:
+    def _worker(self) -> HoldfastFunction:
         worker = self._function(resources.WORKER, self._worker_rights(self._messaging.work))
         worker.consume(
             self._messaging.work,
             resources.WORK,
             concurrency_max=resources.WORKER.reserved_concurrency,
         )
+        return worker
 
-    def _worker_single(self) -> None:
+    def _worker_single(self) -> HoldfastFunction:
         worker = self._function(
             resources.WORKER_SINGLE, self._worker_rights(self._messaging.single)
         )
@@ -65,8 +69,10 @@ class HoldfastStack(Stack):
             resources.SINGLE,
             concurrency_max=resources.WORKER_SINGLE.reserved_concurrency,
         )
+        return worker
 
     def _worker_rights(self, queue: sqs.IQueue) -> list[iam.PolicyStatement]:
+        """Its own work, and Step Functions' API, which a state machine's task may call."""
         storage, messaging = self._storage, self._messaging
         return [
             allow(
@@ -77,12 +83,15 @@ class HoldfastStack(Stack):
                 "dynamodb:UpdateItem",
                 on=[storage.executions.table_arn],
             ),
+            allow("dynamodb:Query", on=[_list_arn(storage)]),
             allow(
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
                 # Only to extend the time that a name is kept while its execution is open.
                 "dynamodb:UpdateItem",
+                # Only of state machines, aliases, versions, activities and what they offer.
+                "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
             allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
@@ -94,6 +103,7 @@ class HoldfastStack(Stack):
                 "sqs:GetQueueAttributes",
                 on=[queue.queue_arn],
             ),
+            allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
         ]
 
     def _events(self) -> None:
@@ -173,13 +183,12 @@ class HoldfastStack(Stack):
             ],
         )
 
-    def _api_function(self) -> lambda_.IFunction:
+    def _api_function(self) -> HoldfastFunction:
         storage, messaging = self._storage, self._messaging
-        executions = storage.executions.table_arn
-        api = self._function(
+        return self._function(
             resources.API,
             [
-                allow("dynamodb:Query", on=[executions, f"{executions}/index/{_list_index()}"]),
+                allow("dynamodb:Query", on=[storage.executions.table_arn, _list_arn(storage)]),
                 allow(
                     "dynamodb:GetItem",
                     "dynamodb:Query",
@@ -192,7 +201,6 @@ class HoldfastStack(Stack):
                 allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             ],
         )
-        return api.function
 
     def _function(
         self,
@@ -208,6 +216,7 @@ class HoldfastStack(Stack):
             settings=self._settings,
             environment=self._environment(shape),
             rights=rights,
+            policy_arns=self._settings.task_policies if shape in _RUN_TASKS else (),
             failed_events=failed_events,
         )
 
@@ -225,8 +234,9 @@ class HoldfastStack(Stack):
         if shape is resources.SWEEPER:
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
             names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
-        if shape is resources.API:
+        if shape in _RUN_TASKS:
             names[resources.ENV_SECRET_ID] = storage.secret_arn
+            names[resources.ENV_ACCOUNT] = self.account
         return names
 
     def _watch(self) -> None:
@@ -240,14 +250,16 @@ class HoldfastStack(Stack):
         )
         Dashboard(self, "Dashboard", work=work, dead_letters=dead_letters)
 
-    def _outputs(self, api: Api) -> None:
+    def _outputs(self, api: Api, run_tasks: list[HoldfastFunction]) -> None:
         CfnOutput(self, "ApiUrl", value=api.url)
         CfnOutput(self, "BusName", value=self._messaging.bus.event_bus_name)
         CfnOutput(self, "ExecutionsTable", value=self._storage.executions.table_name)
         CfnOutput(self, "MailTable", value=self._storage.mail.table_name)
         CfnOutput(self, "BlobsBucket", value=self._storage.blobs.bucket_name)
+        # Who is to be assumed by a task names them in its trust policy.
+        CfnOutput(self, "TaskRoles", value=",".join(made.role.role_arn for made in run_tasks))
 
 
-def _list_index() -> str:
+def _list_arn(storage: Storage) -> str:
     assert resources.EXECUTIONS.index is not None
-    return resources.EXECUTIONS.index.name
+    return f"{storage.executions.table_arn}/index/{resources.EXECUTIONS.index.name}"

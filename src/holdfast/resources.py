@@ -103,7 +103,9 @@ ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 ENV_MODULES: Final = "HOLDFAST_MODULES"
 # The name of the stack: the dimension of every metric, so that two stacks do not add up.
 ENV_STACK: Final = "HOLDFAST_STACK"
-# The ARN of the Secrets Manager secret that signs tokens and run ids (API only).
+# The account's number, which ARNs of state machines and executions name (API and workers).
+ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
+# The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 
 # Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.

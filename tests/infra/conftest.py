@@ -52,5 +52,5 @@ def template(assembly: Path) -> Template:
 
 @pytest.fixture(scope="session")
 def chosen(assembly: Path) -> Template:
-    """The template with JWT, x86_64, uncapped concurrency and an alarm topic."""
+    """The template with every other choice made; see synth.py."""
     return Template.load(assembly / "Chosen.template.json")

@@ -29,6 +29,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+import holdfast
 from tests.infra.template import as_list
 
 VERSION = "ministack==1.5.33"
@@ -81,6 +82,14 @@ class Ministack:
         key = iam.create_access_key(UserName=name)["AccessKey"]
         return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
 
+    def policy(self, name: str, statement: dict[str, Any]) -> str:
+        """-> the ARN of a new managed policy."""
+        document = {"Version": "2012-10-17", "Statement": [statement]}
+        made = self.client("iam").create_policy(
+            PolicyName=name, PolicyDocument=json.dumps(document)
+        )
+        return str(made["Policy"]["Arn"])
+
 
 def grant_batches(cloud: Ministack, role_prefix: str) -> None:
     """Where a role may do X, let it do XBatch: on AWS one right covers both.
@@ -128,6 +137,24 @@ class Caller:
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return refusal.code, json.loads(refusal.read())
+
+    def states(self) -> Any:
+        """`holdfast.client` of the API, whose requests go where `__call__` sends its own."""
+        assert self.credentials is not None
+        made = holdfast.client(
+            self.api_url,
+            region_name=REGION,
+            verify=str(self.cloud.certificate),
+            aws_access_key_id=self.credentials.access_key,
+            aws_secret_access_key=self.credentials.secret_key,
+        )
+        made.meta.events.register("before-send.sfn", self._redirect)
+        return made
+
+    def _redirect(self, request: Any, **_: Any) -> None:
+        """After signing, so that the signature is that of the API's own host."""
+        request.headers["Host"] = self.api_url.removeprefix("https://")
+        request.url = request.url.replace(self.api_url, self.cloud.endpoint)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.template import Template, as_list, target_of
+from tests.infra.template import TASK_POLICY_ARNS, Template, as_list, target_of
 
 EXECUTIONS = "StorageExecutions"
 MAIL = "StorageMail"
@@ -16,12 +16,14 @@ SINGLE = "MessagingSingle"
 
 WORKER = {
     "dynamodb:GetItem": {EXECUTIONS, MAIL},
-    "dynamodb:Query": {EXECUTIONS, MAIL},
+    "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
     "dynamodb:PutItem": {EXECUTIONS, MAIL},
     "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
+    "dynamodb:DeleteItem": {MAIL},
     "s3:GetObject": {OBJECTS},
     "s3:PutObject": {OBJECTS},
     "sqs:SendMessage": {WORK},
+    "secretsmanager:GetSecretValue": {"StorageSecret"},
 }
 
 
@@ -54,6 +56,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
         "dynamodb:GetItem": {MAIL},
         "dynamodb:PutItem": {MAIL},
+        "dynamodb:DeleteItem": {MAIL},
         "s3:GetObject": {OBJECTS},
         "s3:PutObject": {OBJECTS},
         "sqs:SendMessage": {WORK},
@@ -87,6 +90,15 @@ def test_no_right_comes_from_anywhere_but_the_roles_themselves(template: Templat
         assert not template.of_type(kind)
     for role in template.properties("AWS::IAM::Role").values():
         assert "ManagedPolicyArns" not in role
+
+
+def test_the_policies_for_tasks_go_to_the_functions_that_run_tasks(chosen: Template) -> None:
+    roles = chosen.properties("AWS::IAM::Role")
+    assert {
+        name: tuple(role["ManagedPolicyArns"])
+        for name, role in roles.items()
+        if "ManagedPolicyArns" in role
+    } == {f"{name}FunctionRole": TASK_POLICY_ARNS for name in ("Worker", "WorkerSingle", "Api")}
 
 
 def test_only_lambda_may_take_on_a_role(template: Template) -> None:

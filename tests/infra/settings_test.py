@@ -30,6 +30,7 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         caps_concurrency=True,
         jwt=None,
         alarm_topic_arn=None,
+        task_policies=(),
     )
 
 
@@ -40,11 +41,16 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         jwt_issuer="https://issuer.example",
         jwt_audience="shop",
         alarm_topic_arn="arn:aws:sns:eu-west-1:111122223333:on-call",
+        task_policies="arn:aws:iam::111122223333:policy/a/b, arn:aws-cn:iam::aws:policy/c",
     )
     assert chosen.modules == ("orders.flow", "refunds")
     assert not chosen.caps_concurrency
     assert chosen.jwt == JwtIssuer("https://issuer.example", "shop")
     assert chosen.alarm_topic_arn == "arn:aws:sns:eu-west-1:111122223333:on-call"
+    assert chosen.task_policies == (
+        "arn:aws:iam::111122223333:policy/a/b",
+        "arn:aws-cn:iam::aws:policy/c",
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,6 +66,10 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("reserved_concurrency", "perhaps"),
         ("jwt_issuer", "https://issuer.example"),
         ("jwt_audience", "shop"),
+        ("task_policies", "AmazonSQSFullAccess"),
+        ("task_policies", "arn:aws:iam::111122223333:role/worker"),
+        ("task_policies", "arn:aws:iam::111122223333:policy/a,"),
+        ("task_policies", ",".join(["arn:aws:iam::111122223333:policy/a"] * 11)),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused_by_name_with_the_way_to_set_it(

@@ -14,7 +14,7 @@ from aws_cdk import App
 
 from infra.settings import JwtIssuer, Settings
 from infra.stack import HoldfastStack
-from tests.infra.template import TOPIC_ARN
+from tests.infra.template import TASK_POLICY_ARNS, TOPIC_ARN
 
 
 def main(asset: str, directory: str) -> None:
@@ -27,6 +27,7 @@ def main(asset: str, directory: str) -> None:
         caps_concurrency=False,
         jwt=JwtIssuer("https://issuer.example", "holdfast"),
         alarm_topic_arn=TOPIC_ARN,
+        task_policies=TASK_POLICY_ARNS,
     )
     HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
     HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))

@@ -10,6 +10,11 @@ from typing import Any
 
 # What synth.py chooses for the alarms of its second stack.
 TOPIC_ARN = "arn:aws:sns:eu-west-1:111122223333:on-call"
+# What it lets the tasks of state machines do.
+TASK_POLICY_ARNS = (
+    "arn:aws:iam::111122223333:policy/orders/call-warehouse",
+    "arn:aws:iam::aws:policy/AmazonSQSFullAccess",
+)
 
 _HASH = re.compile(r"[0-9A-F]{8}$")
 

@@ -161,13 +161,19 @@ def test_lambda_does_not_stop_the_loops_that_executions_are(template: Template) 
         assert function.get("RecursiveLoop") == "Allow", name
 
 
-def test_only_the_api_is_told_where_the_secret_is(template: Template) -> None:
+@pytest.mark.parametrize("variable", [resources.ENV_SECRET_ID, resources.ENV_ACCOUNT])
+def test_only_who_signs_tokens_and_names_state_machines_is_told_secret_and_account(
+    template: Template, variable: str
+) -> None:
     told = {
         name
         for name, function in template.properties("AWS::Lambda::Function").items()
-        if resources.ENV_SECRET_ID in function["Environment"]["Variables"]
+        if variable in function["Environment"]["Variables"]
     }
-    assert told == {"ApiFunctionLambda"}
+    assert told == {"ApiFunctionLambda", "WorkerFunctionLambda", "WorkerSingleFunctionLambda"}
+
+
+def test_the_secret_is_made_by_aws_and_long(template: Template) -> None:
     [secret] = template.properties("AWS::SecretsManager::Secret").values()
     assert secret["GenerateSecretString"]["PasswordLength"] == 64
 
@@ -339,9 +345,10 @@ def test_a_small_account_can_switch_reserved_concurrency_off(chosen: Template) -
         assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["x86_64"])
 
 
-def test_the_outputs_are_what_the_command_line_looks_up(template: Template) -> None:
+def test_the_outputs_are_what_the_command_line_and_the_operator_look_up(template: Template) -> None:
     outputs = template.document["Outputs"].keys()
-    assert outputs == {"ApiUrl", "BusName", "ExecutionsTable", "MailTable", "BlobsBucket"}
+    stored = {"ExecutionsTable", "MailTable", "BlobsBucket"}
+    assert outputs == {"ApiUrl", "BusName", "TaskRoles"} | stored
 
 
 def test_everything_that_can_be_tagged_is(template: Template) -> None:

@@ -197,7 +197,7 @@ def test_an_input_that_is_no_list_is_shown_in_the_failure_of_its_map() -> None:
     assert case.types[-3:] == ["EvaluationFailed", "MapStateFailed", "ExecutionFailed"]
 
 
-@pytest.mark.parametrize("items", ["{% 'text' %}", {"a": 1}, 5])
+@pytest.mark.parametrize("items", ["{% 'text' %}", "{% {'a': 1} %}", "{% 5 %}"])
 def test_items_that_are_no_list_fail_the_map(items: Any) -> None:
     case = run(one(map_over(items, call("each"))))
 

@@ -23,7 +23,17 @@ ALLOWED = {
     "stepfunctions": {"runtime", "core", "asl", "errors", "limits"},
     "integrations": {"runtime", "stepfunctions", "core", "errors", "limits"},
     "sim": {"core", "runtime", "cost", "resources", "errors", "limits"},
-    "aws": {"runtime", "stepfunctions", "integrations", "deployment", "resources", "cost", "errors", "limits"},
+    "aws": {
+        "runtime",
+        "core",
+        "stepfunctions",
+        "integrations",
+        "deployment",
+        "resources",
+        "cost",
+        "errors",
+        "limits",
+    },
     "deployment": {"dsl", "asl", "runtime", "errors", "limits"},
 }
 #: Nothing in the engine may depend on what only wires it together.

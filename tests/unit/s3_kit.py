@@ -20,11 +20,12 @@ class Bucket(ServiceClients):
 
     def __init__(self, **objects: bytes) -> None:
         super().__init__()
+        self.name = "b"
         self.objects = {key.replace("__", "/"): data for key, data in objects.items()}
         self.requests: list[dict[str, Any]] = []
 
     def get(self, service: str, role_arn: str | None = None) -> Any:
-        assert (service, role_arn) == ("s3", None)
+        assert service == "s3"
         return self
 
     def get_object(self, **request: Any) -> Any:
@@ -49,7 +50,7 @@ class Bucket(ServiceClients):
 
     def _note(self, request: dict[str, Any]) -> None:
         self.requests.append(request)
-        if request["Bucket"] != "b":
+        if request["Bucket"] != self.name:
             raise _refusal("NoSuchBucket", "The specified bucket does not exist")
 
     def _listed(self, key: str) -> dict[str, Any]:

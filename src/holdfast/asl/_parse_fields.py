@@ -78,7 +78,11 @@ class JsonataFields:
         return _template(self.state, name, self.where)
 
     def items(self) -> Template | None:
-        return self.value("Items")
+        if "Items" not in self.state:
+            return None
+        # A distributed Map goes over the fields of an object, too.
+        is_inline = _mode(self.state) != "DISTRIBUTED"
+        return compile_template(self.state["Items"], f"{self.where}/Items", is_typed=is_inline)
 
     def item_selector(self) -> Template | None:
         return self.value("ItemSelector")
@@ -110,3 +114,9 @@ class JsonataFields:
 
 def _template(holder: StateJson, name: str, where: str) -> Template | None:
     return compile_template(holder[name], f"{where}/{name}") if name in holder else None
+
+
+def _mode(state: StateJson) -> str:
+    processor: StateJson = state.get("ItemProcessor") or state.get("Iterator") or {}
+    config: StateJson = processor.get("ProcessorConfig") or {}
+    return str(config.get("Mode", "INLINE"))

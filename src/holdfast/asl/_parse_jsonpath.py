@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from holdfast.asl._jsonpath_scope import Constant
 from holdfast.asl._parse_fields import Results, StateJson
+from holdfast.asl._validate_map import config_of
 from holdfast.asl.comparisons import compile_rule
 from holdfast.asl.dataflow import (
     ERROR_DATA,
@@ -90,7 +91,9 @@ class PathFields:
     def items(self) -> Template | None:
         if "ItemReader" in self.state:
             return None
-        return items_path(self.state.get("ItemsPath", "$"), self._source)
+        is_distributed = config_of(self.state).get("Mode") == "DISTRIBUTED"
+        path = self.state.get("ItemsPath", "$")
+        return items_path(path, self._source, takes_objects=is_distributed)
 
     def item_selector(self) -> Template | None:
         name = "ItemSelector" if "ItemSelector" in self.state else "Parameters"

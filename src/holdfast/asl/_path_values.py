@@ -24,6 +24,7 @@ _Accept: TypeAlias = Callable[[Json], Json]
 _Missing: TypeAlias = Callable[[Scope, PathMissing], NoReturn]
 
 _PERCENTAGE_MAX: Final = 100
+_LEFT_TO_READER: Final = "MaxItemsPath"  # who has words of its own for a negative number
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -126,7 +127,7 @@ def whole_number_path(field: str, text: str, source: Template) -> Template:
                 f"The {field} field refers to value {shown(value)} "
                 f"which is not a valid integer: {text}"
             )
-        if number < 0:
+        if number < 0 and field != _LEFT_TO_READER:
             refuse(f"{field.removesuffix('Path')} cannot be negative.")
         return number
 
@@ -150,13 +151,16 @@ def percentage_path(field: str, text: str, source: Template) -> Template:
     return PathValue(compile_path(text), source, accept, _invalid_path(text))
 
 
-def items_path(text: str, source: Template) -> Template:
-    """A Map's ItemsPath, `$` when it has none: a reference to an array. Raises PathSyntaxError."""
+def items_path(text: str, source: Template, *, takes_objects: bool = False) -> Template:
+    """A Map's ItemsPath, `$` when it has none: a reference to an array. Raises PathSyntaxError.
+
+    A distributed Map takes objects, too (AWS docs, not seen).
+    """
     path = compile_path(text)
     shown = f"${text.removeprefix('$$')}" if path.is_context else text
 
     def accept(value: Json) -> Json:
-        if not isinstance(value, list):
+        if not isinstance(value, list) and not (takes_objects and isinstance(value, dict)):
             cause = f'Reference path "{shown}" must point to array.'
             raise StateError("States.Runtime", cause, is_whole=True)
         return value

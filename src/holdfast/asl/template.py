@@ -6,6 +6,7 @@ what holds no expression is handed out as it is, the same object every time.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,18 @@ from holdfast.asl.jsonata import (
 
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
+#: The fields of which AWS says that a value of another type is wrong.
+_EXPECTED: Final[Mapping[str, str]] = {
+    "Condition": "boolean",
+    "Items": "array",
+    "Seconds": "number",
+    "Timestamp": "string",
+    "TimeoutSeconds": "number",
+    "HeartbeatSeconds": "number",
+    "MaxConcurrency": "number",
+    "Error": "string",
+    "Cause": "string",
+}
 # A rule's field is named with its list and index, any other by itself.
 _FIELD: Final = re.compile(r"(?:(Choices|Catch|Retry)/(\d+)/)?([^/]+)\Z")
 
@@ -44,12 +57,14 @@ class StateError(Exception):
 class EvaluationError(StateError):
     """A JSONata field: States.QueryEvaluationError, and an event of its own in the history.
 
-    `location` is the field as AWS names it ("Arguments/lines").
+    `location` is the field as AWS names it ("Arguments/lines"). `is_late`: the field had a value,
+    and it was the use of it that failed.
     """
 
-    def __init__(self, location: str, cause: str) -> None:
+    def __init__(self, location: str, cause: str, *, is_late: bool = False) -> None:
         super().__init__("States.QueryEvaluationError", cause)
         self.location = location
+        self.is_late = is_late
 
 
 class Template(Protocol):
@@ -66,12 +81,22 @@ def is_expression(text: str) -> bool:
     return text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN + _CLOSE)
 
 
-def compile_template(value: Json, where: str) -> Template:
+def compile_template(value: Json, where: str, *, is_typed: bool = True) -> Template:
     """The template of a field. Raises JsonataError when an expression cannot be parsed.
 
-    `where` is the field's path in the definition, such as "/States/ship/Arguments".
+    `where` is the field's path in the definition, such as "/States/ship/Arguments". `is_typed`
+    False: a value of any type will do, whatever the field is.
     """
-    return _compile(value, _location(where)) or _Literal(value)
+    location = _location(where)
+    if isinstance(value, str) and is_expression(value):
+        expected = _EXPECTED.get(location.rpartition("/")[2]) if is_typed else None
+        return _field(value, location, expected)
+    return _compile(value, location) or _Literal(value)
+
+
+def _field(value: str, location: str, expected: str | None = None) -> Template:
+    text = value[len(_OPEN) : -len(_CLOSE)].strip()
+    return _Field(location, compile_expression(text), expected)
 
 
 def _location(where: str) -> str:
@@ -86,8 +111,7 @@ def _compile(value: Json, location: str) -> Template | None:
     """None when nothing in the value is an expression."""
     match value:
         case str() if is_expression(value):
-            text = value[len(_OPEN) : -len(_CLOSE)].strip()
-            return _Field(location, compile_expression(text))
+            return _field(value, location)
         case dict():
             fields = {key: _compile(item, f"{location}/{key}") for key, item in value.items()}
             if any(fields.values()):
@@ -112,8 +136,11 @@ class _Literal:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
+    """`expected` is JSONata's name of the type that the field must have, None: any."""
+
     location: str
     expression: Expression
+    expected: str | None
 
     def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
         try:
@@ -122,6 +149,8 @@ class _Field:
             raise EvaluationError(self.location, self._sentence(_thrown(error))) from None
         if result is UNDEFINED:
             raise EvaluationError(self.location, self._sentence("returned nothing (undefined)."))
+        if self.expected is not None and type_name(result) != self.expected:
+            raise EvaluationError(self.location, self._sentence(_misfit(self.expected, result)))
         return result
 
     def _sentence(self, what: str) -> str:
@@ -129,6 +158,31 @@ class _Field:
             f"The JSONata expression '{self.expression.text}' "
             f"specified for the field '{self.location}' {what}"
         )
+
+
+def type_name(value: Json) -> str:
+    """-> the type of a value as JSONata calls it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _misfit(expected: str, found: Json) -> str:
+    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+    return (
+        f"returned an unexpected result type. "
+        f"Expected '{expected}', but was '{type_name(found)}' for value: {text}"
+    )
 
 
 def _thrown(error: JsonataError) -> str:

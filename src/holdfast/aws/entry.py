@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 from holdfast import resources
@@ -13,6 +14,7 @@ from holdfast.aws.clients import Clients
 from holdfast.aws.host import Host
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
+from holdfast.aws.tasks import Perform, Tasks
 from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
 from holdfast.runtime.tokens import Keys
@@ -54,14 +56,33 @@ def make_host(keys: Keys) -> Host:
     deployment = Deployment.from_modules(name.strip() for name in modules)
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
+    tasks = Tasks(deployment.run_task, lambda: _services(host))
     ports = AwsPorts(
         Clients(),
         Names.from_environment(os.environ),
-        tasks=deployment.run_task,
+        tasks=tasks.perform,
         clock=lambda: time.time_ns() // 1_000_000,
         metrics=metrics,
     )
-    return Host(ports, deployment.setting(programs, _signing_keys), deployment.front(programs, keys), metrics)
+    host = Host(
+        ports,
+        deployment.setting(programs, _signing_keys),
+        deployment.front(programs, keys),
+        metrics,
+    )
+    return host
+
+
+def _services(host: Host) -> Perform:
+    """-> what calls services, and Step Functions' own actions in this process."""
+    from holdfast.aws.protocol import states_call  # noqa: PLC0415
+    from holdfast.integrations import Integrations, ServiceClients  # noqa: PLC0415
+
+    # A worker's own front signs nothing; the API that its tasks call reads and makes tokens.
+    signing = replace(host, front=replace(host.front, keys=_signing_keys()))
+    account = os.environ[resources.ENV_ACCOUNT]
+    states = states_call(signing, os.environ["AWS_REGION"], account)
+    return Integrations(ServiceClients(), states).perform
 
 
 @functools.cache

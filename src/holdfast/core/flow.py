@@ -133,7 +133,8 @@ def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
 def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list):
-        raise _no_items(state, items)
+        text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+        raise EvaluationError("", f"Map state input must be an array but was: {text}")
     concurrency = 0
     if state.concurrency_max is not None:
         concurrency = whole_number(
@@ -158,13 +159,6 @@ def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
         if owner is None or not is_same_entry(owner, lanes.entry):
             return
         _start_iteration(decision, owner, state, started)
-
-
-def _no_items(state: Map, found: Json) -> EvaluationError:
-    if state.items is not None:
-        return EvaluationError("Items", f"Items has to be an array, found {type(found).__name__}.")
-    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-    return EvaluationError("", f"Map state input must be an array but was: {text}")
 
 
 def is_same_entry(frame: Frame, entry: int) -> bool:
@@ -292,7 +286,7 @@ def fail_state(
             "state": frame.position,
         }
         # AWS hangs what fails right after its entry off the same event as the entry, not off it.
-        is_at_entry = frame.previous == frame.entered_event
+        is_at_entry = frame.previous == frame.entered_event and not error.is_late
         previous = frame.entry_previous if is_at_entry else frame.previous
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     has_entered = decision.frame(frame.id).position != ""

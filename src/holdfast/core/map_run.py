@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any, Final
 
-from holdfast.asl.program import Json, Map, MapRun, ResultWriter
+from holdfast.asl.program import ItemReader, Json, Map, MapRun, ResultWriter
 from holdfast.asl.template import StateError, Template
 from holdfast.core import facts
 from holdfast.core.decision import Decision
@@ -60,12 +60,21 @@ def _begin(decision: Decision, frame: Frame, state: Map) -> None:
         entry=entry,
     )
     bounds = _bounds(decision, frame, state)
+    wanted = None if run.reader is None else _wanted(decision, frame, run.reader)
     details = {"mapRunArn": _arn(decision, frame, run, entry)}
     decision.emit(
         "MapRunStarted", frame=frame.id, previous=started, details=details, entry=entry, **bounds
     )
     if run.reader is not None:
-        _ask_for_items(decision, frame, run, entry)
+        decision.emit(
+            "ItemsAsked",
+            frame=frame.id,
+            entry=entry,
+            attempt=READING,
+            target=run.reader.target,
+            arguments=wanted,
+            **_claim(decision),
+        )
     else:
         assert items is not None
         _start_children(decision, frame.id, entry, items)
@@ -103,22 +112,11 @@ def _items(decision: Decision, frame: Frame, state: Map) -> list[Item]:
     return described(items, repeat(STATE_DATA, len(items)))
 
 
-def _ask_for_items(decision: Decision, frame: Frame, run: MapRun, entry: int) -> None:
-    reader = run.reader
-    assert reader is not None
-    arguments = {
+def _wanted(decision: Decision, frame: Frame, reader: ItemReader) -> Json:
+    return {
         "parameters": _evaluated(decision, frame, reader.arguments, {}),
         "config": _evaluated(decision, frame, reader.config, {}),
     }
-    decision.emit(
-        "ItemsAsked",
-        frame=frame.id,
-        entry=entry,
-        attempt=READING,
-        target=reader.target,
-        arguments=arguments,
-        **_claim(decision),
-    )
 
 
 def _evaluated(decision: Decision, frame: Frame, template: Template | None, default: Json) -> Json:

@@ -145,5 +145,5 @@ def _parse_timestamp(value: Any) -> int:
         at = None
     if at is None or at.tzinfo is None:
         what = "cannot be parsed as an ISO-8601 extended offset date-time format string"
-        raise EvaluationError("Timestamp", f"The Timestamp field {what}: {value}")
+        raise EvaluationError("Timestamp", f"The Timestamp field {what}: {value}", is_late=True)
     return int(at.timestamp() * 1_000)

@@ -20,6 +20,7 @@ from holdfast.aws import protocol
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts
+from holdfast.aws.tasks import Perform, Tasks
 from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
 from holdfast.dsl.compile import compile_workflow
@@ -31,7 +32,7 @@ from holdfast.local.clock import VirtualClock
 from holdfast.local.cloud import REGION, LocalCloud, service_clients
 from holdfast.local.intercept import Answer, Call
 from holdfast.local.pump import Handlers, LambdaContext, Pump
-from holdfast.runtime.effects import Measure, RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Measure
 from holdfast.runtime.tokens import Keys
 
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
@@ -110,7 +111,7 @@ def local_stack(
     """
     programs, keys = deployment.programs(), _process_keys()
     with LocalCloud(clock) as cloud:
-        tasks = _Tasks(deployment)
+        tasks = Tasks(deployment.run_task, lambda: _services(host))
         ports = AwsPorts(
             cloud.clients, cloud.names, tasks=tasks.perform, clock=clock, metrics=measured
         )
@@ -122,8 +123,6 @@ def local_stack(
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,
         )
-        states = protocol.states_call(host, REGION, gateway.ACCOUNT)
-        tasks.integrations = Integrations(service_clients(), states)
         handlers = Handlers(
             worker=host.worker,
             worker_single=host.worker,
@@ -135,18 +134,9 @@ def local_stack(
         yield stack
 
 
-@dataclass
-class _Tasks:
-    """User code, and calls of services. `integrations` needs the host, which needs this."""
-
-    deployment: Deployment
-    integrations: Integrations | None = None
-
-    def perform(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
-        if effect.kind in {"task", "pure"}:
-            return self.deployment.run_task(effect)
-        assert self.integrations is not None
-        return self.integrations.perform(effect)
+def _services(host: Host) -> Perform:
+    states = protocol.states_call(host, REGION, gateway.ACCOUNT)
+    return Integrations(service_clients(), states).perform
 
 
 def _process_keys() -> Keys:

@@ -1,0 +1,38 @@
+"""Who performs a task: the user's own code, or a call of a service."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+Perform: TypeAlias = Callable[[RunTask], TaskSucceeded | TaskFailed]
+
+_OWN_CODE = frozenset({"task", "pure"})
+
+
+class Tasks:
+    """Performs `RunTask`, for all threads of a process.
+
+    `make_services` gives what calls services. It is asked once, at the first task that needs it: a
+    worker without state machines never pays for botocore's models.
+    """
+
+    def __init__(self, run_own: Perform, make_services: Callable[[], Perform]) -> None:
+        self._run_own = run_own
+        self._make_services = make_services
+        self._lock = threading.Lock()
+        self._call_service: Perform | None = None
+
+    def perform(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        if effect.kind in _OWN_CODE:
+            return self._run_own(effect)
+        return self._services()(effect)
+
+    def _services(self) -> Perform:
+        with self._lock:
+            if self._call_service is None:
+                self._call_service = self._make_services()
+            return self._call_service
