@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.infra.deployed import Deployment, deploy
 from tests.infra.template import Template
 
 ROOT = Path(__file__).parents[2]
@@ -54,3 +56,10 @@ def template(assembly: Path) -> Template:
 def chosen(assembly: Path) -> Template:
     """The template with every other choice made; see synth.py."""
     return Template.load(assembly / "Chosen.template.json")
+
+
+@pytest.fixture(scope="session")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """One deployment for the whole run: its tests are one group of xdist's."""
+    with deploy(tmp_path_factory.mktemp("ministack")) as made:
+        yield made

@@ -1,5 +1,4 @@
-"""`cdk deploy` for real, onto a loopback cloud that enforces IAM; then one order through the API,
-and state machines through the protocol of Step Functions.
+"""`cdk deploy` for real, onto a loopback cloud that enforces IAM; then one order through the API.
 
 What this shows: the template deploys, the asset runs, each role allows what its function does, and
 the API refuses who may not call it. What it cannot show is AWS itself.
@@ -8,132 +7,19 @@ the API refuses who may not call it. What it cannot show is AWS itself.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import random
 import string
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from holdfast import limits, resources
 from holdfast.runtime import keys
 from holdfast.runtime.messages import recover
-from tests.infra.ministack import (
-    ACCOUNT,
-    REGION,
-    Caller,
-    Ministack,
-    grant_batches,
-    running,
-    wait_for,
-)
+from tests.infra.deployed import Deployment
+from tests.infra.ministack import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("deploy")]
-
-ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
-CDK_SECONDS_MAX = 240
-HOST_SETTINGS = (
-    f"architecture={ {'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }",
-    f"python={sys.version_info.major}.{sys.version_info.minor}",
-)
-STACK = "Holdfast"
-# The queue that a managed policy lets state machines send to; it belongs to the user, not to us.
-PARCELS = "parcels"
-ROLE = f"arn:aws:iam::{ACCOUNT}:role/recorded-only"
-TERMINAL = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
-
-
-@dataclass(frozen=True)
-class Deployment:
-    cloud: Ministack
-    outputs: dict[str, str]
-    call: Caller
-    stranger: Caller
-    anonymous: Caller
-
-    def function(self, name: str) -> dict[str, Any]:
-        functions = self.cloud.client("lambda").list_functions()["Functions"]
-        [found] = [f for f in functions if f"-{name}Function" in f["FunctionName"]]
-        return dict(found)
-
-    def log_lines(self, function: str = "") -> list[str]:
-        logs = self.cloud.client("logs")
-        return [
-            event["message"]
-            for group in logs.describe_log_groups()["logGroups"]
-            if f"{function}FunctionLog" in group["logGroupName"]
-            for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]
-        ]
-
-
-@pytest.fixture(scope="module")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    directory = tmp_path_factory.mktemp("ministack")
-    with running(directory) as cloud:
-        cdk(cloud, directory, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
-        outputs = directory / "outputs.json"
-        policies = f"task_policies={make_parcels(cloud)}"
-        cdk(
-            cloud,
-            directory,
-            *("deploy", "--require-approval=never", f"--outputs-file={outputs}"),
-            *("--context", policies),
-        )
-        grant_batches(cloud, STACK)
-        yield deployed(cloud, json.loads(outputs.read_text())[STACK])
-
-
-def make_parcels(cloud: Ministack) -> str:
-    """-> the ARN of the policy that allows to send to the queue."""
-    queues = cloud.client("sqs")
-    url = queues.create_queue(QueueName=PARCELS)["QueueUrl"]
-    arn = queues.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
-    return cloud.policy(
-        "send-parcels",
-        {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": arn["QueueArn"]},
-    )
-
-
-def cdk(cloud: Ministack, directory: Path, *arguments: str) -> None:
-    if not (ROOT / "node_modules" / "aws-cdk").exists():
-        subprocess.run([BIN / "npm", "ci"], cwd=ROOT, check=True, timeout=CDK_SECONDS_MAX)
-    program = [BIN / "node", ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"]
-    settings = [option for setting in HOST_SETTINGS for option in ("--context", setting)]
-    subprocess.run(
-        [*program, *arguments, *settings, "--output", directory / "cdk.out"],
-        cwd=ROOT,
-        env={**cloud.environment(), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
-        check=True,
-        timeout=CDK_SECONDS_MAX,
-    )
-
-
-def deployed(cloud: Ministack, outputs: dict[str, str]) -> Deployment:
-    url = outputs["ApiUrl"]
-    api_id = url.removeprefix("https://").partition(".")[0]
-    api = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{api_id}/*"
-    bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{outputs['BusName']}"
-    clerk = cloud.user(
-        "clerk", {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": api}
-    )
-    stranger = cloud.user(
-        "stranger", {"Effect": "Allow", "Action": "events:PutEvents", "Resource": bus}
-    )
-    return Deployment(
-        cloud,
-        outputs,
-        call=Caller(cloud, url, clerk),
-        stranger=Caller(cloud, url, stranger),
-        anonymous=Caller(cloud, url, None),
-    )
 
 
 def order(number: str, *, description: str = "TEA TOWEL") -> dict[str, Any]:
@@ -322,163 +208,8 @@ def test_a_dead_letter_goes_round_through_the_single_queue(deployment: Deploymen
     assert set(found.values()) == {"0"}
 
 
-def parcel_machine(url: str) -> dict[str, Any]:
-    """JSONPath: heavy parcels are announced and wait for somebody's word; light ones pass."""
-    send = {"QueueUrl": url, "MessageBody.$": "$.parcel"}
-    ask = {"QueueUrl": url, "MessageBody": {"token.$": "$$.Task.Token"}}
-    return {
-        "StartAt": "Weigh",
-        "States": {
-            "Weigh": {"Type": "Pass", "Parameters": {"parcel.$": "$.id", "grams.$": "$.grams"}, "Next": "Heavy"},
-            "Heavy": {
-                "Type": "Choice",
-                "Choices": [{"Variable": "$.grams", "NumericGreaterThan": 999, "Next": "Announce"}],
-                "Default": "Light",
-            },
-            "Announce": {
-                "Type": "Task",
-                "Resource": "arn:aws:states:::sqs:sendMessage",
-                "Parameters": send,
-                "ResultPath": "$.sent",
-                "Next": "Ask",
-            },
-            "Ask": {
-                "Type": "Task",
-                "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
-                "Parameters": ask,
-                "ResultPath": "$.answer",
-                "OutputPath": "$['parcel', 'answer']",
-                "End": True,
-            },
-            "Light": {"Type": "Pass", "End": True},
-        },
-    }  # fmt: skip
-
-
-def parcels_url(deployment: Deployment) -> str:
-    return str(deployment.cloud.client("sqs").get_queue_url(QueueName=PARCELS)["QueueUrl"])
-
-
-def created(states: Any, name: str, definition: dict[str, Any], **settings: Any) -> str:
-    text = json.dumps(definition)
-    made = states.create_state_machine(name=name, definition=text, roleArn=ROLE, **settings)
-    return str(made["stateMachineArn"])
-
-
-def task(resource: str, **arguments: Any) -> dict[str, Any]:
-    return {"Type": "Task", "Resource": resource, "Parameters": arguments, "End": True}
-
-
-def received(deployment: Deployment) -> str:
-    """The text of the next message among the parcels; it is taken out."""
-    queues, url = deployment.cloud.client("sqs"), parcels_url(deployment)
-    message = wait_for(lambda: queues.receive_message(QueueUrl=url).get("Messages"))[0]
-    queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-    return str(message["Body"])
-
-
-def described(states: Any, execution_arn: str) -> dict[str, Any]:
-    """Once it has ended."""
-
-    def once_ended() -> dict[str, Any] | None:
-        found = states.describe_execution(executionArn=execution_arn)
-        return found if found["status"] in TERMINAL else None
-
-    return dict(wait_for(once_ended))
-
-
-def test_a_state_machine_calls_a_service_waits_for_its_token_and_ends(
-    deployment: Deployment,
-) -> None:
-    states = deployment.call.states()
-    machine = created(states, "parcels", parcel_machine(parcels_url(deployment)))
-    execution = states.start_execution(
-        stateMachineArn=machine, name="p-1", input=json.dumps({"id": "p-1", "grams": 2_500})
-    )["executionArn"]
-
-    assert received(deployment) == "p-1"
-    token = json.loads(received(deployment))["token"]
-    assert states.describe_execution(executionArn=execution)["status"] == "RUNNING"
-    states.send_task_success(taskToken=token, output='{"carried_by": "two"}')
-
-    found = described(states, execution)
-    assert found["status"] == "SUCCEEDED", found
-    assert json.loads(found["output"]) == {"parcel": "p-1", "answer": {"carried_by": "two"}}
-    history = states.get_execution_history(executionArn=execution)["events"]
-    assert [event["type"] for event in history] == [
-        *("ExecutionStarted", "PassStateEntered", "PassStateExited"),
-        *("ChoiceStateEntered", "ChoiceStateExited"),
-        *("TaskStateEntered", "TaskScheduled", "TaskStarted", "TaskSucceeded", "TaskStateExited"),
-        *("TaskStateEntered", "TaskScheduled", "TaskStarted", "TaskSubmitted"),
-        *("TaskSucceeded", "TaskStateExited", "ExecutionSucceeded"),
-    ]
-
-    def listed() -> list[str]:
-        answer = states.list_executions(stateMachineArn=machine, statusFilter="SUCCEEDED")
-        return [row["name"] for row in answer["executions"]]
-
-    wait_for(lambda: listed() == ["p-1"])
-
-
-def test_a_task_may_not_do_what_no_policy_allows(deployment: Deployment) -> None:
-    states = deployment.call.states()
-    secret = task("arn:aws:states:::aws-sdk:sqs:listQueues")
-    machine = created(states, "curious", {"StartAt": "Look", "States": {"Look": secret}})
-    execution = states.start_execution(stateMachineArn=machine)["executionArn"]
-
-    found = described(states, execution)
-
-    assert (found["status"], found["error"]) == ("FAILED", "Sqs.SqsException")
-
-
-def test_a_state_machine_starts_another_and_waits_for_its_end(deployment: Deployment) -> None:
-    states = deployment.call.states()
-    light = created(
-        states, "light", {"StartAt": "P", "States": {"P": {"Type": "Pass", "End": True}}}
-    )
-    start = task(
-        "arn:aws:states:::states:startExecution.sync:2", StateMachineArn=light, Input={"n": 1}
-    )
-    machine = created(states, "outer", {"StartAt": "Start", "States": {"Start": start}})
-    execution = states.start_execution(stateMachineArn=machine)["executionArn"]
-
-    found = described(states, execution)
-
-    assert found["status"] == "SUCCEEDED", found
-    assert json.loads(found["output"])["Output"] == {"n": 1}
-
-
-def test_an_express_execution_runs_in_the_api_with_the_rights_of_tasks(
-    deployment: Deployment,
-) -> None:
-    states = deployment.call.states()
-    send = task(
-        "arn:aws:states:::sqs:sendMessage",
-        QueueUrl=parcels_url(deployment),
-        MessageBody="by express",
-    )
-    definition = {"StartAt": "Send", "States": {"Send": send}}
-    machine = created(states, "express", definition, type="EXPRESS")
-
-    answer = states.start_sync_execution(stateMachineArn=machine)
-    assert answer["status"] == "SUCCEEDED", answer
-    assert received(deployment) == "by express"
-
-    tested = states.test_state(definition=json.dumps(send))
-    assert tested["status"] == "SUCCEEDED", tested
-    assert received(deployment) == "by express"
-
-
-def test_who_may_not_call_the_api_may_not_call_step_functions_there(
-    deployment: Deployment,
-) -> None:
-    with pytest.raises(ClientError) as refused:
-        deployment.stranger.states().list_state_machines()
-    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
-
-
 def test_no_function_was_denied_anything_or_reported_a_fault(deployment: Deployment) -> None:
-    # The last test of the module: it reads what all the others have logged.
+    # The last test on the stack (deploy_states_test.py is before): it reads what all have logged.
     lines = deployment.log_lines()
     assert any("START RequestId" in line for line in lines)
     assert not [line for line in lines if "AccessDenied" in line or '"level": "ERROR"' in line]

@@ -123,6 +123,19 @@ def test_a_notice_of_a_map_that_is_over_changes_nothing() -> None:
     assert case.output == ["a"]
 
 
+def test_items_that_are_neither_list_nor_object_are_a_failed_evaluation() -> None:
+    assert begun(7).failure[0] == "States.QueryEvaluationError"
+    assert MapCase(a_map()).start(7).failure[0] == "States.QueryEvaluationError"
+
+
+def test_a_reader_whose_arguments_cannot_be_had_is_not_asked() -> None:
+    reader = {**READER, "Arguments": {"Bucket": "{% $states.input.nothing %}", "Key": "k"}}
+    case = MapCase(a_map(ItemReader=reader))
+    case.start({})
+    assert case.failure[0] == "States.QueryEvaluationError"
+    assert "MapRunStarted" not in case.types
+
+
 # -- batches ---------------------------------------------------------------------------------------
 
 

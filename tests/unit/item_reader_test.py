@@ -142,6 +142,11 @@ def test_text_that_is_no_json_is_refused() -> None:
     assert cause_of("[1\n", InputType="JSONL").startswith("The object is not valid JSON: ")
 
 
+@pytest.mark.parametrize("data", ['["\\ud800"]', "[NaN]", "[1e999]", "[" * 900 + "]" * 900])
+def test_json_that_could_not_be_kept_is_refused(data: str) -> None:
+    assert cause_of(data, InputType="JSON").startswith("The object cannot be kept: ")
+
+
 # -- how many, how large ---------------------------------------------------------------------------
 
 

@@ -100,6 +100,16 @@ def test_five_minutes_are_the_end() -> None:
     assert office.world.now_ms - began_ms == 300_000
 
 
+def test_the_end_of_who_runs_it_is_the_end_of_it() -> None:
+    """A process that dies would leave its caller without an answer, and the caller asks again."""
+    office = Office()
+    office.call_ms_max = 26_000
+    began_ms = office.world.now_ms
+    found = ask(office, states(W={"Type": "Wait", "Seconds": 100}))
+    assert (found["status"], found["error"]) == ("TIMED_OUT", "States.Timeout")
+    assert office.world.now_ms - began_ms == 26_000
+
+
 def test_a_machine_may_allow_less() -> None:
     office = Office()
     flow = {**states(W={"Type": "Wait", "Seconds": 60}), "TimeoutSeconds": 20}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from holdfast.asl.documents import config_of
 from holdfast.asl.program import Json
 from holdfast.asl.template import Template, compile_template
 
@@ -81,7 +82,7 @@ class JsonataFields:
         if "Items" not in self.state:
             return None
         # A distributed Map goes over the fields of an object, too.
-        is_inline = _mode(self.state) != "DISTRIBUTED"
+        is_inline = config_of(self.state).get("Mode") != "DISTRIBUTED"
         return compile_template(self.state["Items"], f"{self.where}/Items", is_typed=is_inline)
 
     def item_selector(self) -> Template | None:
@@ -114,9 +115,3 @@ class JsonataFields:
 
 def _template(holder: StateJson, name: str, where: str) -> Template | None:
     return compile_template(holder[name], f"{where}/{name}") if name in holder else None
-
-
-def _mode(state: StateJson) -> str:
-    processor: StateJson = state.get("ItemProcessor") or state.get("Iterator") or {}
-    config: StateJson = processor.get("ProcessorConfig") or {}
-    return str(config.get("Mode", "INLINE"))

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 
 from holdfast.asl._jsonpath_scope import Constant
 from holdfast.asl._parse_fields import Results, StateJson
-from holdfast.asl._validate_map import config_of
 from holdfast.asl.comparisons import compile_rule
 from holdfast.asl.dataflow import (
     ERROR_DATA,
@@ -23,6 +22,7 @@ from holdfast.asl.dataflow import (
     wait_timestamp_path,
     whole_number_path,
 )
+from holdfast.asl.documents import config_of
 from holdfast.asl.jsonata import Json, Moment
 from holdfast.asl.payload import compile_payload
 from holdfast.asl.template import Template

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.asl import _validate_paths as paths
 from holdfast.asl import _validate_values as values
 from holdfast.asl._validate_report import Field, Scope, Shape, expected
+from holdfast.asl.documents import s3_action
 
 LABEL_CHARACTERS_MAX: Final = 40
 ITEMS_MAX: Final = 100_000_000  # AWS's bound of MaxItems
 
 _READERS: Final = ("s3:getObject", "s3:listObjectsV2")
 _WRITERS: Final = ("s3:putObject",)
-_S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")
 _CSV_FIELDS: Final = ("CSVHeaderLocation", "CSVHeaders", "CSVDelimiter")
 _BAD_IN_LABEL: Final = re.compile(r'[\s?*<>{}\[\]:;,\\|^~$#%&`"\x00-\x1f\x7f-\x9f]')
 
@@ -62,12 +61,6 @@ def _resource(actions: tuple[str, ...]) -> Field:
         return None
 
     return Field(check)
-
-
-def s3_action(resource: str) -> str | None:
-    """ "arn:aws:states:::s3:getObject" -> "s3:getObject" """
-    found = _S3_ACTION.match(resource)
-    return found[1] if found is not None else None
 
 
 ITEM_READER: Final = Shape(
@@ -130,17 +123,6 @@ def check_processor_config(scope: Scope, config: Any, location: str) -> None:
             "machines",
         )
     return None
-
-
-def processor_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ItemProcessor, by its old name too; empty when there is none."""
-    found = state.get("ItemProcessor", state.get("Iterator"))
-    return found if isinstance(found, dict) else {}
-
-
-def config_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    config = processor_of(state).get("ProcessorConfig")
-    return config if isinstance(config, dict) else {}
 
 
 def check_label(scope: Scope, value: Any, location: str) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from holdfast.asl.documents import Language
+
 SCHEMA: Final = "SCHEMA_VALIDATION_FAILED"
 
-Language: TypeAlias = Literal["JSONPath", "JSONata"]
 MachineType: TypeAlias = Literal["STANDARD", "EXPRESS"]
 LANGUAGES: Final[tuple[Language, ...]] = ("JSONPath", "JSONata")
 

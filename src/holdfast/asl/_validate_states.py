@@ -19,12 +19,12 @@ from holdfast.asl._validate_choice import check_rule
 from holdfast.asl._validate_report import (
     LANGUAGES,
     Field,
-    Language,
     Scope,
     Shape,
     expected,
     listed,
 )
+from holdfast.asl.documents import language_of
 
 _PATH: Final = Field(paths.path, "JSONPath")
 _REFERENCE: Final = Field(paths.reference(context=True), "JSONPath")
@@ -297,15 +297,6 @@ def _shape_of(scope: Scope, state: Mapping[str, Any], location: str) -> Shape | 
 def _of_any_language(fields: Mapping[str, Field]) -> dict[str, Field]:
     """A state in a language that it may not have is not told of its fields as well."""
     return {name: replace(field, language=None) for name, field in fields.items()}
-
-
-def language_of(holder: Mapping[str, Any], around: Language) -> Language:
-    """What is no known language is taken for JSONata, as AWS takes it."""
-    match holder.get("QueryLanguage", around):
-        case "JSONPath":
-            return "JSONPath"
-        case _:
-            return "JSONata"
 
 
 # -- machines --------------------------------------------------------------------------------------

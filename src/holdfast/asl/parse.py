@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.asl._parse_fields import JsonataFields, StateFields, StateJson
-from holdfast.asl._validate_map import config_of, processor_of, s3_action
-from holdfast.asl._validate_report import Language
-from holdfast.asl._validate_states import language_of
+from holdfast.asl.documents import Language, config_of, language_of, processor_of, s3_action
 from holdfast.asl.program import (
     Catcher,
     Choice,
@@ -40,7 +38,6 @@ from holdfast.asl.program import (
 )
 from holdfast.asl.resources import read_resource
 from holdfast.asl.template import compile_template
-from holdfast.asl.validate import diagnose_to_run
 from holdfast.errors import HoldfastBug, WorkflowError
 
 _ATTEMPTS_DEFAULT: Final = 3
@@ -74,10 +71,18 @@ def definition_hash(document: Json) -> str:
 
 def parse_definition(document: Json) -> Program:
     """Raises `DefinitionError` naming the place of every problem."""
+    # A worker, whose definitions were all validated before, must not pay for the import.
+    from holdfast.asl.validate import diagnose_to_run  # noqa: PLC0415
+
     found = diagnose_to_run(document)
     if found or not isinstance(document, dict):
         problems = (Problem(item.location or "", f"{item.code}: {item.message}") for item in found)
         raise DefinitionError(tuple(problems))
+    return read_program(document)
+
+
+def read_program(document: dict[str, Any]) -> Program:
+    """The program of a definition that validated before it was stored."""
     parser = _Parser(language_of(document, "JSONPath"))
     return Program(
         hash=definition_hash(document),

@@ -15,7 +15,8 @@ from typing import Any
 
 from holdfast.asl._validate_graph import check_graph
 from holdfast.asl._validate_report import SCHEMA, Diagnostic, MachineType, Scope
-from holdfast.asl._validate_states import check_machine, check_state, language_of
+from holdfast.asl._validate_states import check_machine, check_state
+from holdfast.asl.documents import language_of
 from holdfast.asl.json_text import (
     DEPTH_MAX,
     JsonDepthError,

@@ -19,7 +19,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.retry import TIMEOUT
+from holdfast.core.retry import TIMEOUT, poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
     ROOT,
@@ -36,6 +36,7 @@ from holdfast.core.tasks import event_type, oversize, resource_of, result_name
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
+    EXPRESS_SECONDS_MAX,
     PURE_STATES_PER_RECORD_MAX,
     TAKEOVERS_MAX,
 )
@@ -105,6 +106,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
         case facts.ChildEnded():
             if decision.is_started:
                 map_run.child_ended(decision, fact)
+        case facts.Polled():
+            _polled(decision, fact)
         case facts.FailedWith():
             _failed(decision, fact)
         case facts.TimedOut():
@@ -142,8 +145,9 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     }
     if fact.name is not None:
         own["name"] = fact.name
-    if program.timeout_seconds is not None:
-        own["due"] = fact.started_ms + program.timeout_seconds * 1_000
+    timeout_seconds = _timeout_seconds(program, fact.origin)
+    if timeout_seconds is not None:
+        own["due"] = fact.started_ms + timeout_seconds * 1_000
     details: dict[str, Any] = {"input": fact.input}
     start_at = program.start_at
     if fact.origin is not None:
@@ -153,6 +157,13 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # AWS: the first state's entry hangs off nothing.
     enter(decision, ROOT, start_at, fact.input, 0)
+
+
+def _timeout_seconds(program: Program, origin: Origin | None) -> int | None:
+    """An express execution has five minutes, whatever its machine says (AWS quota)."""
+    if origin is None or origin["type"] != "EXPRESS":
+        return program.timeout_seconds
+    return min(program.timeout_seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
 
 
 def _machine(origin: Origin) -> dict[str, str]:
@@ -214,6 +225,18 @@ def _submitted(decision: Decision, fact: facts.Submitted) -> None:
         return
     details = {**resource_of(state), "output": fact.output}
     decision.emit("TaskSubmitted", frame=frame.id, previous=previous, details=details)
+
+
+def _polled(decision: Decision, fact: facts.Polled) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not isinstance(found[2], Awaiting):
+        return
+    waiting = found[2]
+    if waiting.poll_due_ms is None or waiting.polls != fact.number:
+        return
+    polls = waiting.polls + 1
+    due_ms = decision.moment.now_ms + poll_seconds(polls) * 1_000
+    decision.emit("Polled", frame=found[0].id, polls=polls, due=due_ms)
 
 
 def _activity_started(decision: Decision, fact: facts.ActivityStarted) -> None:

@@ -15,8 +15,10 @@ from typing import Any, Final
 
 from holdfast.asl.program import TaskKind
 from holdfast.core.events import Event
+from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ATTEMPTED,
+    NESTED_EXECUTION,
     ROOT,
     Attempt,
     Awaiting,
@@ -344,7 +346,21 @@ def _task_submitted(state: Execution, event: Event) -> Execution:
         heartbeat_due_ms=_due_ms(event.at_ms, called.heartbeat_seconds),
         target=called.target,
         submitted=event.details["output"],
+        poll_due_ms=_poll_due_ms(called, event),
     )
+    return _moved(state, frame, event, waiting=waiting)
+
+
+def _poll_due_ms(called: Attempt, event: Event) -> int | None:
+    if called.kind != "sync" or called.target == NESTED_EXECUTION:
+        return None
+    return event.at_ms + poll_seconds(0) * 1_000
+
+
+def _polled(state: Execution, event: Event) -> Execution:
+    frame, own = _frame(state, event), event.holdfast
+    assert isinstance(frame.waiting, Awaiting)
+    waiting = replace(frame.waiting, poll_due_ms=own["due"], polls=own["polls"])
     return _moved(state, frame, event, waiting=waiting)
 
 
@@ -572,6 +588,7 @@ _HANDLERS: Final[Mapping[str, _Apply]] = {
         }.items()
     },
     "TaskSubmitted": _task_submitted,
+    "Polled": _polled,
     "MapRunStarted": _map_run_event,
     "MapRunSucceeded": _map_run_event,
     "MapRunFailed": _map_run_failed,

@@ -128,8 +128,8 @@ def next_due_ms(frame: Frame) -> int | None:
         case Attempt() as attempt:
             return attempt.due_ms if attempt.claim is None and not attempt.is_unknown else None
         case Awaiting() as awaiting:
-            dues = [due for due in (awaiting.due_ms, awaiting.heartbeat_due_ms) if due is not None]
-            return min(dues, default=None)
+            dues = (awaiting.due_ms, awaiting.heartbeat_due_ms, awaiting.poll_due_ms)
+            return min((due for due in dues if due is not None), default=None)
         case _:
             return None
 

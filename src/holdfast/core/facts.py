@@ -65,6 +65,15 @@ class ChildEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Polled:
+    """A job was asked for, for the `number`th time from 0, and has not ended."""
+
+    entry: int
+    attempt: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class FailedWith:
     entry: int
     attempt: int
@@ -147,6 +156,7 @@ Fact: TypeAlias = (
     | Submitted
     | ActivityStarted
     | ChildEnded
+    | Polled
     | FailedWith
     | TimedOut
     | EventReceived

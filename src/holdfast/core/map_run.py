@@ -17,7 +17,7 @@ from itertools import repeat
 from typing import Any, Final
 
 from holdfast.asl.program import ItemReader, Json, Map, MapRun, ResultWriter
-from holdfast.asl.template import StateError, Template
+from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
 from holdfast.core.decision import Decision
 from holdfast.core.flow import fail_state, handle_failure, leave
@@ -108,7 +108,7 @@ def _items(decision: Decision, frame: Frame, state: Map) -> list[Item]:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list | dict):
         text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-        raise StateError("States.Runtime", f"Map state input must be an array but was: {text}")
+        raise EvaluationError("", f"Map state input must be an array but was: {text}")
     return described(items, repeat(STATE_DATA, len(items)))
 
 

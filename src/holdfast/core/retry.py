@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from holdfast.asl.program import Catcher, Retrier
-from holdfast.limits import RETRY_DELAY_SECONDS_MAX
+from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
 
 RUNTIME: Final = "States.Runtime"
 TIMEOUT: Final = "States.Timeout"
@@ -56,3 +56,8 @@ def _power(rate: float, retries: int) -> float:
         return rate**retries
     except OverflowError:
         return float(RETRY_DELAY_SECONDS_MAX)
+
+
+def poll_seconds(polls: int) -> int:
+    """-> how long a job rests that has been asked for so often: 1 s, 2 s, 4 s … a minute."""
+    return min(2 ** min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

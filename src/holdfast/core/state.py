@@ -34,6 +34,8 @@ ROOT: Final = ""
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync", "read", "write"}
 )
+#: What `.sync` awaits whose end is told; all other jobs are asked for on a timer.
+NESTED_EXECUTION: Final = "states:startExecution"
 #: Of them, those whose answer comes later than what the worker does.
 ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
 
@@ -140,7 +142,8 @@ class Awaiting:
 
     `due_ms` is when it times out, `heartbeat_due_ms` when a heartbeat is missed. `target` is the
     activity's ARN, or the action whose end is awaited; `submitted` is what the call answered.
-    `is_begun`: a poller has taken the activity's task.
+    `is_begun`: a poller has taken the activity's task. `poll_due_ms` is when a job is asked for
+    next, None where somebody tells; `polls` how often it has been.
     """
 
     entry: int
@@ -154,6 +157,8 @@ class Awaiting:
     target: str = ""
     submitted: Json = None
     is_begun: bool = False
+    poll_due_ms: int | None = None
+    polls: int = 0
 
     @property
     def event_name(self) -> str:

@@ -13,7 +13,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from holdfast.errors import RequestError
 from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX
+from holdfast.runtime.plain import require_plain
 
 #: What a file holds: items one after the other, or the fields of an object.
 Items: TypeAlias = Iterable[Any] | Mapping[str, Any]
@@ -113,9 +115,13 @@ def _json(text: str, config: Mapping[str, Any]) -> Items:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        require_plain(value, "the object")
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"The object is not valid JSON: {error}") from None
+    except RequestError as error:
+        raise Unreadable(f"The object cannot be kept: {error.message}") from None
+    return value
 
 
 def _pointed(value: Any, pointer: str) -> Any:

@@ -168,6 +168,11 @@ def _of_moto(request: AWSPreparedRequest) -> Answer:
             found = _moto.process_request(request)
     except (NotImplementedError, ImportError) as error:  # moto's service, or what it would need
         raise refusal(host) from error
+    except Exception as error:  # noqa: BLE001  # moto is not ours, and may fail in any way
+        _logger.warning("what plays %s here failed on a request: %s", host, type(error).__name__)
+        _logger.debug("the request to %s", host, exc_info=error)
+        # Without a body every client makes an error of it; it is none that clients try again.
+        return Answer(501, {}, b"")
     if found is None:
         raise refusal(host)
     status, headers, body = found

@@ -5,6 +5,7 @@ Rules of this file:
 * A nested execution is `run.entry.attempt`: whoever repeats the call starts the same one.
 * The notice is stored before the parent is woken, under a key that only this child has (R12).
 * The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
+* A wake may never be sent: who recovers the parent, or sweeps it, looks for notices as well.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
-from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import TaskFailed, TaskPending, TaskResult, TaskSucceeded
 
 #: Entry and attempt: what everything that is kept in memory is keyed by.
 Ticket: TypeAlias = tuple[int, int]
@@ -68,8 +68,9 @@ def run_seconds(timeout_seconds: int | None) -> int:
 
 
 def result_fact(
-    ticket: Ticket, result: TaskSucceeded | TaskFailed, *, is_answered_later: bool
+    ticket: Ticket, result: TaskResult, *, is_answered_later: bool, polls: int = 0
 ) -> Fact:
+    """`polls`: how often the job had been asked for when this was asked."""
     match result:
         case TaskSucceeded(output) if is_answered_later:
             return facts.Submitted(*ticket, output)
@@ -77,3 +78,5 @@ def result_fact(
             return facts.Succeeded(*ticket, output)
         case TaskFailed(error, cause):
             return facts.FailedWith(*ticket, error, cause)
+        case TaskPending():
+            return facts.Polled(*ticket, polls)

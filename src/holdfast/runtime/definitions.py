@@ -8,7 +8,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.asl.parse import definition_hash, parse_definition
+from holdfast.asl.parse import definition_hash, read_program
 from holdfast.asl.program import Json, Program
 from holdfast.errors import HoldfastBug
 from holdfast.runtime import keys
@@ -46,7 +46,10 @@ def read_item(item: Any) -> Definition:
 
 @dataclass
 class Programs:
-    """The process's cache: definitions and their programs by hash."""
+    """The process's cache: definitions and their programs by hash.
+
+    What comes here was validated: by the compiler, or when its state machine was created.
+    """
 
     definitions: dict[str, Definition] = field(default_factory=dict)
     _programs: dict[str, Program] = field(default_factory=dict)
@@ -61,7 +64,9 @@ class Programs:
     def program(self, definition_hash: str) -> Program:
         found = self._programs.get(definition_hash)
         if found is None:
-            found = parse_definition(self.definitions[definition_hash].asl)
+            asl = self.definitions[definition_hash].asl
+            assert isinstance(asl, dict)
+            found = read_program(asl)
             self._programs[definition_hash] = found
         return found
 

@@ -168,10 +168,12 @@ class SetVisibility:
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """-> TaskSucceeded | TaskFailed. Runs user code, or calls a service; never raises.
+    """-> TaskResult. Runs user code, or calls a service; never raises.
 
-    `name` is the Task's `target`, `resource` what it is in the definition. `credentials` is the role that a foreign definition names.
-    `arns` are those of the state machine and of its execution, when there is one.
+    `name` is the Task's `target`, `resource` what it is in the definition. `credentials` is the
+    role that a foreign definition names. `arns` are those of the state machine and of its
+    execution, when there is one. `is_poll`: the call was made, `submitted` is what it answered;
+    now its job is asked for, and TaskPending says that it has not ended.
     """
 
     name: str
@@ -187,6 +189,8 @@ class RunTask:
     credentials: str | None = None
     arns: tuple[str, ...] = ()
     resource: str = ""
+    is_poll: bool = False
+    submitted: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,25 @@ class TaskSucceeded:
 class TaskFailed:
     error: str | None
     cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPending:
+    """A job that was asked for has not ended."""
+
+
+TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """-> None. One event on the account's default bus; `at_ms` is its time."""
+
+    source: str
+    detail_type: str
+    detail: Mapping[str, Any]
+    resources: tuple[str, ...]
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +293,7 @@ Effect: TypeAlias = (
     | Send
     | SetVisibility
     | RunTask
+    | Publish
     | Begin
     | Finished
     | Pause

@@ -375,11 +375,11 @@ class Hold:
                 ):
                     if not self.begun:
                         return (yield from self._hand_on(pending, now_ms))
-                    yield from self._collect(limit_ms)
+                    yield from self._collect(limit_ms, state)
                     continue
                 yield from self._begin(state, idle, now_ms)
             elif self.begun:
-                yield from self._collect(limit_ms)
+                yield from self._collect(limit_ms, state)
             else:
                 return (yield from self._acknowledge(now_ms))
 
@@ -427,15 +427,18 @@ class Hold:
         task = None if frame is None else self.program.states[frame.position]
         return task.resource if isinstance(task, Task) else ""
 
-    def _collect(self, limit_ms: int) -> Does:
-        """Waits for results, not past a time-out of ours nor past the limit."""
+    def _collect(self, limit_ms: int, state: Execution) -> Does:
+        """Waits for results, not past a time-out of theirs or of `state`, nor past the limit."""
         timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
-        done = yield Finished(min([limit_ms, *timeouts]))
+        ends = [] if state.due_ms is None else [state.due_ms + 2 * CLOCK_ERROR_MS]
+        done = yield Finished(min([limit_ms, *timeouts, *ends]))
         for ticket, result in done:
             later = self.begun[ticket].is_answered_later if ticket in self.begun else False
             self.facts.append(result_fact(ticket, result, is_answered_later=later))
         finished = {ticket for ticket, _ in done}
         now_ms = yield Clock()
+        if any(end_ms <= now_ms for end_ms in ends):
+            self.facts.append(facts.Tick())
         for ticket, begun in self.begun.items():
             is_over = begun.deadline_ms and begun.deadline_ms <= now_ms
             if is_over and ticket not in finished:

@@ -21,7 +21,7 @@ from holdfast.core.run_ids import uuid_of
 from holdfast.core.state import Attempt, Execution, Origin
 from holdfast.runtime import keys
 from holdfast.runtime.claims import Ticket, attempts_of, result_fact, ticket_of
-from holdfast.runtime.effects import Begin, Clock, Effect, Finished, Pause, RunTask
+from holdfast.runtime.effects import Begin, Clock, Deadline, Effect, Finished, Pause, RunTask
 from holdfast.runtime.log import draw
 from holdfast.runtime.view import json_text
 from holdfast.stepfunctions.arns import require_name
@@ -107,7 +107,7 @@ def _billed(duration_ms: int) -> dict[str, int]:
 
 @dataclass
 class Hold:
-    """One run, from its start to its end or to the five minutes. `begun`: tickets by time-out."""
+    """One run, from its start to its end, or to `until_ms`. `begun`: tickets by time-out."""
 
     tenant: str
     program: Program
@@ -118,7 +118,8 @@ class Hold:
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
         """-> the state at the end; one that has not ended took too long."""
-        self.until_ms = now_ms + DURATION_MS_MAX
+        # Whoever asks waits for this process, which may end sooner than a run.
+        self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = workflow_of(self.origin)
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
         state = advance(self.program, None, [started], self._moment(run, now_ms)).state

@@ -10,7 +10,7 @@ from holdfast.runtime.effects import Effect
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, MachineArn, parse_arn
 from holdfast.stepfunctions.catalogue import Activity, Machine, Service
-from holdfast.stepfunctions.faults import StatesFault, resource_not_found
+from holdfast.stepfunctions.faults import StatesFault, resource_not_found, validation
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 Tags: TypeAlias = tuple[tuple[str, str], ...]
@@ -40,7 +40,13 @@ def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) 
 
 
 def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
-    """Raises TooManyTags."""
+    """Raises TooManyTags; ValidationException for a tag without a key, which the model allows."""
+    for number, tag in enumerate(given, 1):
+        if "key" not in tag:
+            raise validation(
+                f"1 validation error detected: Value null at 'tags.{number}.member.key' failed to "
+                "satisfy constraint: Member must not be null"
+            )
     values = dict(tags) | {str(tag["key"]): str(tag.get("value", "")) for tag in given}
     if len(values) > TAGS_MAX:
         raise StatesFault("TooManyTags", f"A resource can have at most {TAGS_MAX} tags")

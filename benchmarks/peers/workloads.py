@@ -1,0 +1,106 @@
+"""The machines that every interpreter runs, in both query languages, and how a round is measured.
+
+A transition is a state that is entered: counted from the machine, so it is the same for every peer.
+A peer is a process that reads lines "chain JSONata" and answers each with a line of JSON:
+{"cpu_ms": per transition} or {"refused": why}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+LANGUAGES: Final = ("JSONPath", "JSONata")
+CHAIN: Final = 10
+ITERATIONS: Final = 1_000
+ITEMS: Final = 100
+
+#: Transitions of one execution.
+TRANSITIONS: Final = {"chain": CHAIN, "loop": 2 * ITERATIONS + 3, "map": ITEMS + 1}
+INPUT: Final[dict[str, Any]] = {"n": 0, "items": list(range(ITEMS))}
+#: A round of an interpreter goes on for so long, to be well above the grain of the clock.
+ROUND_SECONDS: Final = 0.15
+
+Machine = dict[str, Any]
+#: (definition as text, input) -> output
+Run = Callable[[str, Any], Any]
+
+
+def machine(workload: str, language: str) -> Machine:
+    made = {"chain": _chain, "loop": _loop, "map": _map}[workload](language)
+    # JSONPath is what a definition without the field is in; not every peer knows the field.
+    return made if language == "JSONPath" else {"QueryLanguage": language, **made}
+
+
+def expected(workload: str) -> Any:
+    """What an execution gives. A peer that gives anything else is not measured."""
+    outputs = {"chain": INPUT, "loop": {"n": ITERATIONS}, "map": INPUT["items"]}
+    return outputs[workload]
+
+
+def _chain(_: str) -> Machine:
+    states: Machine = {
+        f"step {number}": {"Type": "Pass", "Next": f"step {number + 1}"}
+        for number in range(CHAIN - 1)
+    }
+    states[f"step {CHAIN - 1}"] = {"Type": "Pass", "End": True}
+    return {"StartAt": "step 0", "States": states}
+
+
+def _loop(language: str) -> Machine:
+    if language == "JSONata":
+        begin: Machine = {"Output": {"n": 0}}
+        count: Machine = {"Output": {"n": "{% $states.input.n + 1 %}"}}
+        again: Machine = {"Condition": f"{{% $states.input.n < {ITERATIONS} %}}"}
+    else:
+        begin = {"Result": {"n": 0}}
+        count = {"Parameters": {"n.$": "States.MathAdd($.n, 1)"}}
+        again = {"Variable": "$.n", "NumericLessThan": ITERATIONS}
+    choices = [{**again, "Next": "count"}]
+    states = {
+        "begin": {"Type": "Pass", **begin, "Next": "again?"},
+        "again?": {"Type": "Choice", "Choices": choices, "Default": "done"},
+        "count": {"Type": "Pass", **count, "Next": "again?"},
+        "done": {"Type": "Succeed"},
+    }
+    return {"StartAt": "begin", "States": states}
+
+
+def _map(language: str) -> Machine:
+    items = (
+        {"Items": "{% $states.input.items %}"}
+        if language == "JSONata"
+        else {"ItemsPath": "$.items"}
+    )
+    each = {"StartAt": "each", "States": {"each": {"Type": "Pass", "End": True}}}
+    every = {"Type": "Map", **items, "ItemProcessor": each, "End": True}
+    return {"StartAt": "every", "States": {"every": every}}
+
+
+def serve(run: Run) -> None:
+    """Answers each line with a round. What the peer prints itself goes to stderr."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        workload, language = line.split()
+        try:
+            answer: dict[str, Any] = {"cpu_ms": _round(run, workload, language)}
+        except Exception as error:  # noqa: BLE001  # whatever it is, the peer cannot do it
+            answer = {"refused": f"{type(error).__name__}: {error}"[:120]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _round(run: Run, workload: str, language: str) -> float:
+    """-> milliseconds of CPU per transition. The first execution warms up and is checked."""
+    definition = json.dumps(machine(workload, language))
+    found = run(definition, INPUT)
+    if found != expected(workload):
+        raise ValueError(f"gave {json.dumps(found)[:60]}")
+    executions, begin, until = 0, time.process_time(), time.monotonic() + ROUND_SECONDS
+    while time.monotonic() < until:
+        run(definition, INPUT)
+        executions += 1
+    spent_seconds = time.process_time() - begin
+    return spent_seconds * 1_000 / executions / TRANSITIONS[workload]

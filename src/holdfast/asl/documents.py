@@ -1,0 +1,37 @@
+"""Where things stand in a definition: what its reader and its validator both have to know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+Language: TypeAlias = Literal["JSONPath", "JSONata"]
+
+_S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")
+
+
+def language_of(holder: Mapping[str, Any], around: Language) -> Language:
+    """What is no known language is taken for JSONata, as AWS takes it."""
+    match holder.get("QueryLanguage", around):
+        case "JSONPath":
+            return "JSONPath"
+        case _:
+            return "JSONata"
+
+
+def processor_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ItemProcessor, by its old name too; empty when there is none."""
+    found = state.get("ItemProcessor", state.get("Iterator"))
+    return found if isinstance(found, dict) else {}
+
+
+def config_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    config = processor_of(state).get("ProcessorConfig")
+    return config if isinstance(config, dict) else {}
+
+
+def s3_action(resource: str) -> str | None:
+    """ "arn:aws:states:::s3:getObject" -> "s3:getObject"."""
+    found = _S3_ACTION.match(resource)
+    return found[1] if found is not None else None

@@ -1,0 +1,79 @@
+"""Who performs a task, and what that costs a process that never calls a service."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.asl.program import TaskKind
+from holdfast.aws.tasks import Perform, Tasks
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+
+ROOT = Path(__file__).parents[2]
+
+
+def asked(kind: TaskKind) -> RunTask:
+    return RunTask(
+        name="weigh",
+        kind=kind,
+        arguments={},
+        tenant="default",
+        run="r",
+        run_name=None,
+        workflow="parcels",
+        entry=1,
+        attempt=1,
+        deadline_ms=0,
+    )
+
+
+def own_code(_: RunTask) -> TaskSucceeded | TaskFailed:
+    return TaskSucceeded("own code")
+
+
+def service(_: RunTask) -> TaskSucceeded | TaskFailed:
+    return TaskSucceeded("service")
+
+
+def never() -> Perform:
+    raise AssertionError("nobody asked for a service")
+
+
+@pytest.mark.parametrize("kind", ["task", "pure"])
+def test_own_code_runs_without_making_what_calls_services(kind: TaskKind) -> None:
+    assert Tasks(own_code, never).perform(asked(kind)) == TaskSucceeded("own code")
+
+
+@pytest.mark.parametrize("kind", ["lambda", "service", "callback", "sync", "read", "write"])
+def test_what_is_not_own_code_is_a_call_of_a_service(kind: TaskKind) -> None:
+    assert Tasks(own_code, lambda: service).perform(asked(kind)) == TaskSucceeded("service")
+
+
+def test_what_calls_services_is_made_once() -> None:
+    made: list[str] = []
+
+    def make() -> Perform:
+        made.append("once")
+        return service
+
+    tasks = Tasks(own_code, make)
+    tasks.perform(asked("service"))
+    tasks.perform(asked("sync"))
+
+    assert made == ["once"]
+
+
+def test_a_worker_starts_without_what_only_state_machines_need() -> None:
+    late = ["holdfast.integrations", "holdfast.stepfunctions", "holdfast.aws.protocol", "botocore"]
+    program = (
+        "import sys; import holdfast.aws.entry; "
+        f"print([name for name in {late!r} if name in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert shown.stdout.strip() == "[]"
