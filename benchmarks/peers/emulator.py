@@ -58,7 +58,7 @@ class Emulator:
         )
         worker.start()
         state = worker.env.program_state()
-        if not isinstance(state, self.ended):
+        if type(state) is not self.ended:
             raise RuntimeError(json.dumps(getattr(state, "error", None), default=str))
         return worker.env.states.get_input()
 

@@ -70,8 +70,10 @@ class Deployment:
             programs.add(definition)
         return programs
 
-    def setting(self, programs: Programs, keys: Callable[[], Keys]) -> Setting:
-        return Setting(programs, self.knows, keys)
+    def setting(
+        self, programs: Programs, keys: Callable[[], Keys], status_source: str | None = None
+    ) -> Setting:
+        return Setting(programs, self.knows, keys, status_source)
 
     def front(self, programs: Programs, keys: Keys) -> Front:
         return Front(programs, self.definitions, self, keys)

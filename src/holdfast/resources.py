@@ -107,6 +107,8 @@ ENV_STACK: Final = "HOLDFAST_STACK"
 ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
+# "on": the bus is told when executions of state machines begin and end; else nobody is.
+ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
 
 # Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.
 METRICS_NAMESPACE: Final = "Holdfast"

@@ -158,6 +158,20 @@ def test_a_service_that_is_not_there_says_so(client: Client) -> None:
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
 
 
+def test_what_plays_a_service_may_fail_and_the_caller_gets_an_error_all_the_same(
+    here: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A form for a bucket whose fields are none: moto falls over it."""
+    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=a/20300101/us-east-1/s3/aws4_request"}
+    assert send(here, "POST", "/bucket?x", b"nonsense", **signed) == (501, b"")
+    assert "what plays s3.us-east-1.amazonaws.com here failed" in caplog.text
+
+
+def test_a_target_without_a_signature_is_no_object(here: str) -> None:
+    status, answer = send(here, "POST", "/", b"{}", X_Amz_Target="ListActivities")
+    assert (status, json.loads(answer)["__type"]) == (400, "UnknownOperationException")
+
+
 # -- functions -------------------------------------------------------------------------------------
 
 

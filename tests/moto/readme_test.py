@@ -33,7 +33,7 @@ def commands() -> list[list[str]]:
 def test_the_program_of_the_readme_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (program,) = blocks("python")
+    program, _ = blocks("python")
     (tmp_path / "readme_program.py").write_text(program)
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("readme_program")

@@ -118,6 +118,27 @@ def test_the_session_of_boto3_prints_what_its_comments_say(folder: tuple[Path, s
     assert ran.stdout.splitlines() == said
 
 
+def test_the_state_machine_of_the_readme_runs(folder: tuple[Path, str]) -> None:
+    path, _ = folder
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    ending = (
+        "while (found := states.describe_execution("
+        "executionArn=execution['executionArn']))['status'] == 'RUNNING': pass\n"
+        "print(found['output'])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program + ending],
+        cwd=path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout) == {"text": "Hello, Ada."}
+
+
 def test_the_session_starts_with_the_command_that_serves() -> None:
     assert blocks("console")[0] == "$ holdfast serve\n"
     assert all(ast.parse(block) for block in blocks("python"))

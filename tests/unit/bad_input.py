@@ -19,11 +19,13 @@ Json = Any
 NUMBERS: list[Json] = [0, 1, -1, 2, 1.5, -0.0, 1e308, 1e-320, 2**31, 2**63, 10**40, 99999999]
 WORDS: list[Json] = [
     "", " ", "x", "A", "B", "$", "$.", "$.a", "$..a", "$$", "$$.Task.Token", "$v", "$states.input",
-    "$.a[0]", "$.a[?(@.b)]", "$.a[*].b", "$[", "$$.Map.Item.Value", "{% 1 %}", "{% $states.input %}",
+    "$.a[0]", "$.a[?(@.b)]", "$.a[*].b", "$[", "$$.Map.Item.Value", "{% 1 %}",
+    "{% $states.input %}",
     "{% $states.result %}", "{% ( %}", "{%%}", "{% $v %}", "{% $error('no') %}", "{% [1..9] %}",
     "{% function($x){$x} %}", "{% 1/0 %}", "{% $states.context %}", "States.UUID()",
     "States.Format('{}', $.a)", "States.Array(", "States.MathAdd($.a, 1)", "States.ALL",
-    "States.Timeout", "States.TaskFailed", "States.Runtime", "é\u2028😀", "\x00", "\ud800", "a" * 300,
+    "States.Timeout", "States.TaskFailed", "States.Runtime", "é\u2028😀", "\x00", "\ud800",
+    "a" * 300,
     "2030-01-01T00:00:00Z", "not a date", "arn:aws:states:::", "NaN", "null", "true", "[1]", "{}",
     "\\", "'", '"', "%", "${x}", "../..", "JSONata", "JSONPath", "DISTRIBUTED", "INLINE", "EXPRESS",
 ]  # fmt: skip
@@ -78,7 +80,7 @@ def _some(*values: Json) -> Callable[[Random, int], Json]:
 
 def _handlers(draw: Random, levels: int) -> Json:
     errors = ["States.ALL", "States.TaskFailed", "States.Timeout", "Oops"]
-    handler = {"ErrorEquals": [draw.choice(errors)], "Next": draw.choice("ABC")}
+    handler: dict[str, Json] = {"ErrorEquals": [draw.choice(errors)], "Next": draw.choice("ABC")}
     if draw.random() < 0.5:
         handler |= {"ResultPath": draw.choice(["$.e", None, "$"])}
     return [handler]
@@ -93,7 +95,7 @@ def _retriers(draw: Random, levels: int) -> Json:
 def _choices(draw: Random, levels: int) -> Json:
     operators = ["StringEquals", "NumericLessThanPath", "IsPresent", "TimestampLessThan"]
     operators += ["BooleanEquals", "StringMatches", "IsNull", "IsTimestamp"]
-    rule = {"Variable": draw.choice(["$.a", "$.a[0]", "$$.State.Name", "$v"])}
+    rule: dict[str, Json] = {"Variable": draw.choice(["$.a", "$.a[0]", "$$.State.Name", "$v"])}
     rule[draw.choice(operators)] = draw.choice(["a", 1, True, "$.b", "*x*", "2030-01-01T00:00:00Z"])
     rules: list[Json] = [rule, rule, {"Not": rule}, {"And": [rule, rule]}]
     rules += [{"Condition": draw.choice(["{% true %}", "{% $states.input.a %}", True, "{% 1 %}"])}]
@@ -277,11 +279,13 @@ def text_of(draw: Random, document: Json) -> str:
 
 _STATES = f"arn:aws:states:{PLACE.region}:{PLACE.account}"
 ARNS: list[Json] = [
-    f"{_STATES}:stateMachine:real", f"{_STATES}:stateMachine:real:1", f"{_STATES}:stateMachine:none",
+    f"{_STATES}:stateMachine:real", f"{_STATES}:stateMachine:real:1",
+    f"{_STATES}:stateMachine:none",
     f"{_STATES}:stateMachine:real:PROD", f"{_STATES}:stateMachine:quick",
     f"{_STATES}:execution:real:done", f"{_STATES}:execution:real:none",
     f"{_STATES}:express:quick:a:b", f"{_STATES}:activity:desk", f"{_STATES}:activity:none",
-    f"{_STATES}:mapRun:real/x:4f1f8a36-2b8a-4a54-a7f1-62f1a4b1f1a1", "arn:aws:states:::x", "arn:", ROLE,
+    f"{_STATES}:mapRun:real/x:4f1f8a36-2b8a-4a54-a7f1-62f1a4b1f1a1", "arn:aws:states:::x",
+    "arn:", ROLE,
     f"{_STATES}:stateMachine:", f"{_STATES}:execution:real:done:x", f"{_STATES}:stateMachine:a/b",
 ]  # fmt: skip
 
@@ -294,6 +298,10 @@ def request(draw: Random, operation: str) -> Json:
     if isinstance(made, dict) and draw.random() < 0.05:
         made |= {str(draw.choice(WORDS)): junk(draw)}
     return made
+
+
+def members(operation: str) -> list[str]:
+    return sorted(_shape(input_shape(operation))["members"])
 
 
 def _shaped(draw: Random, name: str, levels: int) -> Json:

@@ -6,7 +6,6 @@ after every step.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -171,7 +170,7 @@ def test_a_lane_needs_somebody_who_waits_for_it() -> None:
 def test_a_resource_that_no_code_knows_is_refused() -> None:
     case = Case(one(call("work"))).start()
     scheduled = case.last("TaskScheduled")
-    odd = replace(scheduled, details={**scheduled.details, "resource": "odd:thing"})
+    odd = scheduled._replace(details={**scheduled.details, "resource": "odd:thing"})
 
     with pytest.raises(HoldfastBug, match="unknown resource"):
         fold([*case.events[:2], odd])

@@ -138,7 +138,8 @@ class Case:
         return [(event.id, event.previous, event.type) for event in self.events if event.id]
 
     def last(self, event_type: str) -> Event:
-        return next(event for event in reversed(self.events) if event.type == event_type)
+        found: Event = next(event for event in reversed(self.events) if event.type == event_type)
+        return found
 
 
 def _is_leaf(frame: Frame) -> bool:

@@ -94,7 +94,22 @@ def test_a_choice_without_a_match_or_a_default_fails_the_execution() -> None:
 
     assert error == "States.NoChoiceMatched"
     assert cause is not None
-    assert "'it'" in cause
+    assert cause.startswith("An error occurred while executing the state 'it' (entered at the ")
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_a_choice_of_paths_hands_on_what_they_select_by_a_rule_and_by_default(number: int) -> None:
+    rule = {"Variable": "$.number", "NumericLessThan": 2, "Next": "end"}
+    asking = {
+        "Type": "Choice",
+        "InputPath": "$.inner",
+        "OutputPath": "$.number",
+        "Choices": [rule],
+        "Default": "end",
+    }
+    flow = machine({"it": asking, "end": {"Type": "Succeed"}}, QueryLanguage="JSONPath")
+
+    assert run(flow, {"inner": {"number": number}}).output == number
 
 
 def test_a_rule_and_a_default_have_their_own_assign_and_output() -> None:

@@ -55,6 +55,21 @@ def test_a_wait_for_a_moment_that_is_past_is_over_at_once(timestamp: str, is_ove
     assert run(nap(Timestamp=timestamp)).state.is_ended is is_over
 
 
+@pytest.mark.parametrize(
+    "timestamp",
+    ["2027-01-15 08:00:00Z", "2027-01-15T08:00:00", "20270115T080000Z", "2027-13-15T08:00:00Z"],
+)
+def test_a_wait_for_a_text_that_is_no_timestamp_fails_in_the_words_of_aws(timestamp: str) -> None:
+    error, cause = run(nap(Timestamp=f"{{% '{timestamp}' %}}")).failure
+
+    assert error == "States.QueryEvaluationError"
+    assert cause == (
+        "An error occurred while executing the state 'it' (entered at the event id #2). The "
+        "Timestamp field cannot be parsed as an ISO-8601 extended offset date-time format "
+        f"string: {timestamp}"
+    )
+
+
 def test_a_wait_of_no_seconds_sets_no_timer() -> None:
     case = run(nap(Seconds=0))
 
@@ -251,7 +266,7 @@ def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() ->
         StartTimer(-1, START_MS + 60_000),
         RunAttempt("0.0", case.waiting("run")),
         StartTimer(2, START_MS + 5_000),
-        Register(3),
+        Register(3, 1),
         StartTimer(3, START_MS + 9_000),
     ]
 

@@ -11,7 +11,15 @@ from typing import Any
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.definitions import Programs
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Deadline, Effect, Pause, RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    Deadline,
+    Effect,
+    Pause,
+    RunTask,
+    TaskFailed,
+    TaskResult,
+    TaskSucceeded,
+)
 from holdfast.runtime.worker import Setting
 from holdfast.sim.world import Hook, World, no_faults
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
@@ -48,7 +56,7 @@ class Office:
 
     def __init__(
         self,
-        tasks: Callable[[RunTask], TaskSucceeded | TaskFailed] = nothing,
+        tasks: Callable[[RunTask], TaskResult] = nothing,
         hook: Hook = no_faults,
     ) -> None:
         programs = Programs()

@@ -143,8 +143,8 @@ def settled(office: Office, patience: Patience, started: Any, draw: Random) -> s
     try:
         office.wait(86_400)
     except Enough:
-        patience.left = EFFECTS_MAX * 1_000
         return "goes on"
+    patience.left = EFFECTS_MAX
     took_seconds = time.process_time() - began
     assert took_seconds < CALL_SECONDS_MAX, f"it took {took_seconds:.1f} s"
     assert office.world.faults == []
@@ -192,6 +192,24 @@ def check_requests(seed: int) -> str:
     assert office.world.faults == []
     office.call("ListStateMachines")
     return answer.code if isinstance(answer, StatesFault) else "answered"
+
+
+WRONG: Final[list[Any]] = [
+    None, True, 0, -1, 1.5, 10**40, 1e308, "", "x", "\ud800", "a" * 300_000, [], [None], [[]], {},
+    {"a": None}, bad_input.deep(500), [{"key": 1}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+def test_a_member_of_any_other_kind_is_refused_or_dropped(operation: str) -> None:
+    office, draw = shop(Random(0)), Random(0)
+    office.call_ms_max = 5_000
+    fitting = bad_input.request(draw, operation)
+    for member in bad_input.members(operation):
+        for wrong in WRONG:
+            called(office, operation, {**fitting, member: wrong}, draw)
+    for wrong in WRONG:
+        called(office, operation, wrong, draw)
 
 
 KINDS: Final = {"definition": check_definition, "requests": check_requests}

@@ -76,3 +76,12 @@ def test_a_resource_has_at_most_50_tags() -> None:
     arn = desk.create(tags=many[:50])
     assert desk.refusal("TagResource", resourceArn=arn, tags=many[50:])[0] == "TooManyTags"
     desk.call("TagResource", resourceArn=arn, tags=tags(k0="again"))
+
+
+def test_a_tag_without_a_key_is_refused_with_its_place() -> None:
+    """The API's model does not call the key required."""
+    code, message = Desk().refusal(
+        "CreateActivity", name="a", tags=[{"key": "k", "value": "v"}, {"value": "v"}]
+    )
+    assert code == "ValidationException"
+    assert "Value null at 'tags.2.member.key'" in message

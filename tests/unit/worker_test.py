@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -30,7 +30,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
-from holdfast.runtime.worker import Setting, deliver
+from holdfast.runtime.worker import deliver
 from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
@@ -266,6 +266,30 @@ def test_a_task_past_its_time_out_is_timed_out_though_it_never_ends() -> None:
 
     assert shop.history(run).state.error == "States.Timeout"
     assert "TaskTimedOut" in [event.type for event in shop.history(run).events]
+    assert sound(shop)
+
+
+def test_an_execution_past_its_own_time_ends_though_its_task_still_runs() -> None:
+    shop = Shop(machine({"it": call("ship")}, TimeoutSeconds=5))
+    run = shop.start()
+    deliver_all(shop, Stuck(shop.world, 6))
+
+    assert shop.history(run).state.status == "TIMED_OUT"
+    assert sound(shop)
+
+
+def test_a_wait_beside_a_first_task_that_still_runs_ends_when_it_is_due() -> None:
+    waiting = {"Type": "Wait", "Seconds": 5, "Next": "no"}
+    lanes = [
+        {"StartAt": "it", "States": {"it": call("ship")}},
+        {"StartAt": "nap", "States": {"nap": waiting, "no": {"Type": "Fail", "Error": "Late"}}},
+    ]
+    shop = Shop(machine({"all": {"Type": "Parallel", "Branches": lanes, "End": True}}))
+    run = shop.start()
+    deliver_all(shop, Stuck(shop.world, 6))
+
+    assert shop.history(run).state.error == "Late"
+    assert "TaskStateAborted" in [event.type for event in shop.history(run).events]
     assert sound(shop)
 
 

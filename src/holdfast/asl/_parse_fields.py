@@ -32,6 +32,10 @@ class StateFields(Protocol):
 
     def assign(self) -> Template | None: ...
 
+    def pass_result(self) -> Template | None:
+        """What Assign and the output of a Pass are both made of, when they are."""
+        ...
+
     def value(self, name: str) -> Template | None:
         """A number or text that may be worked out: Seconds, or SecondsPath."""
         ...
@@ -74,6 +78,9 @@ class JsonataFields:
 
     def assign(self) -> Template | None:
         return self.value("Assign")
+
+    def pass_result(self) -> Template | None:
+        return None  # its Output is not made of what Assign is made of
 
     def value(self, name: str) -> Template | None:
         return _template(self.state, name, self.where)

@@ -85,6 +85,10 @@ class PathFields:
     def assign(self) -> Template | None:
         return _payload(self.state, "Assign", self._output().selection)
 
+    def pass_result(self) -> Template | None:
+        """A function of chance gives a variable and the output the same value (as AWS does)."""
+        return self._output().selection if "Assign" in self.state else None
+
     def value(self, name: str) -> Template | None:
         return _constant_or_path(self.state, name, self._source)
 
@@ -103,7 +107,8 @@ class PathFields:
         return compile_rule(rule, self._source)
 
     def rule_results(self, rule: StateJson, where: str) -> Results:  # noqa: ARG002
-        return _payload(rule, "Assign", self._source), None
+        """A rule has variables of its own; InputPath and OutputPath are the state's."""
+        return _payload(rule, "Assign", self._source), self.output()
 
     def catcher_results(self, catcher: StateJson, where: str) -> Results:  # noqa: ARG002
         output = PathOutput.of_catcher(catcher) if "ResultPath" in catcher else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 from holdfast.asl._java_text import shown
 from holdfast.asl._jsonata_values import Json, Moment
 from holdfast.asl._jsonpath_scope import Scope, is_intrinsic, refuse
-from holdfast.asl._timestamps import nanos_of
+from holdfast.asl.timestamps import nanos_of
 from holdfast.asl.jsonpath import Path, PathMissing, compile_path
 from holdfast.asl.template import StateError, Template
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.asl._jsonata_values import Json, Moment
 from holdfast.asl._jsonpath_scope import INPUT_DATA, Scope, refuse
-from holdfast.asl._timestamps import nanos_of
+from holdfast.asl.timestamps import nanos_of
 from holdfast.asl.jsonpath import Path, PathMissing, PathSyntaxError, compile_path
 from holdfast.asl.template import Template
 

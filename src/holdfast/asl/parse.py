@@ -131,7 +131,9 @@ class _Parser:
         read = _fields(state, where, language_of(state, self.language))
         match state["Type"]:
             case "Pass":
-                return Pass(name, state.get("Next"), read.assign(), read.output())
+                return Pass(
+                    name, state.get("Next"), read.assign(), read.output(), read.pass_result()
+                )
             case "Succeed":
                 return Succeed(name, read.output())
             case "Fail":

@@ -40,10 +40,13 @@ class Catcher:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
+    """`result` is worked out once and bound, where both Assign and the output are made of it."""
+
     name: str
     next: str | None
     assign: Template | None
     output: Template | None
+    result: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from holdfast.aws.ports import AwsPorts
 from holdfast.aws.tasks import Perform, Tasks
 from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
+from holdfast.runtime.status_events import OWN_SOURCE
 from holdfast.runtime.tokens import Keys
 
 NO_KEYS = Keys("-", {"-": b""})
@@ -64,9 +65,10 @@ def make_host(keys: Keys) -> Host:
         clock=lambda: time.time_ns() // 1_000_000,
         metrics=metrics,
     )
+    tells_status = os.environ.get(resources.ENV_STATUS_EVENTS) == "on"
     host = Host(
         ports,
-        deployment.setting(programs, _signing_keys),
+        deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None),
         deployment.front(programs, keys),
         metrics,
     )

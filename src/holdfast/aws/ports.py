@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.aws.blobs import Blobs
+from holdfast.aws.bus import Bus
 from holdfast.aws.clients import Clients
 from holdfast.aws.messaging import DeadLetter, Queues
 from holdfast.aws.names import Names
@@ -21,6 +22,7 @@ from holdfast.runtime.effects import (
     GetBlob,
     Measure,
     Pause,
+    Publish,
     Put,
     PutBlob,
     PutIfAbsent,
@@ -31,8 +33,7 @@ from holdfast.runtime.effects import (
     RunTask,
     Send,
     SetVisibility,
-    TaskFailed,
-    TaskSucceeded,
+    TaskResult,
     Unlist,
 )
 
@@ -48,7 +49,7 @@ class AwsPorts:
         clients: Clients,
         names: Names,
         *,
-        tasks: Callable[[RunTask], TaskSucceeded | TaskFailed],
+        tasks: Callable[[RunTask], TaskResult],
         clock: Callable[[], int],
         metrics: Callable[[Measure], None],
     ) -> None:
@@ -69,6 +70,7 @@ class AwsPorts:
             GetBlob: blobs.get,
             Send: self._queues.send,
             RunTask: tasks,
+            Publish: Bus(clients).publish,
             Clock: lambda _: clock(),
             Pause: lambda pause: time.sleep(pause.milliseconds / 1_000),
             Measure: metrics,

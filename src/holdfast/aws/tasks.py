@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import TypeAlias
 
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import RunTask, TaskResult
 
-Perform: TypeAlias = Callable[[RunTask], TaskSucceeded | TaskFailed]
+Perform: TypeAlias = Callable[[RunTask], TaskResult]
 
 _OWN_CODE = frozenset({"task", "pure"})
 
@@ -26,7 +26,7 @@ class Tasks:
         self._lock = threading.Lock()
         self._call_service: Perform | None = None
 
-    def perform(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+    def perform(self, effect: RunTask) -> TaskResult:
         if effect.kind in _OWN_CODE:
             return self._run_own(effect)
         return self._services()(effect)

@@ -9,6 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -74,6 +75,7 @@ def apply(state: Execution | None, event: Event) -> Execution:
 _Apply = Callable[[Execution, Event], Execution]
 
 
+@functools.cache
 def _handler(event_type: str) -> _Apply:
     found = _HANDLERS.get(event_type)
     if found is not None:
@@ -115,10 +117,18 @@ def _ended(state: Execution, event: Event, status: Status) -> Execution:
 
 
 def _redriven(state: Execution, event: Event) -> Execution:
-    """It goes on where it stopped: every state that was open is entered again, with its input."""
+    """It goes on where it stopped: every state that was open is entered again, with its input.
+
+    Of a Parallel or Map, lanes that had ended are not run again (AWS docs, RedriveExecution). One
+    whose iteration had entered no state begins anew as a whole.
+    """
     frames: dict[str, Frame] = {}
+    unbegun = {frame.owner for frame in state.resting.values() if not frame.position}
     for frame in state.resting.values():
-        waiting = frame.waiting if isinstance(frame.waiting, Lanes) else Entered()
+        if frame.owner is not None and not _has_lanes(frames.get(frame.owner)):
+            continue
+        lanes = None if frame.id in unbegun else _lanes_of(frame)
+        waiting = Entered() if lanes is None else lanes
         frames[frame.id] = frame._replace(previous=event.id, retries={}, waiting=waiting)
     return state._replace(
         status="RUNNING",
@@ -136,6 +146,20 @@ def _redriven(state: Execution, event: Event) -> Execution:
     )
 
 
+def _lanes_of(frame: Frame) -> Lanes | None:
+    match frame.waiting:
+        case Lanes() as lanes:
+            return lanes
+        case Failed(lanes=lanes):
+            return lanes
+        case _:
+            return None
+
+
+def _has_lanes(owner: Frame | None) -> bool:
+    return owner is not None and isinstance(owner.waiting, Lanes)
+
+
 # -- frames ----------------------------------------------------------------------------------------
 
 
@@ -148,27 +172,32 @@ def _frame(state: Execution, event: Event) -> Frame:
 
 def _moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execution:
     frame = frame._replace(previous=event.id or frame.previous, **changes)
+    return _with(state, frame, event)
+
+
+def _with(state: Execution, frame: Frame, event: Event) -> Execution:
     # Both at once: this is done for every event, and copying an execution is most of its cost.
-    frames = {**state.frames, frame.id: frame}
-    return state._replace(frames=frames, last_event=event.id or state.last_event)
+    return state.moved({**state.frames, frame.id: frame}, event.id or state.last_event)
 
 
 def _entered(state: Execution, event: Event) -> Execution:
     frame = state.frames.get(event.holdfast.get("frame", ROOT))
     if frame is None:
         state, frame = _new_frame(state, event)
-    return _moved(
-        state,
-        frame,
-        event,
+    entered = Frame(
+        id=frame.id,
+        owner=frame.owner,
         position=event.details["name"],
         input=event.details["input"],
+        variables=frame.variables,
+        previous=event.id,
         entry_previous=event.previous,
         entered_event=event.id,
         entered_ms=event.at_ms,
         retries={},
         waiting=Entered(),
     )
+    return _with(state, entered, event)
 
 
 def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
@@ -180,7 +209,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
         if opener is None or not isinstance(opener.waiting, Lanes):
             raise HoldfastBug(f"{event.type} opens lane {frame_id!r} that nothing waits for")
         owner = opener.id
-        lanes = replace(opener.waiting, started=opener.waiting.started + 1)
+        lanes = opener.waiting._replace(started=opener.waiting.started + 1)
         state = state.with_frame(opener._replace(waiting=lanes))
     frame = Frame(
         id=frame_id,
@@ -200,17 +229,25 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 
 def _exited(state: Execution, event: Event) -> Execution:
     frame = _frame(state, event)
+    if isinstance(frame.waiting, Failed) and frame.waiting.lanes is not None:
+        state = _without_lanes(state, frame)  # caught: nobody goes on with them
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
-    state = _moved(
-        state,
-        frame,
-        event,
+    frame = Frame(
+        id=frame.id,
+        owner=frame.owner,
+        position=frame.position,
         input=event.details["output"],
         variables=variables,
+        previous=event.id,
+        entry_previous=frame.entry_previous,
+        entered_event=frame.entered_event,
+        entered_ms=frame.entered_ms,
+        retries=frame.retries,
         waiting=Exited(),
     )
-    return _lane_ended(state, state.frames[frame.id], event) if event.holdfast.get("end") else state
+    state = _with(state, frame, event)
+    return _lane_ended(state, frame, event) if event.holdfast.get("end") else state
 
 
 def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
@@ -218,12 +255,13 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     owner = state.frames[frame.owner]
     assert isinstance(owner.waiting, Lanes)
     results = {**owner.waiting.results, frame.lane: frame.input}
-    frames = {key: value for key, value in state.frames.items() if key != frame.id}
+    frames = dict(state.frames)
+    del frames[frame.id]
     # What the owner does next hangs off the end of the lane that ended last.
     frames[owner.id] = owner._replace(
-        previous=event.id, waiting=replace(owner.waiting, results=results)
+        previous=event.id, waiting=owner.waiting._replace(results=results)
     )
-    return state._replace(frames=frames)
+    return state.moved(frames, event.id or state.last_event)
 
 
 def _without_lanes(state: Execution, frame: Frame) -> Execution:
@@ -347,6 +385,7 @@ def _task_submitted(state: Execution, event: Event) -> Execution:
         target=called.target,
         submitted=event.details["output"],
         poll_due_ms=_poll_due_ms(called, event),
+        credentials=called.credentials,
     )
     return _moved(state, frame, event, waiting=waiting)
 
@@ -487,7 +526,7 @@ def _lanes_succeeded(state: Execution, event: Event) -> Execution:
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:
     frame = _frame(state, event)
-    return _moved(_without_lanes(state, frame), frame, event, waiting=Failed(None, 0))
+    return _moved(state, frame, event, waiting=Failed(None, 0, _lanes_of(frame)))
 
 
 # -- the execution ---------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class Register:
     """Enter the execution with those who wait for the entry's event, then look for stored ones."""
 
     entry: int
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class OfferActivity:
     """Put the task where those who poll the activity find it."""
 
     entry: int
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class ReadAnswer:
     """Look whether the answer came before its call was over: its wake may have been too early."""
 
     entry: int
+    attempt: int
 
 
 #: The entry of the execution's own time-out.
@@ -111,11 +114,11 @@ def _of_frame(frame: Frame) -> Iterator[Command]:
 def _of_wait(awaiting: Awaiting) -> Iterator[Command]:
     match awaiting.kind:
         case "event":
-            yield Register(awaiting.entry)
+            yield Register(awaiting.entry, awaiting.attempt)
         case "activity" if not awaiting.is_begun:
-            yield OfferActivity(awaiting.entry)
+            yield OfferActivity(awaiting.entry, awaiting.attempt)
         case "callback" | "sync":
-            yield ReadAnswer(awaiting.entry)
+            yield ReadAnswer(awaiting.entry, awaiting.attempt)
         case _:
             return
 

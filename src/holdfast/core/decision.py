@@ -10,7 +10,7 @@ import datetime as dt
 import functools
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl import jsonata
 from holdfast.asl.program import Json, Map, Parallel, Program, State, Task
@@ -20,6 +20,9 @@ from holdfast.core.events import OWN_EVENTS, Event
 from holdfast.core.facts import Moment
 from holdfast.core.state import ROOT, Execution, Frame, Lanes
 from holdfast.errors import HoldfastBug
+
+#: The states that can have a Retry: AWS counts retries only there.
+_RETRIED: Final = (Task, Parallel, Map)
 
 
 class Decision:
@@ -33,6 +36,7 @@ class Decision:
         self.entered: deque[str] = deque()
         self.pure_states = 0
         self._state = state
+        self._moment = jsonata.Moment(moment.now_ms, moment.draw)
 
     @property
     def state(self) -> Execution:
@@ -94,8 +98,9 @@ class Decision:
         if item is not None:
             context["Map"] = {"Item": item}
         states = {"input": frame.input, "context": context, **(extra or {})}
-        bindings = {**self.state.bindings_of(frame), "states": states}
-        return template.evaluate(bindings, jsonata.Moment(self.moment.now_ms, self.moment.draw))
+        bindings = self.state.bindings_of(frame)
+        bindings["states"] = states
+        return template.evaluate(bindings, self._moment)
 
     @property
     def is_bounded(self) -> bool:
@@ -107,8 +112,7 @@ class Decision:
             "Name": frame.position,
             "EnteredTime": iso_time(frame.entered_ms),
         }
-        # AWS counts retries only where a state can have them.
-        if isinstance(self.program.states.get(frame.position), Task | Parallel | Map):
+        if isinstance(self.program.states.get(frame.position), _RETRIED):
             position["RetryCount"] = frame.retry_count
         context: dict[str, Json] = {**self._around, "State": position}
         item = self._map_item(frame)

@@ -360,7 +360,7 @@ def _abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None
 
 def _abort_state(decision: Decision, lane: Frame) -> None:
     state = decision.state_of(lane)
-    if isinstance(state, Parallel | Map):
+    if isinstance(lane.waiting, Lanes):  # else they have been aborted with it
         _abort_lanes(decision, lane, None)
     if isinstance(state, Task | Wait | Parallel | Map):
         name = f"{type(state).__name__}StateAborted"

@@ -60,4 +60,4 @@ def _power(rate: float, retries: int) -> float:
 
 def poll_seconds(polls: int) -> int:
     """-> how long a job rests that has been asked for so often: 1 s, 2 s, 4 s … a minute."""
-    return min(2 ** min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)
+    return min(1 << min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 
 from holdfast.asl.program import (
@@ -18,6 +17,7 @@ from holdfast.asl.program import (
     Wait,
 )
 from holdfast.asl.template import EvaluationError, StateError, Template
+from holdfast.asl.timestamps import nanos_of
 from holdfast.core import map_run
 from holdfast.core.decision import Decision
 from holdfast.core.flow import (
@@ -40,7 +40,7 @@ def run(decision: Decision, frame: Frame) -> None:
     state = decision.state_of(frame)
     match state:
         case Pass():
-            leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
+            _pass(decision, frame, state)
         case Succeed():
             leave(decision, frame, None, (None, state.output), default=frame.input)
         case Fail():
@@ -55,6 +55,18 @@ def run(decision: Decision, frame: Frame) -> None:
             map_run.begin(decision, frame, state)
         case Parallel() | Map():
             start_lanes(decision, frame, state)
+
+
+def _pass(decision: Decision, frame: Frame, state: Pass) -> None:
+    extra: dict[str, Json] = {}
+    if state.result is not None:
+        try:
+            extra["result"] = decision.evaluate(state.result, frame)
+        except StateError as error:
+            fail_state(decision, frame, error)
+            return
+    results = (state.assign, state.output)
+    leave(decision, frame, state.next, results, default=frame.input, extra=extra)
 
 
 def wake(decision: Decision, frame: Frame) -> None:
@@ -99,12 +111,8 @@ def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
         results = (state.assign, state.output)
         leave(decision, frame, state.default, results, default=frame.input)
         return
-    pass_on(
-        decision,
-        frame,
-        "States.NoChoiceMatched",
-        f"No choice rule of the state '{frame.position}' matched and it has no Default.",
-    )
+    cause = "Failed to transition out of the state. The state does not point to a next state."
+    fail_state(decision, frame, StateError("States.NoChoiceMatched", cause))
 
 
 def _is_true(value: Json) -> bool:
@@ -138,12 +146,9 @@ def _due(decision: Decision, frame: Frame, state: Wait) -> tuple[int, bool]:
 
 
 def _parse_timestamp(value: Any) -> int:
-    """RFC 3339 with an offset, as ASL asks for."""
-    try:
-        at = dt.datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        at = None
-    if at is None or at.tzinfo is None:
+    """RFC 3339 with an offset, as ASL asks for; a text of another form was seen to be refused."""
+    nanos = nanos_of(value) if isinstance(value, str) else None
+    if nanos is None:
         what = "cannot be parsed as an ISO-8601 extended offset date-time format string"
         raise EvaluationError("Timestamp", f"The Timestamp field {what}: {value}", is_late=True)
-    return int(at.timestamp() * 1_000)
+    return nanos // 1_000_000

@@ -15,6 +15,8 @@ from holdfast.limits import PAYLOAD_BYTES_MAX
 
 OWN_REGION: Final = "holdfast"
 _SERVICE_PREFIX: Final = ":states:::"
+# Kept, as `json.dumps` makes a new one for each value.
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def event_type(state: Task, what: str) -> str:
@@ -113,7 +115,7 @@ def oversize(decision: Decision, what: str, value: Json) -> StateError | None:
 def _is_over(value: Json) -> bool:
     if not isinstance(value, dict | list | str):
         return False
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = _COMPACT.encode(value)
     # No character is longer than four bytes: most values need not be encoded to be measured.
     if len(text) * 4 <= PAYLOAD_BYTES_MAX:
         return False

@@ -32,7 +32,13 @@ from holdfast.integrations.shaping import (
     result_of,
     with_content_type,
 )
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    RunTask,
+    TaskFailed,
+    TaskPending,
+    TaskResult,
+    TaskSucceeded,
+)
 
 Result: TypeAlias = TaskSucceeded | TaskFailed
 #: (operation, request as on the wire, who asks) -> the response as on the wire, times in seconds.
@@ -76,14 +82,21 @@ class Integrations:
         self._clients = clients
         self._states_api = states_api
 
-    def perform(self, effect: RunTask) -> Result:
+    def perform(self, effect: RunTask) -> TaskResult:
         """Never raises."""
         try:
-            return self._perform(effect)
+            return self._poll(effect) if effect.is_poll else self._perform(effect)
         except Unusable as problem:
             return unusable(effect.arguments, problem)
         except Exception as error:  # noqa: BLE001 - a task fails, its worker does not
             return faults.unreachable(_prefix(effect), error)
+
+    def _poll(self, effect: RunTask) -> TaskResult:
+        from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
+
+        if effect.name not in jobs.JOBS:
+            return _unsupported(effect)
+        return jobs.poll(effect, effect.submitted, self._clients) or TaskPending()
 
     def _perform(self, effect: RunTask) -> Result:
         if effect.kind == "read":

@@ -64,7 +64,7 @@ def s3_cause(error: Any) -> str:
     return (
         f"{refusal.message} (Service: Amazon S3; Status Code: {refusal.status}; "
         f"Error Code: {refusal.code}; Request ID: {refusal.request_id}; "
-        f"S3 Extended Request ID: {refusal.extended_request_id}; Proxy: null)"
+        f"S3 Extended Request ID: {refusal.extended_request_id or 'null'}; Proxy: null)"
     )
 
 

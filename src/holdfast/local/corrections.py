@@ -114,9 +114,12 @@ def _worded_as_sns(original: Any) -> Any:
     from moto.sns import exceptions  # noqa: PLC0415
 
     def publish(self: Any, message: str, **asked: Any) -> Any:
-        topic = self.topics.get(asked.get("arn"))
+        target = asked.get("arn")
+        topic = self.topics.get(target)
         if not message:
             raise exceptions.SNSInvalidParameter("Invalid parameter: Empty message")
+        if target is not None and not target.startswith("arn:"):
+            raise exceptions.SNSInvalidParameter("Invalid parameter: TopicArn")
         if topic is not None and topic.fifo_topic and not asked.get("group_id"):
             raise exceptions.SNSInvalidParameter(
                 "Invalid parameter: The MessageGroupId parameter is required for FIFO topics"
@@ -124,7 +127,7 @@ def _worded_as_sns(original: Any) -> Any:
         try:
             return original(self, message, **asked)
         except exceptions.SNSNotFoundError as error:
-            if ":endpoint/" in (asked.get("arn") or ""):
+            if ":endpoint/" in (target or ""):
                 raise
             raise exceptions.TopicNotFound from error
 

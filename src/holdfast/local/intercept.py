@@ -11,6 +11,7 @@ replaced as well, because its queues read the time for each message that they lo
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -36,7 +37,7 @@ from moto.dynamodb.models.table import Table
 from moto.events.utils import EventTemplateParser
 from moto.moto_api._internal import mock_random
 
-from holdfast.errors import HoldfastBug, RequestError
+from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 
 LOCK: Final = threading.RLock()
 # Told of every message that is put into any queue. moto puts them there with the lock held.
@@ -71,6 +72,7 @@ class Answer:
 #: -> None for what is not its own. Called without the lock.
 Door = Callable[[Call], Answer | None]
 
+_logger: Final = logging.getLogger(__name__)
 _moto: Final = BotocoreStubber()
 _send: Final = botocore.httpsession.URLLib3Session.send
 _unix_time: Final = moto.core.utils.unix_time
@@ -168,7 +170,9 @@ def _of_moto(request: AWSPreparedRequest) -> Answer:
             found = _moto.process_request(request)
     except (NotImplementedError, ImportError) as error:  # moto's service, or what it would need
         raise refusal(host) from error
-    except Exception as error:  # noqa: BLE001  # moto is not ours, and may fail in any way
+    except HoldfastError:
+        raise
+    except Exception as error:  # moto is not ours, and may fail in any way
         _logger.warning("what plays %s here failed on a request: %s", host, type(error).__name__)
         _logger.debug("the request to %s", host, exc_info=error)
         # Without a body every client makes an error of it; it is none that clients try again.

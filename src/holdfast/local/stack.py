@@ -33,6 +33,7 @@ from holdfast.local.cloud import REGION, LocalCloud, service_clients
 from holdfast.local.intercept import Answer, Call
 from holdfast.local.pump import Handlers, LambdaContext, Pump
 from holdfast.runtime.effects import Measure
+from holdfast.runtime.status_events import AWS_SOURCE
 from holdfast.runtime.tokens import Keys
 
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
@@ -117,7 +118,7 @@ def local_stack(
         )
         host = Host(
             ports,
-            deployment.setting(programs, lambda: keys),
+            deployment.setting(programs, lambda: keys, AWS_SOURCE),
             deployment.front(programs, keys),
             Metrics("local"),
             has_threads=not isinstance(clock, VirtualClock),

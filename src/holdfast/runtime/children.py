@@ -19,6 +19,7 @@ from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.state import (
+    NESTED_EXECUTION,
     Awaiting,
     Children,
     ChildResult,
@@ -221,8 +222,8 @@ def _abandoned(before: Execution, after: Execution, applied: Sequence[Fact]) -> 
                 for lane in waiting.open_lanes:
                     if (entry, lane) not in ended:
                         yield f"{before.run}.{entry}.{lane}"
-            case Awaiting(kind="sync", target="states:startExecution", entry=entry):
-                if entry not in answered:
+            case Awaiting(kind="sync", target=target, entry=entry):
+                if target == NESTED_EXECUTION and entry not in answered:
                     yield f"{before.run}.{entry}.{waiting.attempt}"
             case _:
                 pass

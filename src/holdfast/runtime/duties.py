@@ -65,13 +65,13 @@ def carry_out(log: Log, program: Program, commands: Iterable[Command], now_ms: i
                     yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
-            case Register(entry):
+            case Register(entry=entry):
                 found += yield from _register(log, entry, now_ms)
             case StartChild(entry, lane):
                 yield from children.start(log, program, entry, lane, now_ms)
-            case OfferActivity(entry):
+            case OfferActivity(entry=entry):
                 yield from _offer_activity(log, entry)
-            case ReadAnswer(entry):
+            case ReadAnswer(entry=entry):
                 found += yield from _read_answer(log, entry)
             case _:
                 assert_never(command)

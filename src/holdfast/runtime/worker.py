@@ -19,8 +19,8 @@ Rules of this file (docs/log.md tells them in full; R numbers are the protocol's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
@@ -31,10 +31,12 @@ from holdfast.core.commands import (
     WHOLE_EXECUTION,
     Command,
     StartChild,
+    StartTimer,
     entry_of,
     has_more,
     owed,
 )
+from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Children, Execution, Origin
 from holdfast.errors import NewerFormatError
@@ -48,7 +50,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import children, duties, keys, mail, messages
+from holdfast.runtime import children, duties, keys, mail, messages, status_events
 from holdfast.runtime.claims import (
     Delivery,
     Ticket,
@@ -59,6 +61,7 @@ from holdfast.runtime.claims import (
     run_seconds,
     ticket_of,
 )
+from holdfast.runtime.codec import Record
 from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import (
     Begin,
@@ -83,11 +86,16 @@ NEWER_FORMAT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What this process knows: definitions, which functions it can run, how to sign a token."""
+    """What this process knows: definitions, which functions it can run, how to sign a token.
+
+    `status_source`: by whom the bus is told when executions of state machines begin and end; None:
+    by nobody.
+    """
 
     programs: Programs
     knows: Callable[[str, bool], bool]
     keys: Callable[[], Keys]
+    status_source: str | None = None
 
 
 def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool]:
@@ -103,10 +111,14 @@ def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """`deadline_ms` is 0 for an attempt without a time-out."""
+    """`deadline_ms` is 0 for an attempt without a time-out.
+
+    `polls` is how often the job had been asked for.
+    """
 
     deadline_ms: int
     is_answered_later: bool
+    polls: int = 0
 
 
 @dataclass
@@ -153,6 +165,7 @@ class Hold:
                 return True  # its mail is stored; whoever opens the execution looks for it
             return (yield from self._fresh())
         self._notice_twin()
+        yield from self._publish_again()
         if self.state.is_ended and not (yield from self._is_redriven()):
             if self.is_recovering or self.kind in {messages.START, messages.GO}:
                 yield from duties.at_end(self.log)
@@ -233,6 +246,7 @@ class Hold:
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
         if self.kind == messages.WAKE_TIMER:
             yield from self._again_if_early(now_ms)
+        yield from self._poll(now_ms)
 
     def _carry_out_again(self, now_ms: int) -> mail.Facts:
         ended = yield from children.all_notices(self.log.tenant, self.state)
@@ -252,14 +266,18 @@ class Hold:
         everything = owed(self.state)
         if self.kind == messages.RECOVER:
             return everything
-        ours = {self.delivery.message_id, *self.body.get("of", ())}
-        records = [record for record in self.log.records if record.message in ours]
+        records = self._own_records()
         if records and records[0] is self.log.records[0]:
             return everything  # older records of ours may be folded into the snapshot
         opened = {event.holdfast.get("entry") for record in records for event in record.events}
         if any(record.sequence == 0 for record in records):
             opened.add(WHOLE_EXECUTION)
         return [command for command in everything if entry_of(command) in opened]
+
+    def _own_records(self) -> list[Record]:
+        """-> of the records at hand, those that were written under the ids of our message."""
+        ours = {self.delivery.message_id, *self.body.get("of", ())}
+        return [record for record in self.log.records if record.message in ours]
 
     def _named_mail(self, key: str, now_ms: int) -> mail.Facts:
         tenant, run = self.log.tenant, self.log.run
@@ -403,41 +421,60 @@ class Hold:
                 deadline_ms if attempt.timeout_seconds else 0, attempt.kind in ANSWERED_LATER
             )
             self.has_run_tasks = True
-            yield Begin(
-                ticket,
-                RunTask(
-                    name=attempt.target,
-                    kind=attempt.kind,
-                    arguments=attempt.arguments,
-                    tenant=self.log.tenant,
-                    run=self.log.run,
-                    run_name=state.name,
-                    workflow=state.workflow,
-                    entry=attempt.entry,
-                    attempt=attempt.attempt,
-                    deadline_ms=deadline_ms,
-                    credentials=attempt.credentials,
-                    arns=_arns(state.origin),
-                    resource=self._resource(state, attempt),
-                ),
-            )
+            yield Begin(ticket, self._task(state, attempt, deadline_ms))
 
-    def _resource(self, state: Execution, attempt: Attempt) -> str:
-        frame = state.frame_of(attempt.entry)
+    def _task(self, state: Execution, waiting: Attempt | Awaiting, deadline_ms: int) -> RunTask:
+        frame = state.frame_of(waiting.entry)
         task = None if frame is None else self.program.states[frame.position]
-        return task.resource if isinstance(task, Task) else ""
+        return RunTask(
+            name=waiting.target,
+            kind=waiting.kind,
+            arguments=waiting.arguments,
+            tenant=self.log.tenant,
+            run=self.log.run,
+            run_name=state.name,
+            workflow=state.workflow,
+            entry=waiting.entry,
+            attempt=waiting.attempt,
+            deadline_ms=deadline_ms,
+            credentials=waiting.credentials,
+            arns=_arns(state.origin),
+            resource=task.resource if isinstance(task, Task) else "",
+        )
+
+    def _poll(self, now_ms: int) -> Does:
+        """Asks for jobs whose time has come: upon their own wake, or when recovering.
+
+        Asking changes nothing, so it may come before a commit, and twice.
+        """
+        for frame in self.state.frames.values():
+            job = frame.waiting
+            if not isinstance(job, Awaiting) or job.poll_due_ms is None:
+                continue
+            is_own_wake = self.kind == messages.WAKE_TIMER and self.body["entry"] == job.entry
+            is_due = job.poll_due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+            if is_due and (is_own_wake or self.is_recovering):
+                ticket = (job.entry, job.attempt)
+                deadline_ms = now_ms + run_seconds(None) * 1_000
+                self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
+                task = self._task(self.state, job, deadline_ms)
+                yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))
 
     def _collect(self, limit_ms: int, state: Execution) -> Does:
-        """Waits for results, not past a time-out of theirs or of `state`, nor past the limit."""
+        """Waits for results, not past a time-out of theirs or a timer of ours, nor past the limit.
+
+        A run without a record has no timer elsewhere: nobody else knows of it yet.
+        """
         timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
-        ends = [] if state.due_ms is None else [state.due_ms + 2 * CLOCK_ERROR_MS]
-        done = yield Finished(min([limit_ms, *timeouts, *ends]))
+        timers = [] if self.log.state is not None else _timers_of(state)
+        done = yield Finished(min([limit_ms, *timeouts, *timers]))
         for ticket, result in done:
-            later = self.begun[ticket].is_answered_later if ticket in self.begun else False
-            self.facts.append(result_fact(ticket, result, is_answered_later=later))
+            begun = self.begun.get(ticket, _OVER)
+            later, polls = begun.is_answered_later, begun.polls
+            self.facts.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
         finished = {ticket for ticket, _ in done}
         now_ms = yield Clock()
-        if any(end_ms <= now_ms for end_ms in ends):
+        if any(due_ms <= now_ms for due_ms in timers):
             self.facts.append(facts.Tick())
         for ticket, begun in self.begun.items():
             is_over = begun.deadline_ms and begun.deadline_ms <= now_ms
@@ -476,11 +513,21 @@ class Hold:
             yield from duties.unlist_ends(self.log)
         self.facts += yield from duties.carry_out(self.log, self.program, new, now_ms)
         yield from children.stop(self.log, before, applied, now_ms)
+        yield from self._publish(step.events)
         yield from duties.measure(step)
         if must_open or has_more(self.state):
             # Just opened: mail from before. A full record: a loop without a wait has no other look.
             self.facts += yield from mail.control_facts(self.log.tenant, self.state)
         return True
+
+    def _publish(self, events: Iterable[Event]) -> Does:
+        if self.setting.status_source is not None:
+            yield from status_events.publish(self.state, events, self.setting.status_source)
+
+    def _publish_again(self) -> Does:
+        """Who committed a beginning or an end under our message may not have told it (R8)."""
+        if self.is_recovering:
+            yield from self._publish([e for record in self._own_records() for e in record.events])
 
     def _must_open(self, state: Execution, now_ms: int) -> bool:
         """It parks, or has run for so long that its start message is a poor guard."""
@@ -506,6 +553,7 @@ class Hold:
         if self.log.state is None:
             return False  # a refused put to an empty log: TTL or damage; let the message come back
         self._notice_twin()
+        yield from self._publish_again()
         if self.state.is_ended:
             if self.is_recovering or self.kind in {messages.START, messages.GO}:
                 yield from duties.at_end(self.log)
@@ -578,6 +626,15 @@ class Hold:
 
 #: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).
 INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
+
+#: A result that comes after its time-out; the state refuses it.
+_OVER = Begun(0, is_answered_later=False)
+
+
+def _timers_of(state: Execution) -> list[int]:
+    """-> when what the execution waits for is surely due, by any clock."""
+    timers = [command for command in owed(state) if isinstance(command, StartTimer)]
+    return [timer.due_ms + 2 * CLOCK_ERROR_MS for timer in timers]
 
 
 def _owed_before(state: Execution | None) -> list[Any]:

@@ -24,6 +24,7 @@ from holdfast.runtime.effects import (
     Item,
     Measure,
     Pause,
+    Publish,
     Put,
     PutBlob,
     PutIfAbsent,
@@ -35,8 +36,7 @@ from holdfast.runtime.effects import (
     Send,
     SetVisibility,
     TableName,
-    TaskFailed,
-    TaskSucceeded,
+    TaskResult,
     Unlist,
 )
 from holdfast.sim.queues import AnyQueueName, MemoryQueue, Received
@@ -55,7 +55,7 @@ class Services:
         self,
         clock: Callable[[], int],
         *,
-        tasks: Callable[[RunTask], TaskSucceeded | TaskFailed] | None = None,
+        tasks: Callable[[RunTask], TaskResult] | None = None,
         pause: Callable[[int], None] | None = None,
     ) -> None:
         self._clock = clock
@@ -83,6 +83,7 @@ class Services:
             GetBlob: self._get_blob,
             Send: self._send,
             RunTask: self._run_task,
+            Publish: self._publish,
             Clock: lambda _: clock(),
             Pause: self._pause,
             Measure: self._measure,
@@ -93,6 +94,8 @@ class Services:
         self.bytes_written: Counter[str] = Counter()
         #: What AWS would bill for the effects performed so far.
         self.usage = cost.Usage()
+        #: What the bus was told.
+        self.published: list[Publish] = []
         self.metrics: Counter[str] = Counter()
 
     def perform(self, effect: Effect) -> Any:
@@ -237,10 +240,13 @@ class Services:
             sent = sum(self._queues[effect.queue].send(message) for message in batch)
             self.usage.sqs_send_requests += cost.billed_chunks(sent)
 
-    def _run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+    def _run_task(self, effect: RunTask) -> TaskResult:
         if self._tasks is None:
             raise HoldfastBug(f"task {effect.name} was called where there are no tasks")
         return self._tasks(effect)
+
+    def _publish(self, effect: Publish) -> None:
+        self.published.append(effect)
 
     def _pause(self, effect: Pause) -> None:
         if self._pauses is None:

@@ -35,8 +35,7 @@ from holdfast.runtime.effects import (
     QueueName,
     RunTask,
     SetVisibility,
-    TaskFailed,
-    TaskSucceeded,
+    TaskResult,
 )
 from holdfast.runtime.worker import Setting, deliver
 from holdfast.sim.queues import AnyQueueName, Received
@@ -46,7 +45,7 @@ When: TypeAlias = Literal["before", "after"]
 Hook: TypeAlias = Callable[["World", Effect, When], None]
 #: -> how far the clock of the host of the nth delivery is from the truth, in milliseconds.
 Skew: TypeAlias = Callable[[int], int]
-RunsTask: TypeAlias = Callable[[RunTask], TaskSucceeded | TaskFailed]
+RunsTask: TypeAlias = Callable[[RunTask], TaskResult]
 
 START_MS = 1_800_000_000_000
 HORIZON_MS = 2 * 365 * 86_400_000  # something goes round for ever: that too has to end
@@ -81,7 +80,7 @@ class World:
     def __post_init__(self) -> None:
         self.services = Services(lambda: self.now_ms, tasks=self._run_task)
 
-    def _run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+    def _run_task(self, effect: RunTask) -> TaskResult:
         self.task_runs[effect.run, effect.entry, effect.attempt] += 1
         return self.tasks(effect)
 

@@ -1,0 +1,77 @@
+"""What the bus is told of executions: that one runs, and how it ended.
+
+Standard executions of state machines alone, as with AWS. The event is told after the commit of the
+beginning or the end, and again by who recovers: a listener may hear it twice.
+Source: AWS docs, "Automating Step Functions event delivery with EventBridge".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any, Final
+
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.core.state import Execution
+from holdfast.limits import STATUS_TEXT_BYTES_MAX
+from holdfast.runtime.effects import Effect, Publish
+from holdfast.runtime.view import json_text
+
+DETAIL_TYPE: Final = "Step Functions Execution Status Change"
+#: AWS keeps this source to itself: only a cloud that is all our own may say it.
+AWS_SOURCE: Final = "aws.states"
+OWN_SOURCE: Final = "holdfast.states"
+
+_BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
+
+
+def publish(state: Execution, events: Iterable[Event], source: str) -> Generator[Effect, Any, None]:
+    """Tells of those of the events that begin or end the execution whose state it is."""
+    origin = state.origin
+    if origin is None or origin["type"] != "STANDARD":
+        return
+    for event in events:
+        if event.type in _BEGINNINGS:
+            detail = _detail(_as_begun(state))
+        elif event.type in TERMINAL_EVENTS and state.is_ended:
+            detail = _detail(state)
+        else:
+            continue
+        yield Publish(source, DETAIL_TYPE, detail, (origin["execution_arn"],), event.at_ms)
+
+
+def _as_begun(state: Execution) -> Execution:
+    return state._replace(status="RUNNING", stopped_ms=None, output=None, error=None, cause=None)
+
+
+def _detail(state: Execution) -> dict[str, Any]:
+    """-> what DescribeExecution would say, with null for what there is none of. Times are ms."""
+    origin = state.origin
+    assert origin is not None
+    given, output = json_text(state.input), None
+    if state.status == "SUCCEEDED":
+        output = json_text(state.output)
+    output_bytes = len((output or "").encode())
+    has_input = len(given.encode()) + output_bytes <= STATUS_TEXT_BYTES_MAX
+    has_output = output_bytes <= STATUS_TEXT_BYTES_MAX
+    is_redrivable = state.status not in {"RUNNING", "SUCCEEDED"}
+    reason = f"Execution is {state.status} and cannot be redriven"
+    return {
+        "executionArn": origin["execution_arn"],
+        "stateMachineArn": origin["state_machine_arn"],
+        "stateMachineVersionArn": origin.get("version_arn"),
+        "stateMachineAliasArn": origin.get("alias_arn"),
+        "name": origin["execution_name"],
+        "status": state.status,
+        "startDate": state.started_ms,
+        "stopDate": state.stopped_ms,
+        "input": given if has_input else None,
+        "inputDetails": {"included": has_input},
+        "output": output if has_output else None,
+        "outputDetails": None if output is None else {"included": has_output},
+        "error": state.error,
+        "cause": state.cause,
+        "redriveCount": state.redrives,
+        "redriveDate": None,
+        "redriveStatus": "REDRIVABLE" if is_redrivable else "NOT_REDRIVABLE",
+        "redriveStatusReason": None if is_redrivable else reason,
+    }

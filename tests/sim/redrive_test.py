@@ -1,0 +1,76 @@
+"""An execution that is redriven, killed at every effect: what had ended is not run again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.sim.world import CrashAt, Hook, When, no_faults
+from holdfast.stepfunctions.faults import StatesFault
+from tests.builders import Machine, machine
+from tests.unit.stack_kit import Stack
+
+SEND = "arn:aws:states:::sqs:sendMessage"
+
+
+def branch(name: str) -> Machine:
+    task = {"Type": "Task", "Resource": SEND, "Arguments": {"name": name}, "End": True}
+    return {"StartAt": name, "States": {name: task}}
+
+
+BOTH = {"Type": "Parallel", "Branches": [branch("sound"), branch("broken")], "End": True}
+
+
+class Repair:
+    """Of two branches one fails, until somebody repairs what it calls."""
+
+    def __init__(self, hook: Hook = no_faults) -> None:
+        self._is_broken = True
+        self.stack = Stack(json.dumps(machine({"both": BOTH})), self._work, hook)
+
+    def _work(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        name = effect.arguments["name"]
+        if name == "broken" and self._is_broken:
+            return TaskFailed("Broken", None)
+        return TaskSucceeded(name)
+
+    def run(self) -> Any:
+        """-> status and output after the redrive."""
+        arn = self.stack.start(None)
+        self.stack.world.run()
+        assert self.stack.parent.state.status == "FAILED"
+        self._is_broken = False
+        self.stack.world.now_ms += 60_000
+        try:
+            self.stack.call("RedriveExecution", executionArn=arn)
+        except StatesFault as fault:
+            assert fault.code == "ExecutionNotRedrivable"  # it was heard, and its answer was lost
+        self.stack.world.run()
+        state = self.stack.parent.state
+        return state.status, state.output, state.redrives
+
+
+EXPECTED = ("SUCCEEDED", ["sound", "broken"], 1)
+
+
+def test_the_branch_that_had_ended_is_not_run_again() -> None:
+    repair = Repair()
+    assert repair.run() == EXPECTED
+    entered = [e for e in repair.stack.parent.events if e.details.get("name") == "sound"]
+    assert len(entered) == 2  # entered and exited, once
+    assert repair.stack.is_sound
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
+    counting = CrashAt(None, when)
+    Repair(counting).run()
+    assert counting.seen > 40
+    for number in range(counting.seen):
+        repair = Repair(CrashAt(number, when))
+        assert repair.run() == EXPECTED, number
+        assert repair.stack.world.kills == 1
+        assert repair.stack.is_sound, number

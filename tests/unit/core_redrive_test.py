@@ -1,0 +1,227 @@
+"""Redrive: what has failed, timed out or was stopped goes on where it stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.core.facts import FailedWith, RedriveRequested, StopRequested, Succeeded
+from holdfast.core.run_ids import run_of_uuid
+from holdfast.core.state import Attempt, Lanes
+from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.effects import Message, PutIfAbsent, RunTask, Send, TaskFailed, TaskSucceeded
+from tests.builders import Machine, call, machine
+from tests.unit.core_kit import Case
+from tests.unit.states_world import Office, states
+
+REDRIVE = RedriveRequested("5")
+TWO = {"prepare": call("prepare", "ship"), "ship": call("ship")}
+
+
+def failed(definition: Machine) -> Case:
+    """The first task is done, the second has failed."""
+    return Case(definition).start({"n": 1}).succeed({"n": 2}).fail("Broken", "why")
+
+
+# -- what it goes on with --------------------------------------------------------------------------
+
+
+def test_a_task_that_failed_is_scheduled_again_with_its_input() -> None:
+    case = failed(machine(TWO))
+    assert case.status == "FAILED"
+
+    case.offer(REDRIVE)
+
+    assert (case.status, case.state.error, case.state.redrives) == ("RUNNING", None, 1)
+    assert case.positions == ["ship"]
+    assert case.frame("ship").input == {"n": 2}
+    assert case.types[-2:] == ["ExecutionRedriven", "TaskScheduled"]
+    assert case.succeed("done").output == "done"
+    assert case.types.count("TaskStateEntered") == 2
+
+
+def test_the_history_says_how_often() -> None:
+    case = failed(machine(TWO)).offer(REDRIVE).fail("Broken").offer(RedriveRequested("6"))
+    counts = [e.details["redriveCount"] for e in case.events if e.type == "ExecutionRedriven"]
+    assert counts == [1, 2]
+
+
+def test_what_is_scheduled_again_hangs_off_the_redrive() -> None:
+    case = failed(machine(TWO)).offer(REDRIVE)
+    redriven, scheduled = (event for event in case.events[-2:])
+    assert redriven.previous == redriven.id - 1
+    assert scheduled.previous == redriven.id
+
+
+def test_retries_are_counted_anew() -> None:
+    again = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    case = Case(machine({"it": call("ship", Retry=again)})).start().fail("E").fail("E")
+    assert case.status == "FAILED"
+    case.offer(REDRIVE).fail("E")
+    assert case.status == "RUNNING"
+
+
+def test_variables_are_kept() -> None:
+    body = {
+        "set": {"Type": "Pass", "Assign": {"v": 7}, "Next": "ship"},
+        "ship": call("ship", Output="{% $v %}"),
+    }
+    case = Case(machine(body)).start().fail("E").offer(REDRIVE)
+    assert case.succeed().output == 7
+
+
+def test_a_fail_state_fails_again() -> None:
+    case = Case(machine({"no": {"Type": "Fail", "Error": "E"}})).start().offer(REDRIVE)
+    assert (case.status, case.state.redrives) == ("FAILED", 1)
+
+
+def test_of_a_parallel_the_branches_that_had_ended_are_not_run_again() -> None:
+    branches = [
+        {"StartAt": name, "States": {name: call(name)}} for name in ("first", "second", "third")
+    ]
+    case = Case(machine({"all": {"Type": "Parallel", "Branches": branches, "End": True}})).start()
+    case.succeed(1, at="first").fail("E", at="second")
+    assert case.status == "FAILED"
+
+    case.offer(REDRIVE)
+
+    assert case.positions == ["second", "third"]
+    assert case.succeed(2, at="second").succeed(3, at="third").output == [1, 2, 3]
+
+
+def test_of_a_map_the_iterations_that_had_ended_are_not_run_again() -> None:
+    processor = {"StartAt": "pack", "States": {"pack": call("pack")}}
+    body = {"Type": "Map", "ItemProcessor": processor, "MaxConcurrency": 2, "End": True}
+    case = Case(machine({"all": body})).start(["a", "b", "c"])
+    _answer(case, "a", 1)
+    _answer(case, "b", None)
+    assert case.status == "FAILED"
+
+    case.offer(REDRIVE)
+
+    assert sorted(_open(case)) == ["b", "c"]
+    lanes = case.frame("all").waiting
+    assert isinstance(lanes, Lanes)
+    assert dict(lanes.results) == {0: 1}
+    _answer(case, "b", 2)
+    _answer(case, "c", 3)
+    assert case.output == [1, 2, 3]
+
+
+def _open(case: Case) -> dict[str, Attempt]:
+    frames = case.state.frames.values()
+    return {str(f.input): f.waiting for f in frames if isinstance(f.waiting, Attempt)}
+
+
+def _answer(case: Case, item: str, output: Any) -> None:
+    """None: it fails."""
+    waiting = _open(case)[item]
+    if output is None:
+        case.offer(FailedWith(waiting.entry, waiting.attempt, "E", None))
+    else:
+        case.offer(Succeeded(waiting.entry, waiting.attempt, output))
+
+
+# -- what is redriven, and when --------------------------------------------------------------------
+
+
+def test_what_was_stopped_goes_on_and_the_stop_is_over() -> None:
+    case = Case(machine(TWO)).start().offer(StopRequested("4", "E", None)).offer(REDRIVE)
+    assert (case.status, case.positions) == ("RUNNING", ["prepare"])
+    seen = len(case.events)
+    case.offer(StopRequested("4", "E", None))
+    assert len(case.events) == seen
+
+
+def test_what_timed_out_has_its_time_again() -> None:
+    case = Case(machine(TWO, TimeoutSeconds=60)).start().after(100)
+    assert case.status == "TIMED_OUT"
+    assert case.offer(REDRIVE).state.due_ms == case.now_ms + 60_000
+    assert case.after(30).status == "RUNNING"
+    assert case.after(31).status == "TIMED_OUT"
+
+
+@pytest.mark.parametrize("control_id", ["5", "4"])
+def test_a_redrive_counts_once_and_an_older_one_not_at_all(control_id: str) -> None:
+    case = failed(machine(TWO)).offer(REDRIVE).fail("E")
+    seen = len(case.events)
+    case.offer(RedriveRequested(control_id))
+    assert len(case.events) == seen
+
+
+def test_what_runs_or_has_succeeded_is_left_alone() -> None:
+    case = Case(machine(TWO)).start().offer(REDRIVE)
+    assert "ExecutionRedriven" not in case.types
+    case.succeed().succeed().offer(REDRIVE)
+    assert case.status == "SUCCEEDED"
+
+
+def test_a_result_from_before_the_redrive_leaves_no_trace() -> None:
+    case = Case(machine(TWO)).start()
+    old = case.waiting()
+    case.offer(StopRequested("4", None, None)).offer(REDRIVE)
+    seen = len(case.events)
+    case.offer(Succeeded(old.entry, old.attempt, "late"))
+    assert len(case.events) == seen
+
+
+# -- through the API -------------------------------------------------------------------------------
+
+CALLBACK = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
+ASK = {"Type": "Task", "Resource": CALLBACK, "Arguments": {"QueueUrl": "q"}}
+
+
+class Redriven:
+    """An execution whose call fails once. It was redriven, and waits for an answer."""
+
+    def __init__(self) -> None:
+        self._is_broken = True
+        self.office = Office(self._call)
+        self.machine = self.office.create(states(Ask=ASK))
+        self.execution = self.office.start(self.machine)
+        self.office.wait(1)
+        assert self.listed == {"FAILED": 1, "RUNNING": 0}
+        self.office.wait(60)
+        self.office.call("RedriveExecution", executionArn=self.execution)
+        self.office.wait(1)
+
+    def _call(self, _: RunTask) -> TaskSucceeded | TaskFailed:
+        was_broken, self._is_broken = self._is_broken, False
+        return TaskFailed("Broken", None) if was_broken else TaskSucceeded({})
+
+    @property
+    def listed(self) -> dict[str, int]:
+        return {
+            status: len(
+                self.office.call(
+                    "ListExecutions", stateMachineArn=self.machine, statusFilter=status
+                )["executions"]
+            )
+            for status in ("FAILED", "RUNNING")
+        }
+
+    def tell(self, control_id: str) -> None:
+        """A stop under this id, whenever it was asked for."""
+        run = str(run_of_uuid(self.execution.rpartition(":")[2]))
+        world = self.office.world
+        item = mail.control_item("default", run, control_id, world.now_ms, {})
+        world.perform(PutIfAbsent("mail", item))
+        wake = messages.wake_mail("default", run, keys.control(control_id))
+        world.perform(Send((Message(wake),)))
+        self.office.wait(1)
+
+
+def test_the_row_of_the_failure_goes_and_that_of_the_running_comes() -> None:
+    redriven = Redriven()
+    assert redriven.listed == {"FAILED": 0, "RUNNING": 1}
+    assert redriven.office.describe(redriven.execution)["status"] == "RUNNING"
+
+
+def test_a_stop_from_before_the_redrive_does_not_end_what_goes_on() -> None:
+    redriven = Redriven()
+    early_ms = redriven.office.world.now_ms - 30_000
+    redriven.tell(f"{early_ms:015d}000000000000")
+    assert redriven.office.describe(redriven.execution)["status"] == "RUNNING"
+    redriven.tell(f"{redriven.office.world.now_ms:015d}000000000000")
+    assert redriven.office.describe(redriven.execution)["status"] == "ABORTED"

@@ -1,0 +1,390 @@
+"""Tasks of state machines as the core sees them: what is scheduled, submitted, begun, polled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from holdfast.core.advance import advance
+from holdfast.core.apply import fold
+from holdfast.core.commands import OfferActivity, ReadAnswer, StartTimer, owed
+from holdfast.core.facts import (
+    ActivityStarted,
+    FailedWith,
+    HeartbeatSeen,
+    Moment,
+    Polled,
+    Started,
+    Submitted,
+)
+from holdfast.core.state import Attempt, Awaiting, Origin, from_json, to_json
+from holdfast.limits import PAYLOAD_BYTES_MAX
+from tests.builders import Machine, machine
+from tests.unit.core_kit import RUN, START_MS, Case, claim, one
+from tests.unit.states_kit import PLACE, ROLE
+
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:f"
+SEND = "arn:aws:states:::sqs:sendMessage"
+CALLBACK = f"{SEND}.waitForTaskToken"
+BUILD = "arn:aws:states:::codebuild:startBuild.sync"
+NEST = "arn:aws:states:::states:startExecution.sync:2"
+ACTIVITY = PLACE.activity("pack")
+TOKEN = {"token": "{% $states.context.Task.Token %}"}
+AGAIN = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+TOO_LARGE = "x" * PAYLOAD_BYTES_MAX
+
+
+def task(resource: str, **fields: Any) -> Machine:
+    return {"Type": "Task", "Resource": resource, **fields}
+
+
+def origin_of(execution_type: str = "STANDARD") -> Origin:
+    return {
+        "execution_arn": PLACE.execution("m", "e"),
+        "execution_name": "e",
+        "state_machine_arn": PLACE.machine("m"),
+        "state_machine_name": "m",
+        "role_arn": ROLE,
+        "type": "EXPRESS" if execution_type == "EXPRESS" else "STANDARD",
+    }
+
+
+class MachineCase(Case):
+    """An execution of a state machine: tokens can be made, and AWS's quotas hold."""
+
+    def begin(self, data: Any = None, execution_type: str = "STANDARD") -> MachineCase:
+        self.offer(Started(RUN, "e", "m", data, START_MS, origin_of(execution_type)))
+        return self
+
+    def _step(self, facts: tuple[Any, ...]) -> None:
+        def token(entry: int, attempt: int) -> str:
+            return f"token of {entry}.{attempt}"
+
+        moment = Moment(self.now_ms, lambda: 0.5, claim, clock_error_ms=0, token=token)
+        step = advance(self.program, self._state, facts, moment)
+        self.events += step.events
+        self._state = step.state
+        assert fold(self.events) == step.state
+        assert from_json(json.loads(json.dumps(to_json(step.state)))) == step.state
+
+    def submit(self, output: Any = None) -> MachineCase:
+        waiting = self.waiting()
+        self.offer(Submitted(waiting.entry, waiting.attempt, output))
+        return self
+
+
+def begun(state: Mapping[str, Any], data: Any = None, **top: Any) -> MachineCase:
+    return MachineCase(one(state, **top)).begin(data)
+
+
+# -- what is scheduled -----------------------------------------------------------------------------
+
+
+def test_a_function_has_events_of_its_own() -> None:
+    case = begun(task(FUNCTION, Arguments={"n": 1}))
+    waiting = case.waiting()
+    assert (waiting.kind, waiting.target, waiting.arguments) == ("lambda", FUNCTION, {"n": 1})
+    assert case.last("LambdaFunctionScheduled").details == {
+        "resource": FUNCTION,
+        "input": {"n": 1},
+    }
+    assert case.succeed(2).output == 2
+    assert case.types[2:5] == [
+        "LambdaFunctionScheduled",
+        "LambdaFunctionStarted",
+        "LambdaFunctionSucceeded",
+    ]
+
+
+def test_a_function_that_fails_has_an_event_of_its_own() -> None:
+    case = begun(task(FUNCTION)).fail("E", "why")
+    assert case.last("LambdaFunctionFailed").details == {"error": "E", "cause": "why"}
+    assert case.failure == ("E", "why")
+
+
+def test_a_call_of_a_service_names_service_action_and_region() -> None:
+    case = begun(task("arn:aws:states:::aws-sdk:s3:getObject", Arguments={"Bucket": "b"}))
+    assert (case.waiting().kind, case.waiting().target) == ("service", "aws-sdk:s3:getObject")
+    assert case.last("TaskScheduled").details == {
+        "resourceType": "aws-sdk:s3",
+        "resource": "getObject",
+        "region": "eu-west-1",
+        "parameters": {"Bucket": "b"},
+    }
+
+
+def test_the_role_that_a_call_takes_is_scheduled_and_kept() -> None:
+    credentials = {"RoleArn": "{% $states.input %}"}
+    case = begun(task(BUILD, Arguments={}, Credentials=credentials), ROLE)
+    assert case.last("TaskScheduled").details["taskCredentials"] == {"roleArn": ROLE}
+    assert case.waiting().credentials == ROLE
+    assert case.submit().waiting().credentials == ROLE
+
+
+def test_credentials_without_a_role_fail_the_state() -> None:
+    case = begun(task(SEND, Arguments={}, Credentials={"RoleArn": "{% $states.input %}"}), 7)
+    assert case.status == "FAILED"
+    assert case.state.error == "States.Runtime"
+    assert "TaskScheduled" not in case.types
+
+
+# -- callbacks -------------------------------------------------------------------------------------
+
+
+def test_a_callback_is_called_submitted_and_answered() -> None:
+    case = begun(task(CALLBACK, Arguments=TOKEN))
+    assert isinstance(case.waiting(), Attempt)
+    assert case.waiting().arguments == {"token": "token of 0.1"}
+    case.submit({"MessageId": "m"})
+    assert isinstance(case.waiting(), Awaiting)
+    assert owed(case.state) == [ReadAnswer(0, 1)]
+    assert case.succeed("yes").output == "yes"
+    assert case.types[2:6] == ["TaskScheduled", "TaskStarted", "TaskSubmitted", "TaskSucceeded"]
+
+
+def test_an_answer_before_the_call_has_returned_is_left_for_later() -> None:
+    case = begun(task(CALLBACK, Arguments=TOKEN))
+    seen = len(case.events)
+    case.succeed("yes")
+    assert len(case.events) == seen
+
+
+def test_a_failure_of_the_call_is_that_of_the_task() -> None:
+    assert begun(task(CALLBACK, Arguments=TOKEN)).fail("SQS.Gone", "why").failure == (
+        "SQS.Gone",
+        "why",
+    )
+
+
+def test_a_second_submission_leaves_no_trace() -> None:
+    case = begun(task(CALLBACK, Arguments=TOKEN)).submit(1)
+    seen = len(case.events)
+    case.submit(2)
+    assert len(case.events) == seen
+
+
+def test_the_time_out_counts_from_the_call_and_the_heartbeat_from_its_end() -> None:
+    case = begun(task(CALLBACK, Arguments=TOKEN, TimeoutSeconds=100, HeartbeatSeconds=30))
+    case.now_ms += 10_000
+    waiting = case.submit().waiting()
+    assert (waiting.due_ms, waiting.heartbeat_due_ms) == (START_MS + 100_000, START_MS + 40_000)
+    case.offer(HeartbeatSeen(0, START_MS + 20_000))
+    assert case.waiting().heartbeat_due_ms == START_MS + 50_000
+    assert case.after(41).failure == ("States.Timeout", None)
+
+
+def test_a_retry_of_a_callback_has_a_token_of_its_own() -> None:
+    case = begun(task(CALLBACK, Arguments=TOKEN, Retry=AGAIN)).submit().fail("E")
+    assert case.waiting().arguments == {"token": "token of 0.2"}
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_polled_after_a_second_then_two_then_four_up_to_a_minute() -> None:
+    case = begun(task(BUILD, Arguments={})).submit({"Build": {"Id": "b"}})
+    rests = []
+    for number in range(9):
+        due_ms = case.waiting().poll_due_ms
+        assert StartTimer(0, due_ms) in owed(case.state)
+        rests.append((due_ms - case.now_ms) // 1_000)
+        case.now_ms = due_ms
+        case.offer(Polled(0, 1, number))
+    assert rests == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert case.succeed("built").output == "built"
+
+
+def test_a_poll_that_was_counted_counts_once() -> None:
+    case = begun(task(BUILD, Arguments={})).submit()
+    case.offer(Polled(0, 1, 0))
+    seen = len(case.events)
+    case.offer(Polled(0, 1, 0), Polled(0, 2, 1), Polled(7, 1, 1))
+    assert len(case.events) == seen
+
+
+def test_a_poll_is_no_time_out_and_a_time_out_is_no_poll() -> None:
+    case = begun(task(BUILD, Arguments={}, TimeoutSeconds=5)).submit()
+    assert case.after(3).status == "RUNNING"
+    assert case.after(3).failure == ("States.Timeout", None)
+
+
+def test_a_nested_execution_is_not_polled() -> None:
+    case = begun(task(NEST, Arguments={"StateMachineArn": "m"})).submit({"ExecutionArn": "a"})
+    assert case.waiting().poll_due_ms is None
+    assert owed(case.state) == [ReadAnswer(0, 1)]
+    case.offer(Polled(0, 1, 0))
+    assert case.types[-1] == "TaskSubmitted"
+
+
+# -- activities ------------------------------------------------------------------------------------
+
+
+def test_an_activity_is_offered_until_a_poller_has_taken_it() -> None:
+    case = begun(task(ACTIVITY, Arguments={"n": 1}, HeartbeatSeconds=30))
+    assert case.last("ActivityScheduled").details["resource"] == ACTIVITY
+    assert "ActivityStarted" not in case.types
+    assert OfferActivity(0, 1) in owed(case.state)
+    case.now_ms += 20_000
+    case.offer(ActivityStarted(0, 1, "w"), ActivityStarted(0, 1, "other"))
+    assert case.last("ActivityStarted").details == {"workerName": "w"}
+    assert case.waiting().heartbeat_due_ms == START_MS + 50_000
+    assert OfferActivity(0, 1) not in owed(case.state)
+    assert case.succeed(2).output == 2
+    assert case.types[2:5] == ["ActivityScheduled", "ActivityStarted", "ActivitySucceeded"]
+
+
+def test_an_activity_that_nobody_takes_times_out_and_its_retry_is_offered_anew() -> None:
+    case = begun(task(ACTIVITY, TimeoutSeconds=10, Retry=AGAIN))
+    case.after(11)
+    assert OfferActivity(0, 2) in owed(case.state)
+    assert case.after(12).failure == ("States.Timeout", None)
+    assert case.types.count("ActivityTimedOut") == 2
+
+
+def test_a_start_of_an_attempt_that_was_replaced_leaves_no_trace() -> None:
+    case = begun(task(ACTIVITY, TimeoutSeconds=10, Retry=AGAIN)).after(11)
+    case.offer(ActivityStarted(0, 1, "late"))
+    assert "ActivityStarted" not in case.types
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("resource", [SEND, CALLBACK, FUNCTION, ACTIVITY])
+def test_a_result_that_is_too_large_fails_the_task(resource: str) -> None:
+    case = begun(task(resource, Arguments={}))
+    if resource == CALLBACK:
+        case.submit()
+    case.succeed(TOO_LARGE)
+    name = "sqs" if "sqs" in resource else resource
+    cause = (
+        f"The state/task '{name}' returned a result with a size exceeding the maximum number of "
+        "bytes service limit."
+    )
+    assert case.failure == ("States.DataLimitExceeded", cause)
+
+
+def test_what_a_call_answered_may_be_too_large_as_well() -> None:
+    assert begun(task(CALLBACK, Arguments={})).submit(TOO_LARGE).status == "FAILED"
+
+
+def test_a_result_that_is_too_large_may_be_caught() -> None:
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "caught"}]
+    states = {
+        "it": {**task(SEND, Arguments={}, Catch=catch), "End": True},
+        "caught": {"Type": "Pass", "Output": "{% $states.input.Error %}", "End": True},
+    }
+    case = MachineCase(machine(states)).begin()
+    assert case.succeed(TOO_LARGE).output == "States.DataLimitExceeded"
+
+
+def test_a_workflow_has_no_quota_on_sizes() -> None:
+    case = Case(one({"Type": "Pass", "Output": TOO_LARGE})).start()
+    assert case.output == TOO_LARGE
+
+
+def test_what_a_pass_hands_on_may_be_too_large() -> None:
+    case = begun({"Type": "Pass", "Output": "{% $states.input & 'x' %}"}, TOO_LARGE)
+    assert case.state.error == "States.DataLimitExceeded"
+    assert "The state/task 'it' returned" in str(case.state.cause)
+
+
+@pytest.mark.parametrize(("own", "seconds"), [({}, 300), ({"TimeoutSeconds": 20}, 20)])
+def test_an_express_execution_has_five_minutes_or_less(own: Any, seconds: int) -> None:
+    rest = one({"Type": "Wait", "Seconds": 1_000}, **own)
+    case = MachineCase(rest).begin(execution_type="EXPRESS")
+    assert case.state.due_ms == START_MS + seconds * 1_000
+    assert case.after(seconds).status == "TIMED_OUT"
+
+
+def test_a_standard_execution_has_as_long_as_it_takes() -> None:
+    assert begun({"Type": "Wait", "Seconds": 1_000}).state.due_ms is None
+
+
+# -- fields that cannot be worked out --------------------------------------------------------------
+
+NOTHING = "{% $states.input.a + 'x' %}"
+FIELDS = [
+    pytest.param(task(SEND, Arguments={"n": NOTHING}), id="Arguments"),
+    pytest.param(task(SEND, Arguments={}, TimeoutSeconds="{% 'x' %}"), id="TimeoutSeconds"),
+    pytest.param(task(SEND, Arguments={}, HeartbeatSeconds="{% 0 %}"), id="HeartbeatSeconds"),
+    pytest.param({"Type": "Wait", "Seconds": NOTHING}, id="Seconds"),
+    pytest.param({"Type": "Wait", "Timestamp": "{% 'soon' %}"}, id="Timestamp"),
+    pytest.param({"Type": "Pass", "Output": NOTHING}, id="Output"),
+    pytest.param({"Type": "Pass", "Assign": {"v": NOTHING}}, id="Assign"),
+    pytest.param({"Type": "Fail", "Error": NOTHING}, id="Error"),
+    pytest.param({"Type": "Fail", "Cause": NOTHING}, id="Cause"),
+]
+
+
+@pytest.mark.parametrize("state", FIELDS)
+def test_a_field_that_cannot_be_worked_out_fails_the_execution_with_its_event(
+    state: Machine,
+) -> None:
+    case = begun(state, {"a": 1})
+    assert case.state.error == "States.QueryEvaluationError"
+    assert case.types[-2:] == ["EvaluationFailed", "ExecutionFailed"]
+    assert case.last("EvaluationFailed").details["state"] == "it"
+    assert "(entered at the event id #2)" in str(case.state.cause)
+
+
+def test_chance_is_drawn_once_for_a_variable_and_the_output_of_a_pass() -> None:
+    states = {
+        "it": {
+            "Type": "Pass",
+            "Parameters": {"id.$": "States.UUID()"},
+            "Assign": {"kept.$": "$.id"},
+            "Next": "show",
+        },
+        "show": {"Type": "Pass", "Parameters": {"kept.$": "$kept", "id.$": "$.id"}, "End": True},
+    }
+    output = Case({"StartAt": "it", "States": states}, draw=_draws()).start().output
+    assert output["kept"] == output["id"]
+
+
+def _draws() -> Any:
+    numbers = iter(range(1, 1_000))
+    return lambda: next(numbers) / 1_000
+
+
+# -- what ends with its Parallel or Map ------------------------------------------------------------
+
+
+def test_states_that_are_open_when_a_branch_fails_say_that_they_were_aborted() -> None:
+    branches = [
+        {"StartAt": "fails", "States": {"fails": {**task(SEND, Arguments={}), "End": True}}},
+        {"StartAt": "naps", "States": {"naps": {"Type": "Wait", "Seconds": 9, "End": True}}},
+        {"StartAt": "calls", "States": {"calls": {**task(FUNCTION), "End": True}}},
+    ]
+    case = begun({"Type": "Parallel", "Branches": branches})
+    failing = case.waiting("fails")
+    case.offer(FailedWith(failing.entry, 1, "E", None))
+    ends = case.types[case.types.index("TaskFailed") + 1 :]
+    assert ends == [
+        "TaskStateAborted",
+        "WaitStateAborted",
+        "TaskStateAborted",
+        "ParallelStateFailed",
+        "ExecutionFailed",
+    ]
+
+
+def test_iterations_that_are_open_when_one_fails_are_aborted_with_their_states() -> None:
+    processor = {
+        "StartAt": "calls",
+        "States": {"calls": {**task(SEND, Arguments={}), "End": True}},
+    }
+    case = begun({"Type": "Map", "ItemProcessor": processor}, [1, 2])
+    waiting = [f.waiting for f in case.state.frames.values() if isinstance(f.waiting, Attempt)]
+    case.offer(FailedWith(waiting[0].entry, 1, "E", None))
+    ends = case.types[case.types.index("TaskFailed") + 1 :]
+    assert sorted(ends) == [
+        "ExecutionFailed",
+        "MapIterationAborted",
+        "MapIterationFailed",
+        "MapStateFailed",
+        "TaskStateAborted",
+    ]

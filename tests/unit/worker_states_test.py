@@ -1,0 +1,261 @@
+"""The worker at executions of state machines: nested ones, jobs, tokens, what the bus is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import (
+    RunTask,
+    SetVisibility,
+    TaskFailed,
+    TaskPending,
+    TaskResult,
+    TaskSucceeded,
+)
+from holdfast.runtime.status_events import AWS_SOURCE
+from holdfast.sim.world import Killed
+from holdfast.stepfunctions.api import CHANCE_BYTES
+from tests.unit.states_kit import PLACE
+from tests.unit.states_world import WAIT, Office, states
+
+NEST = "arn:aws:states:::states:startExecution.sync"
+BUILD = "arn:aws:states:::codebuild:startBuild.sync"
+CALLBACK = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
+FAIL = {"Type": "Fail", "Error": "E", "Cause": "why"}
+
+
+def nest(**fields: Any) -> dict[str, Any]:
+    arguments = {"StateMachineArn": PLACE.machine("inner")}
+    return states(Nest={"Type": "Task", "Resource": NEST, "Arguments": arguments, **fields})
+
+
+class Firm:
+    """An office whose tasks start nested executions, and ask for a build that takes 10 s."""
+
+    def __init__(self, is_told: bool = False) -> None:
+        self.office = Office(self._work)
+        self.world = self.office.world
+        self.polled: list[tuple[int, RunTask]] = []
+        self.tokens: list[str] = []
+        self.build: TaskResult = TaskSucceeded("built")
+        self._numbers = count(1_000)
+        if is_told:
+            self.world.setting = replace(self.world.setting, status_source=AWS_SOURCE)
+
+    def _work(self, effect: RunTask) -> TaskResult:
+        if effect.is_poll:
+            self.polled.append((self.world.now_ms, effect))
+            is_over = self.world.now_ms >= effect.submitted["until"]
+            return self.build if is_over else TaskPending()
+        if effect.name == "states:startExecution":
+            return self._nest(effect)
+        if effect.kind == "callback":
+            self.tokens.append(effect.arguments["token"])
+        return TaskSucceeded({"until": self.world.now_ms + 10_000})
+
+    def _nest(self, effect: RunTask) -> TaskResult:
+        chance = hashlib.sha256(str(next(self._numbers)).encode()).digest()[:CHANCE_BYTES]
+        request = {"stateMachineArn": effect.arguments["StateMachineArn"]}
+        call = self.office.api.call("StartExecution", request, chance, _parent(effect))
+        return TaskSucceeded({"ExecutionArn": run(call, self.office.perform)["executionArn"]})
+
+    def start(self, outer: dict[str, Any], inner: dict[str, Any] | None = None) -> str:
+        if inner is not None:
+            self.office.create(inner, "inner")
+        execution = self.office.start(self.office.create(outer, "outer"), name="e1")
+        self.office.wait(2)
+        return execution
+
+    def nested(self) -> dict[str, Any]:
+        rows = self.office.call("ListExecutions", stateMachineArn=PLACE.machine("inner"))
+        (row,) = rows["executions"]
+        return self.office.describe(row["executionArn"])
+
+
+def _parent(effect: RunTask) -> Any:
+    return {"run": effect.run, "entry": effect.entry, "attempt": effect.attempt, "as_json": False}
+
+
+# -- nested executions -----------------------------------------------------------------------------
+
+
+def test_the_output_of_a_nested_execution_is_that_of_the_task() -> None:
+    firm = Firm()
+    execution = firm.start(nest(), states(Done={"Type": "Pass", "Output": 7}))
+    found = json.loads(firm.office.describe(execution)["output"])
+    assert (found["Status"], found["Output"]) == ("SUCCEEDED", "7")
+    assert found["ExecutionArn"] == firm.nested()["executionArn"]
+    assert firm.office.types(execution)[2:6] == [
+        "TaskScheduled",
+        "TaskStarted",
+        "TaskSubmitted",
+        "TaskSucceeded",
+    ]
+
+
+def test_the_failure_of_a_nested_execution_is_that_of_the_task() -> None:
+    firm = Firm()
+    found = firm.office.describe(firm.start(nest(), states(No=FAIL)))
+    assert (found["status"], found["error"]) == ("FAILED", "States.TaskFailed")
+    told = json.loads(found["cause"])
+    assert (told["Error"], told["Cause"], told["Status"]) == ("E", "why", "FAILED")
+
+
+def test_a_parent_that_is_stopped_stops_what_it_waits_for() -> None:
+    firm = Firm()
+    execution = firm.start(nest(), states(Rest=WAIT))
+    assert firm.nested()["status"] == "RUNNING"
+    firm.office.call("StopExecution", executionArn=execution)
+    firm.office.wait(2)
+    assert firm.office.describe(execution)["status"] == "ABORTED"
+    assert firm.nested()["status"] == "ABORTED"
+
+
+def test_a_task_that_times_out_stops_what_it_waits_for() -> None:
+    firm = Firm()
+    execution = firm.start(nest(TimeoutSeconds=10), states(Rest=WAIT))
+    firm.office.wait(15)
+    assert firm.office.describe(execution)["error"] == "States.Timeout"
+    assert firm.nested()["status"] == "ABORTED"
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+
+JOB = {"Type": "Task", "Resource": BUILD, "Arguments": {"ProjectName": "p"}}
+
+
+def test_a_job_is_asked_for_with_what_its_call_answered_until_it_has_ended() -> None:
+    firm = Firm()
+    began_ms = firm.world.now_ms
+    execution = firm.start(states(Job=JOB))
+    firm.office.wait(60)
+    assert firm.office.describe(execution)["output"] == '"built"'
+    assert [(at_ms - began_ms) // 1_000 for at_ms, _ in firm.polled] == [2, 5, 10]
+    _, effect = firm.polled[-1]
+    assert effect.submitted == {"until": began_ms + 10_000}
+    assert effect.arguments == {"ProjectName": "p"}
+
+
+def test_a_job_that_fails_fails_its_task() -> None:
+    firm = Firm()
+    firm.build = TaskFailed("States.TaskFailed", "the build is broken")
+    execution = firm.start(states(Job=JOB))
+    firm.office.wait(60)
+    found = firm.office.describe(execution)
+    assert (found["error"], found["cause"]) == ("States.TaskFailed", "the build is broken")
+
+
+def test_a_job_that_does_not_end_is_asked_for_until_its_task_times_out() -> None:
+    firm = Firm()
+    firm.build = TaskPending()
+    execution = firm.start(states(Job={**JOB, "TimeoutSeconds": 3_600}))
+    firm.office.wait(4_000)
+    assert firm.office.describe(execution)["error"] == "States.Timeout"
+    assert 60 <= len(firm.polled) <= 70
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def test_whoever_schedules_an_attempt_makes_the_same_token() -> None:
+    """Lost answers and races decide again: the caller's token must not depend on who did."""
+    tokens = set()
+    for is_lost in (False, True):
+        firm = Firm()
+        ask = {"Type": "Task", "Resource": CALLBACK}
+        arguments = {"token": "{% $states.context.Task.Token %}"}
+        execution = firm.office.start(
+            firm.office.create(
+                states(Rest={**WAIT, "Seconds": 5}, Ask={**ask, "Arguments": arguments})
+            )
+        )
+        if is_lost:
+            firm.world.hook = _DeliversTwice()
+        firm.office.wait(300)
+        assert firm.office.describe(execution)["status"] == "RUNNING"
+        tokens |= set(firm.tokens)
+    assert len(tokens) == 1
+
+
+class _DeliversTwice:
+    """The first delivery is over before anything was done, and its message comes again."""
+
+    def __init__(self) -> None:
+        self._is_done = False
+
+    def __call__(self, world: Any, effect: Any, when: str) -> None:
+        if isinstance(effect, SetVisibility) and when == "after" and not self._is_done:
+            self._is_done = True
+            raise Killed
+
+
+# -- what the bus is told --------------------------------------------------------------------------
+
+
+def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
+    firm = Firm(is_told=True)
+    execution = firm.start(states(Rest={**WAIT, "Seconds": 1}, No=FAIL))
+    firm.office.wait(60)
+    running, failed = firm.world.services.published
+    assert (running.source, running.detail_type) == (
+        "aws.states",
+        "Step Functions Execution Status Change",
+    )
+    assert running.resources == (execution,)
+    shown = firm.office.describe(execution)
+    assert running.detail == {
+        "executionArn": execution,
+        "stateMachineArn": PLACE.machine("outer"),
+        "stateMachineVersionArn": None,
+        "stateMachineAliasArn": None,
+        "name": "e1",
+        "status": "RUNNING",
+        "startDate": int(shown["startDate"] * 1_000),
+        "stopDate": None,
+        "input": "{}",
+        "inputDetails": {"included": True},
+        "output": None,
+        "outputDetails": None,
+        "error": None,
+        "cause": None,
+        "redriveCount": 0,
+        "redriveDate": None,
+        "redriveStatus": "NOT_REDRIVABLE",
+        "redriveStatusReason": "Execution is RUNNING and cannot be redriven",
+    }
+    assert failed.detail == {
+        **running.detail,
+        "status": "FAILED",
+        "stopDate": int(shown["stopDate"] * 1_000),
+        "error": "E",
+        "cause": "why",
+        "redriveStatus": "REDRIVABLE",
+        "redriveStatusReason": None,
+    }
+
+
+def test_data_that_no_event_can_hold_is_left_out() -> None:
+    firm = Firm(is_told=True)
+    machine = firm.office.create(states(Done={"Type": "Pass"}))
+    firm.office.start(machine, "x" * 140_000)
+    firm.office.wait(1)
+    running, succeeded = (event.detail for event in firm.world.services.published)
+    assert running["inputDetails"] == {"included": True}
+    assert (succeeded["input"], succeeded["inputDetails"]) == (None, {"included": False})
+    assert succeeded["outputDetails"] == {"included": True}
+
+
+@pytest.mark.parametrize("execution_type", ["STANDARD", "EXPRESS"])
+def test_of_express_executions_and_by_a_silent_worker_nobody_is_told(execution_type: str) -> None:
+    firm = Firm(is_told=execution_type == "EXPRESS")
+    machine = firm.office.create(states(Done={"Type": "Pass"}), type=execution_type)
+    firm.office.start(machine)
+    firm.office.wait(1)
+    assert firm.world.services.published == []
