@@ -225,11 +225,13 @@ def test_an_event_is_used_once_in_an_execution() -> None:
         return problems(shop)
 
     def forget(state: Any, event: Any) -> Any:
-        return real(state, event)._replace(used_events={})
+        return real("TaskSucceeded")(state, event)._replace(used_events={})
 
-    real = apply_module._HANDLERS["TaskSucceeded"]
-    handlers = {**apply_module._HANDLERS, "TaskSucceeded": forget}
-    caught(schedule, lambda patch: patch.setattr(apply_module, "_HANDLERS", handlers))
+    def handler(event_type: str) -> Any:
+        return forget if event_type == "TaskSucceeded" else real(event_type)
+
+    real = apply_module._handler
+    caught(schedule, lambda patch: patch.setattr(apply_module, "_handler", handler))
 
 
 def test_a_stored_event_beats_the_time_out_that_comes_after_it() -> None:

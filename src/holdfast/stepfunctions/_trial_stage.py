@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from holdfast.asl.jsonata import Moment
-from holdfast.asl.program import Catcher, Json, Map, Parallel, Program, Rule, State, Succeed, Task
+from holdfast.asl.program import (
+    Catcher,
+    Json,
+    Map,
+    Parallel,
+    Program,
+    Rule,
+    State,
+    Succeed,
+    Task,
+    TaskKind,
+)
 from holdfast.asl.template import StateError, Template
 from holdfast.core.advance import advance
 from holdfast.core.apply import fold
@@ -30,7 +41,7 @@ Bindings: TypeAlias = Mapping[str, Json]
 #: Evaluates a field, and notes what is of interest on the way.
 Observe: TypeAlias = Callable[[Template, Bindings, Moment], Json]
 
-_ROLE: Final = ("holdfast:task:tested", "task", "tested")
+_ROLE: Final[tuple[str, TaskKind, str]] = ("holdfast:task:tested", "task", "tested")
 #: Before the name of a state that is gone on to, so that the tested one can be its own next.
 _BEYOND: Final = "beyond:"
 
@@ -147,8 +158,12 @@ def _played(state: State) -> State:
     if not isinstance(state, Task | Map | Parallel):
         return state
     resource, kind, target = _ROLE
-    is_task = isinstance(state, Task)
     arguments = None if isinstance(state, Map) else state.arguments
+    given = arguments or Given()
+    if isinstance(state, Task):
+        return dataclasses.replace(
+            state, resource=resource, kind=kind, target=target, arguments=given
+        )
     return Task(
         name=state.name,
         next=state.next,
@@ -157,10 +172,10 @@ def _played(state: State) -> State:
         resource=resource,
         kind=kind,
         target=target,
-        arguments=arguments or Given(),
-        credentials=state.credentials if is_task else None,
-        timeout_seconds=state.timeout_seconds if is_task else None,
-        heartbeat_seconds=state.heartbeat_seconds if is_task else None,
+        arguments=given,
+        credentials=None,
+        timeout_seconds=None,
+        heartbeat_seconds=None,
         retry=state.retry,
         catch=state.catch,
     )
