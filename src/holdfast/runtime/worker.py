@@ -138,6 +138,7 @@ class Hold:
     races: int = 0
     draws: int = 0
     has_run_tasks: bool = False
+    held_until_ms: int = 0
 
     def __post_init__(self) -> None:
         delivery = self.delivery
@@ -200,6 +201,7 @@ class Hold:
         now_ms = yield Clock()
         step = advance(self.program, None, [started], self._moment(now_ms, self.body["t0"]))
         is_first_chance = self.delivery.receive_count == 1 and not self.is_recovering
+        self.held_until_ms = now_ms + FIRST_HOLD_MS
         if was_known and is_first_chance and self._may_run_first(step.state):
             return (yield from self._work(step))
         if not (yield from self._commit(step, now_ms)):
@@ -210,11 +212,20 @@ class Hold:
         return (yield from self._work())
 
     def _may_run_first(self, state: Execution) -> bool:
-        """The first tasks run before record 0: they follow from the message alone (R3)."""
+        """The first tasks run before record 0: they follow from the message alone (R3).
+
+        Not beside a timer that may be due before then: nobody else would wake for it.
+        """
         attempts = attempts_of(state)
-        return bool(attempts) and all(
-            (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX and self._knows(attempt)
-            for attempt in attempts
+        timers = [command for command in owed(state) if isinstance(command, StartTimer)]
+        return (
+            bool(attempts)
+            and all(timer.due_ms > self.held_until_ms for timer in timers)
+            and all(
+                (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
+                and self._knows(attempt)
+                for attempt in attempts
+            )
         )
 
     def _program_of(self, definition_hash: str) -> Does:
@@ -363,7 +374,8 @@ class Hold:
     def _work(self, pending: Step | None = None) -> Generator[Effect, Any, bool]:
         """Commits what is known, runs what it holds, until nothing is left.
 
-        `pending` is record 0 before its commit: its first tasks run, their results join it.
+        `pending` is record 0 before its commit: its first tasks run, their results join it. It
+        does not wait for them for long: an execution without a log cannot be stopped.
         """
         while True:
             now_ms, limit_ms = (yield Clock()), (yield Limit())
@@ -373,7 +385,8 @@ class Hold:
             if pending is None:
                 yield from self._past_timeouts(now_ms)
             step = self._decide(state, now_ms)
-            if step.events:
+            is_held = pending is not None and now_ms >= self.held_until_ms
+            if step.events or is_held:
                 if pending is not None:
                     step = Step(pending.events + step.events, step.state)
                     pending = None
@@ -393,11 +406,12 @@ class Hold:
                 ):
                     if not self.begun:
                         return (yield from self._hand_on(pending, now_ms))
-                    yield from self._collect(limit_ms, state)
+                    yield from self._collect(limit_ms)
                     continue
                 yield from self._begin(state, idle, now_ms)
             elif self.begun:
-                yield from self._collect(limit_ms, state)
+                until_ms = limit_ms if pending is None else min(limit_ms, self.held_until_ms)
+                yield from self._collect(until_ms)
             else:
                 return (yield from self._acknowledge(now_ms))
 
@@ -460,22 +474,16 @@ class Hold:
                 task = self._task(self.state, job, deadline_ms)
                 yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))
 
-    def _collect(self, limit_ms: int, state: Execution) -> Does:
-        """Waits for results, not past a time-out of theirs or a timer of ours, nor past the limit.
-
-        A run without a record has no timer elsewhere: nobody else knows of it yet.
-        """
+    def _collect(self, until_ms: int) -> Does:
+        """Waits for results, not past a time-out of theirs nor past `until_ms`."""
         timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
-        timers = [] if self.log.state is not None else _timers_of(state)
-        done = yield Finished(min([limit_ms, *timeouts, *timers]))
+        done = yield Finished(min([until_ms, *timeouts]))
         for ticket, result in done:
             begun = self.begun.get(ticket, _OVER)
             later, polls = begun.is_answered_later, begun.polls
             self.facts.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
         finished = {ticket for ticket, _ in done}
         now_ms = yield Clock()
-        if any(due_ms <= now_ms for due_ms in timers):
-            self.facts.append(facts.Tick())
         for ticket, begun in self.begun.items():
             is_over = begun.deadline_ms and begun.deadline_ms <= now_ms
             if is_over and ticket not in finished:
@@ -629,12 +637,6 @@ INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
 
 #: A result that comes after its time-out; the state refuses it.
 _OVER = Begun(0, is_answered_later=False)
-
-
-def _timers_of(state: Execution) -> list[int]:
-    """-> when what the execution waits for is surely due, by any clock."""
-    timers = [command for command in owed(state) if isinstance(command, StartTimer)]
-    return [timer.due_ms + 2 * CLOCK_ERROR_MS for timer in timers]
 
 
 def _owed_before(state: Execution | None) -> list[Any]:
