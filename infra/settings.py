@@ -34,6 +34,7 @@ class Settings:
     `caps_concurrency` reserves concurrency for each function; an account whose whole limit is
     small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
     `task_policies` are ARNs of managed policies: what the tasks of state machines may do.
+    `tells_status`: the account's default bus hears when executions of state machines begin and end.
     """
 
     modules: tuple[str, ...]
@@ -43,6 +44,7 @@ class Settings:
     jwt: JwtIssuer | None
     alarm_topic_arn: str | None
     task_policies: tuple[str, ...]
+    tells_status: bool
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
@@ -60,6 +62,7 @@ class Settings:
             jwt=_jwt(text("jwt_issuer"), text("jwt_audience")),
             alarm_topic_arn=text("alarm_topic_arn") or None,
             task_policies=_policies(text("task_policies")),
+            tells_status=_switch("status_events", text("status_events")),
         )
 
 

@@ -24,6 +24,7 @@ from .storage import Storage
 
 # The API runs what its caller waits for: StartSyncExecution and TestState.
 _RUN_TASKS = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
+_WORKERS = (resources.WORKER, resources.WORKER_SINGLE)
 
 
 class HoldfastStack(Stack):
@@ -104,7 +105,16 @@ class HoldfastStack(Stack):
                 on=[queue.queue_arn],
             ),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
+            *self._status_rights(),
         ]
+
+    def _status_rights(self) -> list[iam.PolicyStatement]:
+        if not self._settings.tells_status:
+            return []
+        default_bus = self.format_arn(
+            service="events", resource="event-bus", resource_name="default"
+        )
+        return [allow("events:PutEvents", on=[default_bus])]
 
     def _events(self) -> None:
         storage, messaging = self._storage, self._messaging
@@ -237,6 +247,8 @@ class HoldfastStack(Stack):
         if shape in _RUN_TASKS:
             names[resources.ENV_SECRET_ID] = storage.secret_arn
             names[resources.ENV_ACCOUNT] = self.account
+        if shape in _WORKERS and self._settings.tells_status:
+            names[resources.ENV_STATUS_EVENTS] = "on"
         return names
 
     def _watch(self) -> None:

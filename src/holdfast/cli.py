@@ -1,36 +1,27 @@
 """The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or nobody reached.
 
-Results go to stdout, as tables or with `--json` as one line; everything else goes to stderr.
+`local/remote.py` has the commands that speak to an API.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
-from holdfast.local import project
+from holdfast.local import project, remote
+from holdfast.local.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, print_json, say
 
-if TYPE_CHECKING:
-    from holdfast.local.client import Client
-
-FINE: Final = 0
-NEGATIVE: Final = 1
-WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
-POLL_SECONDS: Final = 0.2
 PORT_DEFAULT: Final = 8080
+SIGNAL_SECONDS: Final = 0.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -140,35 +131,37 @@ def _add_local(commands: Any) -> None:
 
 
 def _add_starting(commands: Any) -> None:
-    start = _remote(commands, "start", _start, "Start an execution.")
+    start = _remote(commands, "start", remote.start, "Start an execution.")
     start.add_argument("workflow")
     start.add_argument("--name", help="its business key; the same name and input start once")
     start.add_argument("--input", default="{}", metavar="JSON", help="or @FILE, or - for stdin")
     start.add_argument("--wait", type=float, metavar="SECONDS", help="for its end")
-    stop = _remote(commands, "stop", _stop, "End an execution as ABORTED.")
+    stop = _remote(commands, "stop", remote.stop, "End an execution as ABORTED.")
     stop.add_argument("execution", metavar="ID", help="or the name that it was started with")
     stop.add_argument("--error")
     stop.add_argument("--cause")
 
 
 def _add_seeing(commands: Any) -> None:
-    listing = _remote(commands, "list", _list, "List the newest executions.")
+    listing = _remote(commands, "list", remote.list_executions, "List the newest executions.")
     listing.add_argument("--workflow", metavar="NAME")
     listing.add_argument("--status", choices=STATUSES)
     listing.add_argument("--events", action="store_true", help="events that nobody awaits yet")
-    show = _remote(commands, "show", _show, "Show an execution and what it waits for.")
+    show = _remote(commands, "show", remote.show, "Show an execution and what it waits for.")
     show.add_argument("execution", metavar="ID", help="or the name that it was started with")
-    history = _remote(commands, "history", _history, "Show all that happened in an execution.")
+    history = _remote(
+        commands, "history", remote.history, "Show all that happened in an execution."
+    )
     history.add_argument("execution", metavar="ID", help="or the name that it was started with")
 
 
 def _add_telling(commands: Any) -> None:
-    event = _remote(commands, "event", _event, "Tell those who wait that something happened.")
+    event = _remote(commands, "event", remote.event, "Tell those who wait that something happened.")
     event.add_argument("name")
     event.add_argument("--key", required=True, help="the business key that they wait with")
     event.add_argument("--data", required=True, metavar="JSON", help="or @FILE, or - for stdin")
     event.add_argument("--id", help="an event that is sent twice with one id counts once")
-    answer = _remote(commands, "answer", _answer, "Answer a question of an execution.")
+    answer = _remote(commands, "answer", remote.answer, "Answer a question of an execution.")
     answer.add_argument("token", help="`holdfast show` prints it")
     how = answer.add_mutually_exclusive_group(required=True)
     how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
@@ -207,7 +200,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     errors = build.find_errors(wanted) if wanted else []
     if arguments.json:
-        _print_json(
+        print_json(
             [found.to_json() for found in findings]
             + [{"severity": "ERROR", "message": error} for error in errors]
         )
@@ -231,7 +224,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     with report.progress(len(orders), is_shown=not arguments.json) as measured:
         result = demo.run_demo(deployment, orders, measured)
     if arguments.json:
-        _print_json(result.to_json())
+        print_json(result.to_json())
     else:
         report.put_report(result)
     return FINE if result.is_good else NEGATIVE
@@ -248,14 +241,16 @@ def _serve(arguments: argparse.Namespace) -> int:
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, _interrupt)
         names = list(deployment.definitions)
-        _say(
+        say(
             arguments,
             {"url": served.url, "workflows": names},
             f"serving {', '.join(names) or 'no workflows'} at {served.url}; Ctrl-C ends it",
         )
         sys.stdout.flush()
         try:
-            served.ended.wait()
+            # A wait without an end can miss a signal that comes as it begins, and waits for ever.
+            while not served.ended.wait(SIGNAL_SECONDS):
+                pass
         except KeyboardInterrupt:
             return FINE
         finally:
@@ -268,137 +263,3 @@ def _interrupt(*_: Any) -> NoReturn:
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-# -- remote ----------------------------------------------------------------------------------------
-
-
-def _client(arguments: argparse.Namespace) -> Client:
-    from holdfast.local.client import connect  # noqa: PLC0415
-
-    return connect(arguments.endpoint, arguments.stack)
-
-
-def _start(arguments: argparse.Namespace) -> int:
-    data = _json_argument(arguments.input, "--input")
-    client = _client(arguments)
-    started = client.start(arguments.workflow, data, arguments.name)
-    if arguments.wait is None:
-        return _say(arguments, started, f"started {started['execution']}")
-    ended = _wait(client, started["execution"], arguments.wait)
-    _show_execution(arguments, ended)
-    if ended["status"] == "RUNNING":
-        print(f"still running after {arguments.wait:g} s", file=sys.stderr)
-    return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
-
-
-def _wait(client: Client, identifier: str, seconds: float) -> Any:
-    """-> the execution when it has ended, or as it stands after the time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        execution = client.execution(identifier)
-        left = deadline - time.monotonic()
-        if execution["status"] != "RUNNING" or left <= 0:
-            return execution
-        time.sleep(min(POLL_SECONDS, left))
-
-
-def _list(arguments: argparse.Namespace) -> int:
-    from holdfast.local import screen  # noqa: PLC0415
-
-    client = _client(arguments)
-    if arguments.events:
-        rows, table, nothing = client.events(), screen.events, "every event has found its waiter"
-    else:
-        rows = client.executions(arguments.workflow, arguments.status)
-        table, nothing = screen.executions, "no executions"
-    if arguments.json:
-        _print_json(rows)
-    elif rows:
-        screen.put(table(rows, datetime.now(UTC)))
-    else:
-        print(nothing)
-    return FINE
-
-
-def _show(arguments: argparse.Namespace) -> int:
-    _show_execution(arguments, _client(arguments).execution(arguments.execution))
-    return FINE
-
-
-def _show_execution(arguments: argparse.Namespace, execution: Any) -> None:
-    from holdfast.local import screen  # noqa: PLC0415
-
-    if arguments.json:
-        _print_json(execution)
-    else:
-        screen.put_execution(execution, datetime.now(UTC))
-
-
-def _history(arguments: argparse.Namespace) -> int:
-    from holdfast.local import screen  # noqa: PLC0415
-
-    events = _client(arguments).history(arguments.execution)
-    if arguments.json:
-        _print_json(events)
-    else:
-        screen.put(screen.history(events))
-    return FINE
-
-
-def _event(arguments: argparse.Namespace) -> int:
-    data = _json_argument(arguments.data, "--data")
-    client = _client(arguments)
-    told = client.event(arguments.name, arguments.key, data, arguments.id)
-    waiting = told["waiting"]
-    heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
-    return _say(arguments, told, f"event {told['event']} {heard}")
-
-
-def _answer(arguments: argparse.Namespace) -> int:
-    if arguments.error is None:
-        if arguments.cause is not None:
-            raise RequestError("HF282", "--cause belongs to --error")
-        answer = {"output": _json_argument(arguments.output, "--output")}
-    else:
-        texts = {"error": arguments.error, "cause": arguments.cause}
-        answer = {name: text for name, text in texts.items() if text is not None}
-    told = _client(arguments).answer(arguments.token, answer)
-    return _say(arguments, told, f"answered {told['execution']}")
-
-
-def _stop(arguments: argparse.Namespace) -> int:
-    client = _client(arguments)
-    told = client.stop(arguments.execution, arguments.error, arguments.cause)
-    return _say(arguments, told, f"asked {told['execution']} to stop")
-
-
-# -- values ----------------------------------------------------------------------------------------
-
-
-def _json_argument(text: str, option: str) -> Any:
-    """JSON itself, `@FILE`, or `-` for stdin."""
-    try:
-        if text == "-":
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        return json.loads(text)
-    except OSError as error:
-        raise RequestError("HF282", f"{option}: {text[1:]}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise RequestError(
-            "HF282", f"{option} is not JSON: {error}", help=f'{option} \'{{"key": "value"}}\''
-        ) from None
-
-
-def _say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
-    if arguments.json:
-        _print_json(answer)
-    else:
-        print(sentence)
-    return FINE
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False))

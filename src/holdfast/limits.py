@@ -55,6 +55,7 @@ RESULT_FILE_BYTES_MAX: Final = 64 * 1024 * 1024  # of one file of results; AWS: 
 # A state machine's callback token, from the execution's start: AWS lets an execution run a year.
 CALLBACK_SECONDS_MAX: Final = 366 * 86_400
 RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
+STATE_SECONDS_MAX: Final = 99_999_999  # Step Functions: Seconds, TimeoutSeconds, HeartbeatSeconds
 EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
 POLL_SECONDS_MAX: Final = 60  # our choice: between two questions after the end of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import resources
 from tests.infra.template import TASK_POLICY_ARNS, Template, as_list, target_of
 
 EXECUTIONS = "StorageExecutions"
@@ -13,6 +14,21 @@ MAIL = "StorageMail"
 OBJECTS = "StorageBlobs/*"
 WORK = "MessagingWork"
 SINGLE = "MessagingSingle"
+
+DEFAULT_BUS = {
+    "Fn::Join": [
+        "",
+        [
+            "arn:",
+            {"Ref": "AWS::Partition"},
+            ":events:",
+            {"Ref": "AWS::Region"},
+            ":",
+            {"Ref": "AWS::AccountId"},
+            ":event-bus/default",
+        ],
+    ]
+}
 
 WORKER = {
     "dynamodb:GetItem": {EXECUTIONS, MAIL},
@@ -90,6 +106,25 @@ def test_no_right_comes_from_anywhere_but_the_roles_themselves(template: Templat
         assert not template.of_type(kind)
     for role in template.properties("AWS::IAM::Role").values():
         assert "ManagedPolicyArns" not in role
+
+
+def test_who_tells_the_bus_of_executions_may_put_into_the_default_one_and_no_other(
+    template: Template, chosen: Template
+) -> None:
+    assert {
+        name: statement["Resource"]
+        for name, role in chosen.properties("AWS::IAM::Role").items()
+        for policy in role["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "events:PutEvents"
+    } == dict.fromkeys(("WorkerFunctionRole", "WorkerSingleFunctionRole"), DEFAULT_BUS)
+    assert {
+        name: function["Environment"]["Variables"][resources.ENV_STATUS_EVENTS]
+        for name, function in chosen.properties("AWS::Lambda::Function").items()
+        if resources.ENV_STATUS_EVENTS in function["Environment"]["Variables"]
+    } == dict.fromkeys(("WorkerFunctionLambda", "WorkerSingleFunctionLambda"), "on")
+    for function in template.properties("AWS::Lambda::Function").values():
+        assert resources.ENV_STATUS_EVENTS not in function["Environment"]["Variables"]
 
 
 def test_the_policies_for_tasks_go_to_the_functions_that_run_tasks(chosen: Template) -> None:

@@ -31,6 +31,7 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         jwt=None,
         alarm_topic_arn=None,
         task_policies=(),
+        tells_status=False,
     )
 
 
@@ -42,7 +43,9 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         jwt_audience="shop",
         alarm_topic_arn="arn:aws:sns:eu-west-1:111122223333:on-call",
         task_policies="arn:aws:iam::111122223333:policy/a/b, arn:aws-cn:iam::aws:policy/c",
+        status_events="on",
     )
+    assert chosen.tells_status
     assert chosen.modules == ("orders.flow", "refunds")
     assert not chosen.caps_concurrency
     assert chosen.jwt == JwtIssuer("https://issuer.example", "shop")
@@ -64,6 +67,7 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("python", "3"),
         ("python", "latest"),
         ("reserved_concurrency", "perhaps"),
+        ("status_events", ""),
         ("jwt_issuer", "https://issuer.example"),
         ("jwt_audience", "shop"),
         ("task_policies", "AmazonSQSFullAccess"),

@@ -28,6 +28,7 @@ def main(asset: str, directory: str) -> None:
         jwt=JwtIssuer("https://issuer.example", "holdfast"),
         alarm_topic_arn=TOPIC_ARN,
         task_policies=TASK_POLICY_ARNS,
+        tells_status=True,
     )
     HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
     HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
+import socket
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from botocore.exceptions import ClientError
 
 import holdfast
 from holdfast.errors import RequestError
+from holdfast.integrations import Integrations
 from holdfast.local.serve import serving
 from holdfast.local.stack import deployment_of
 
@@ -296,6 +299,40 @@ def test_functions_of_one_name_of_module_see_their_own_code_and_variables(functi
     ]
 
 
+def test_a_thread_of_a_function_has_the_functions_variables_and_the_cloud_keeps_its_own(
+    function: Any, client: Client
+) -> None:
+    source = (
+        "import boto3, os\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "from threading import Thread\ndef look():\n"
+        "    return [os.getenv('WHO'), os.getenv('HOME'), boto3.client('sqs').meta.region_name]\n"
+        "def handler(event, context):\n    with ThreadPoolExecutor() as pool:\n"
+        "        found = pool.submit(look).result()\n"
+        "    states = boto3.client('stepfunctions')\n"
+        "    machine = states.create_state_machine(name='sync', definition=event['asl'],\n"
+        "        roleArn=event['role'], type='EXPRESS')['stateMachineArn']\n"
+        "    states.start_sync_execution(stateMachineArn=machine)\n    return found\n"
+    )
+    seen: list[str | None] = []
+    task = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets", "End": True}
+    asl = json.dumps({"StartAt": "A", "States": {"A": task}})
+    perform = Integrations.perform
+
+    def looking(integrations: Any, effect: Any) -> Any:
+        seen.append(os.getenv("WHO"))
+        return perform(integrations, effect)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Integrations, "perform", looking)
+        call = function(source, Timeout=9, Environment={"Variables": {"WHO": "me"}})
+        answer = call({"asl": asl, "role": ROLE})
+    client("stepfunctions").delete_state_machine(
+        stateMachineArn="arn:aws:states:us-east-1:123456789012:stateMachine:sync"
+    )
+    assert json.loads(answer["Payload"]) == ["me", None, "us-east-1"]
+    assert seen == [None]
+
+
 def test_a_function_calls_services_and_says_who_it_is(function: Any, client: Client) -> None:
     client("s3").create_bucket(Bucket="seen-by-function")
     source = (
@@ -420,3 +457,18 @@ def test_a_client_without_an_endpoint_needs_a_running_serve(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RequestError, match="HF273"):
         holdfast.client()
+
+
+def test_a_subscriber_on_the_web_hears_nothing_and_the_publisher_is_not_held_up(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        topic = client("sns").create_topic(Name="news")["TopicArn"]
+        client("sns").subscribe(TopicArn=topic, Protocol="http", Endpoint=f"http://{address}/")
+        assert client("sns").publish(TopicArn=topic, Message="a secret")["MessageId"]
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+    assert f"a request to {address} was stopped" in caplog.text
+    assert "a secret" not in caplog.text

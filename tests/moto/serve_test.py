@@ -124,6 +124,28 @@ def test_a_web_page_cannot_talk_to_it(url: str) -> None:
         assert (status, code_of(answer)) == (403, "HF278")
 
 
+def test_a_web_page_cannot_have_a_service_act_by_a_link(url: str) -> None:
+    """A browser says of an image that another site asks for it; an origin it names only to read."""
+    scope = "X-Amz-Credential=any/20260101/us-east-1/sqs/aws4_request"
+    link = f"/?Action=CreateQueue&QueueName=planted&Version=2012-11-05&{scope}"
+    for site in ("cross-site", "same-site"):
+        status, answer = call(url, "GET", link, Sec_Fetch_Site=site)
+        assert (status, code_of(answer)) == (403, "HF278")
+    assert call(url, "GET", "/workflows", Sec_Fetch_Site="none")[0] == 200
+
+
+def test_what_a_client_did_not_send_to_its_end_is_not_done(url: str) -> None:
+    signed = b"Authorization: AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/s3/aws4_request\r\n"
+    head = b"PUT /halves%b HTTP/1.1\r\nHost: localhost:%d\r\n" + signed
+    port = urlsplit(url).port
+    exchange(url, head % (b"", port) + b"Content-Length: 0\r\n\r\n")
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n9\r\nhalf"
+    for rest in (b"Content-Length: 9\r\n\r\nhalf", chunked):
+        assert exchange(url, head % (b"/half", port) + rest) == b""
+        answer = exchange(url, (head % (b"/half", port)).replace(b"PUT", b"HEAD") + b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 404")
+
+
 def test_a_bug_is_a_sentence_on_the_terminal_and_its_traceback_is_for_debug(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -152,3 +152,24 @@ def test_a_failure_too_many_stops_the_others(fields: Machine) -> None:
     assert error == "States.ExceedToleratedFailureThreshold"
     assert stack.children == {"FAILED": 1, "ABORTED": 2}
     assert stack.is_sound
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_one_crash_at_any_effect_of_a_stop_leaves_no_child_running(when: When) -> None:
+    definition = a_map({"wait": WAIT}, Items="{% $states.input %}")
+
+    def stopped(number: int | None) -> CrashAt:
+        stack = stack_of(definition)
+        arn = stack.start([1, 2])
+        stack.world.run()
+        crash = CrashAt(number, when)
+        stack.world.hook = crash
+        stack.stop(arn)
+        stack.world.run()
+        assert stack.parent.state.status == "ABORTED", number
+        assert stack.children == {"ABORTED": 2}, number
+        assert stack.is_sound, number
+        return crash
+
+    for number in range(stopped(None).seen):
+        stopped(number)

@@ -7,14 +7,21 @@ from typing import Any
 import pytest
 
 from holdfast.core.advance import WORKER_LOST
-from holdfast.core.facts import StopRequested, Succeeded, TakenOver, TaskUnknown, TimedOut
+from holdfast.core.facts import (
+    HeartbeatSeen,
+    StopRequested,
+    Succeeded,
+    TakenOver,
+    TaskUnknown,
+    TimedOut,
+)
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
     RETRY_DELAY_SECONDS_MAX,
     TAKEOVERS_MAX,
 )
-from tests.builders import Machine, call, machine, wait_for
+from tests.builders import Machine, ask, call, machine, wait_for
 from tests.unit.core_kit import Case, nobody, one, run
 
 CAUGHT = {"caught": {"Type": "Succeed", "Output": "{% $states.input %}"}}
@@ -191,6 +198,37 @@ def test_which_errors_a_catcher_takes(pattern: str, error: str, is_caught: bool)
     case = Case(catching(catch(pattern))).start().fail(error)
 
     assert case.status == ("SUCCEEDED" if is_caught else "FAILED")
+
+
+@pytest.mark.parametrize("pattern", ["States.HeartbeatTimeout", "States.Timeout", "States.ALL"])
+def test_a_missed_heartbeat_is_told_as_a_time_out_and_caught_by_either_name(pattern: str) -> None:
+    approval = ask("caught", Catch=[catch(pattern)], HeartbeatSeconds=30, TimeoutSeconds=100)
+    case = Case(machine({"it": approval, **CAUGHT})).start().after(30)
+
+    assert case.output == {"Error": "States.Timeout", "Cause": ""}
+    assert case.last("TaskTimedOut").details["error"] == "States.Timeout"
+
+
+def test_a_time_out_is_no_missed_heartbeat() -> None:
+    approval = ask(
+        "caught",
+        Catch=[catch("States.HeartbeatTimeout")],
+        Retry=[retry("States.HeartbeatTimeout")],
+        HeartbeatSeconds=30,
+        TimeoutSeconds=40,
+    )
+    case = Case(machine({"it": approval, **CAUGHT})).start().after(25)
+    case.offer(HeartbeatSeen(case.waiting().entry, case.now_ms)).after(15)
+
+    assert case.failure == ("States.Timeout", None)
+
+
+def test_a_missed_heartbeat_is_retried_by_its_name() -> None:
+    approval = ask(Retry=[retry("States.HeartbeatTimeout")], HeartbeatSeconds=30)
+    case = Case(one(approval)).start()
+
+    assert case.after(30).status == "RUNNING"
+    assert case.after(1).waiting().attempt == 2
 
 
 def test_the_first_catcher_that_matches_takes_the_error() -> None:

@@ -10,6 +10,7 @@ import botocore.httpsession
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointConnectionError
+from urllib3.exceptions import ProtocolError
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
@@ -75,6 +76,41 @@ def test_a_connection_that_fails_is_a_socket_error(
     assert _invoke({}).error == "States.Http.Socket"
 
 
+def test_a_failure_does_not_tell_what_a_connection_keeps_secret(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(request: Any) -> Any:
+        raise EndpointConnectionError(endpoint_url=request.url)
+
+    monkeypatch.setattr(endpoint, "send", refuse)
+    secret = {
+        "api_key_name": "X-Key",
+        "api_key_value": "k",
+        "invocation_http_parameters": {
+            "query_string_parameters": [{"key": "key", "value": "hidden"}]
+        },
+    }
+    authentication = {"Authentication": {"ConnectionArn": CONNECTION}}
+    result = _invoke(authentication, _connection("API_KEY", secret))
+
+    assert result == TaskFailed(
+        "States.Http.Socket", f"Unable to call {URL}: EndpointConnectionError"
+    )
+
+
+def test_a_connection_that_breaks_in_the_answer_is_a_socket_error(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(io.BytesIO):
+        def read(self, *_: Any) -> bytes:
+            raise ProtocolError("Connection broken")
+
+    monkeypatch.setattr(
+        endpoint, "send", lambda request: AWSResponse(request.url, 200, {}, Broken())
+    )
+    assert _invoke({}).error == "States.Http.Socket"
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "error"),
     [
@@ -124,7 +160,8 @@ def test_a_body_may_be_a_form(endpoint: Endpoint, array_format: str, encoded: by
         ),
         ({"ApiEndpoint": None}, "The field 'ApiEndpoint' is required but was missing"),
         ({"Url": "x"}, "The field 'Url' is not supported by Step Functions"),
-        ({"Headers": {"Host": "x"}}, "The header 'host' is not supported by Step Functions"),
+        ({"Headers": {"Host": "x"}}, "The 'Headers' field contains unsupported values: [host]"),
+        ({"Headers": ["x"]}, "The value of the field 'Headers' has an invalid format"),
     ],
 )
 def test_a_request_that_is_not_made(
@@ -216,6 +253,15 @@ def test_an_api_behind_iam_gets_a_signed_request(endpoint: Endpoint) -> None:
     signature = endpoint.requests[0].headers["authorization"]
     assert signature.startswith("AWS4-HMAC-SHA256 Credential=nobody/")
     assert "/eu-west-1/execute-api/" in signature
+
+
+@pytest.mark.parametrize("name", ["Host", "X-Amz-Date", "Authorization"])
+def test_no_header_of_a_signature_is_the_definitions(endpoint: Endpoint, name: str) -> None:
+    arguments = API | {"AuthType": "IAM_ROLE", "Headers": {name: ["x"]}}
+    result, _ = perform(effect("apigateway:invoke", arguments), {})
+
+    assert result.error == "States.Runtime"
+    assert not endpoint.requests
 
 
 def test_an_apis_status_is_the_errors_name(endpoint: Endpoint) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.integrations import Integrations
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
-from tests.unit.integrations_kit import Clients, effect
+from tests.unit.integrations_kit import Clients, effect, perform
 
 
 def poll(name: str, submitted: Any, answers: dict[str, Any], arguments: Any = None) -> TaskResult:
@@ -56,3 +56,13 @@ def test_a_job_that_nobody_can_be_asked_for_fails_its_task() -> None:
     found = poll("nobody:startAnything", {}, {})
     assert isinstance(found, TaskFailed)
     assert found.error == "States.Runtime"
+
+
+@pytest.mark.parametrize("name", ["elasticmapreduce:createCluster", "eks:createCluster"])
+def test_a_job_whose_end_nobody_could_learn_is_not_begun(name: str) -> None:
+    result, clients = perform(effect(name, {}, "sync"), {"run_job_flow": {}, "create_cluster": {}})
+
+    assert result == TaskFailed(
+        "States.Runtime", f"The resource 'arn:aws:states:::{name}' is not supported"
+    )
+    assert not clients.calls

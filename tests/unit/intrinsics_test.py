@@ -215,6 +215,32 @@ def test_what_is_no_call_is_refused_when_it_is_compiled(text: str) -> None:
         compile_intrinsic(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"States.MathAdd({'9' * 400}, 1)",
+        f"States.MathAdd(States.StringToJson('{'9' * 400}'), 1)",
+        "States.ArrayRange(-4611686018427387904, 4611686018427387904, 1)",
+    ],
+)
+def test_numbers_beyond_any_machine_word_are_refused_like_others(text: str) -> None:
+    with pytest.raises(StateError, match="Invalid arguments in"):
+        value_of(text)
+
+
+def test_half_a_character_in_a_json_text_becomes_a_question_mark() -> None:
+    text = '["\\ud800", "\\ud83d\\ude00", "\\u00e9"]'
+    call = compile_intrinsic("States.StringToJson($)")
+    assert call.evaluate(scope()._replace(data=text)) == ["?", "\U0001f600", "é"]
+
+
+@pytest.mark.parametrize("function", ["States.JsonToString(States.Array({}))", "States.Array({})"])
+def test_a_document_many_times_over_is_refused_before_it_is_written(function: str) -> None:
+    call = compile_intrinsic(function.format(",".join(["$"] * 300)))
+    with pytest.raises(StateError, match="too large"):
+        call.evaluate(scope()._replace(data="x" * 100_000))
+
+
 def test_a_call_knows_the_paths_it_reads() -> None:
     call = compile_intrinsic("States.Format('{}{}', $a.b, States.Array($.c, $d))")
     assert [path.text for path in call.paths] == ["$a.b", "$.c", "$d"]

@@ -6,10 +6,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+import regex  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.asl._jsonpath_parse import keys_of, parse_path
+from holdfast.asl._jsonpath_steps import PathBudgetError, _Walk
 from holdfast.asl.jsonpath import (
     PathMissing,
     PathSyntaxError,
@@ -64,6 +66,10 @@ def test_a_definite_path_gives_the_value(path: str, value: Any) -> None:
         ("$.a.b[0,2,9]", [10, 30]),
         ("$.a.*", [[10, 20, 30], 1, None]),
         ("$..name", ["Ann", "Bob", "Cy"]),
+        ("$.a.b[0:-1]", []),
+        ("$.a.b[-1:2]", [30, 10, 20]),
+        ("$.users[0:1]['name','nothing']", [{"name": "Ann"}]),
+        ("$..['name','nothing']", []),
         ("$..tags[0]", ["x"]),
         ("$.users[*].age", [17, 41, "41"]),
         ("$.users[?(@.age > 17)].name", ["Bob"]),
@@ -97,7 +103,7 @@ def test_a_definite_path_gives_the_value(path: str, value: Any) -> None:
         ("$.users[*].name[0]", []),
         ("$.users[*].name[?(@.a)]", []),
         ("$.users[*].name[*]", []),
-        ("$.users[1:]['age','tags']", [41, "41", []]),
+        ("$.users[1:]['age','tags']", [{"age": 41}, {"age": "41", "tags": []}]),
         ("$.list[0]['a','b'].c", []),
     ],
 )
@@ -166,6 +172,43 @@ def test_a_path_that_leads_everywhere_at_once_is_stopped() -> None:
     wide: Any = {"a": [{"a": [1] * 300} for _ in range(300)]}
     with pytest.raises(PathMissing, match="more than"):
         compile_path("$..*..*..*").find(wide)
+
+
+def test_a_filter_that_finds_nothing_is_stopped_as_well() -> None:
+    repeated = "$[" + ",".join(["0"] * 1_000) + "][?(1 == 2)]"
+    with pytest.raises(PathMissing, match="more than"):
+        compile_path(repeated).find([[1] * 2_000])
+
+
+def test_every_item_of_the_longest_array_that_a_state_can_have_is_found() -> None:
+    longest: Any = [1] * 131_000
+    assert compile_path("$[?(@ > 0)]").find(longest) == longest
+
+
+def test_the_time_of_regular_expressions_is_that_of_the_path_not_of_each_item() -> None:
+    walk = _Walk(None)
+    for _ in range(2):
+        with pytest.raises(PathBudgetError, match="regular expression"):
+            walk.is_full_match(regex.compile("(a|a)+b|(a|a)*c"), "a" * 60)
+    assert walk.regex_seconds_left < 0.001
+
+
+@pytest.mark.parametrize("pattern", ["(" * 3_000 + ")" * 3_000, "a{99999999999}", "(", "*"])
+def test_a_regular_expression_that_is_none_matches_nothing(pattern: str) -> None:
+    assert compile_path(f"$[?(@ =~ /{pattern}/)]").find(["a"]) == []
+
+
+def test_a_deep_scan_tests_each_object_once() -> None:
+    document: Any = {"x": [{"a": 1}], "a": {"a": 2}}
+    assert compile_path("$..[?(@.a == 1)]").find(document) == [{"a": 1}]
+
+
+def test_what_is_absent_on_both_sides_is_not_equal() -> None:
+    assert compile_path("$[?(@.a == @.b)]").find([{"c": 1}]) == []
+
+
+def test_in_arrays_true_is_not_one() -> None:
+    assert compile_path("$[?(@ == [1])]").find([[True], [1]]) == [[1]]
 
 
 def test_a_value_that_is_nested_very_deep_is_no_reason_for_another_error() -> None:

@@ -134,6 +134,20 @@ def test_a_dynamic_field_holds_a_path_or_a_call(value: Any) -> None:
         compile_payload({"v.$": value})
 
 
+def test_a_document_many_times_over_is_too_large() -> None:
+    template = compile_payload({f"copy {number}.$": "$" for number in range(200)})
+    with pytest.raises(StateError, match="too large"):
+        template.evaluate(bindings("x" * 100_000), MOMENT)
+
+
+def test_a_value_that_is_wrapped_again_and_again_is_too_deep_at_last() -> None:
+    template = compile_payload({"again.$": "$"})
+    value: Any = {}
+    with pytest.raises(StateError, match="too deep"):
+        for _ in range(1_000):
+            value = template.evaluate(bindings(value), MOMENT)
+
+
 def test_the_variables_of_a_template_are_known_without_running_it() -> None:
     template: Any = {
         "a.$": "$one.x",

@@ -292,6 +292,29 @@ def test_the_machine_of_an_execution_is_the_one_it_was_started_with() -> None:
     assert gone["loggingConfiguration"] == {"level": "OFF", "includeExecutionData": False}
 
 
+def test_a_machine_made_since_in_the_name_of_the_executions_own_is_another() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    execution = office.start(machine)
+    office.call("DeleteStateMachine", stateMachineArn=machine)
+    office.world.now_ms += 1_000
+    office.create(FLOW, tracingConfiguration={"enabled": True})
+    found = office.call("DescribeStateMachineForExecution", executionArn=execution)
+    assert found["tracingConfiguration"] == {"enabled": False}
+    assert found["updateDate"] == (office.world.now_ms - 1_000) / 1_000
+
+
+def test_an_execution_tells_of_its_machine_letter_by_letter() -> None:
+    office = Office()
+    texts = [json.dumps(FLOW, indent=blanks) for blanks in range(6)]  # one definition, six texts
+    for number, text in enumerate(texts):
+        request = {"name": f"flow-{number}", "definition": text, "roleArn": ROLE}
+        machine = office.call("CreateStateMachine", **request)["stateMachineArn"]
+        execution = office.start(machine)
+        found = office.call("DescribeStateMachineForExecution", executionArn=execution)
+        assert found["definition"] == text
+
+
 # -- versions and aliases --------------------------------------------------------------------------
 
 
@@ -500,6 +523,34 @@ def test_a_nested_start_may_be_repeated_and_tells_its_parent(name: str | None) -
         item for item in office.world.services.items("mail") if item["sk"] == keys.answer(5, 1)
     ]
     assert [item["pk"] for item in answers] == [keys.inbox("default", run)]
+
+
+def test_a_nested_start_that_was_repeated_later_is_listed_once_whatever_the_pages() -> None:
+    office = Office()
+    machine = office.create(FLOW)
+    run = str(run_of_uuid(office.start(machine).rpartition(":")[2]))
+    parent: Parent = {"run": run, "entry": 5, "attempt": 1}
+    request = {"stateMachineArn": machine}
+
+    def start() -> str:
+        office.world.now_ms += 1_000
+        nested = start_nested(office.service, request, b"0123456789abcdef", parent)
+        return str(drive(nested, office.perform)["executionArn"])
+
+    first = start()
+    for _ in range(9):  # enough for every shard of the list
+        office.world.now_ms += 1_000
+        office.start(machine)
+    assert start() == first
+    office.wait(1)
+    listed, token = list[str](), dict[str, str]()
+    while True:
+        page = office.call("ListExecutions", stateMachineArn=machine, maxResults=1, **token)
+        listed += [row["executionArn"] for row in page["executions"]]
+        if "nextToken" not in page:
+            break
+        token = {"nextToken": page["nextToken"]}
+    assert len(listed) == len(set(listed)) == 11
 
 
 def test_a_nested_start_by_a_name_that_is_taken_is_refused() -> None:

@@ -374,3 +374,22 @@ def test_what_an_expression_binds_is_not_taken_from_outside(
     expression: str, names: set[str]
 ) -> None:
     assert free_variables(expression) == names
+
+
+def test_a_part_of_a_machine_is_no_machine_to_delete_or_list_by() -> None:
+    desk = Desk()
+    arn = desk.create("m", publish=True)
+    desk.call("DeleteStateMachine", stateMachineArn=PLACE.machine("m/part"))
+    assert describe(desk, arn)["status"] == "ACTIVE"
+    for operation in ("ListExecutions", "ListStateMachineAliases", "ListStateMachineVersions"):
+        code, _ = desk.refusal(operation, stateMachineArn=PLACE.machine("m/part"))
+        assert code in {"StateMachineDoesNotExist", "InvalidArn"}
+    code, _ = desk.refusal("ListTagsForResource", resourceArn=PLACE.machine("m/part"))
+    assert code == "ResourceNotFound"
+
+
+def test_an_arn_without_a_name_is_refused_before_anything_is_looked_up() -> None:
+    desk = Desk()
+    for operation in ("DeleteStateMachine", "ListStateMachineAliases", "ListStateMachineVersions"):
+        code, _ = desk.refusal(operation, stateMachineArn=PLACE.machine("/part"))
+        assert code == "InvalidArn"

@@ -112,6 +112,7 @@ def test_a_run_of_a_stopped_execution_was_aborted() -> None:
 def test_a_map_run_that_is_not_there(identifier: str) -> None:
     arn = PLACE.map_run("flow", "Each", identifier)
     code, _ = Office().refusal("DescribeMapRun", mapRunArn=arn)
+    assert Office().refusal("ListExecutions", mapRunArn=arn)[0] == code
     assert code == "ResourceNotFound"
 
 

@@ -55,6 +55,24 @@ def test_versions_are_listed_the_newest_first() -> None:
     ]
 
 
+def test_a_page_goes_on_though_the_version_shown_last_is_gone() -> None:
+    desk = machine_of_versions(2)
+    page = desk.call("ListStateMachineVersions", stateMachineArn=ARN, maxResults=1)
+    desk.call("DeleteStateMachineVersion", stateMachineVersionArn=PLACE.version("m", 2))
+    rest = desk.call("ListStateMachineVersions", stateMachineArn=ARN, nextToken=page["nextToken"])
+    assert [one["stateMachineVersionArn"] for one in rest["stateMachineVersions"]] == [
+        PLACE.version("m", 1)
+    ]
+
+
+def test_a_number_with_zeros_before_it_is_no_version() -> None:
+    desk = machine_of_versions(1)
+    code, _ = desk.refusal("DescribeStateMachine", stateMachineArn=f"{ARN}:01")
+    assert code == "StateMachineDoesNotExist"
+    code, _ = desk.refusal("DeleteStateMachineVersion", stateMachineVersionArn=f"{ARN}:01")
+    assert (code, version_numbers(desk)) == ("ValidationException", [1])
+
+
 def test_a_version_stays_as_it_was_published() -> None:
     desk = machine_of_versions(1)
     desk.call("UpdateStateMachine", stateMachineArn=ARN, definition=definition("later"))

@@ -10,8 +10,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX
+from holdfast.runtime import messages
+from holdfast.runtime.claims import Delivery
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
+    Deadline,
+    Effect,
+    Limit,
     RunTask,
     SetVisibility,
     TaskFailed,
@@ -20,6 +26,7 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
 )
 from holdfast.runtime.status_events import AWS_SOURCE
+from holdfast.runtime.worker import deliver
 from holdfast.sim.world import Killed
 from holdfast.stepfunctions.api import CHANCE_BYTES
 from tests.unit.states_kit import PLACE
@@ -126,6 +133,28 @@ def test_a_task_that_times_out_stops_what_it_waits_for() -> None:
     assert firm.nested()["status"] == "ABORTED"
 
 
+def test_a_parent_that_is_stopped_while_it_calls_stops_what_the_call_begins() -> None:
+    """The stop is committed by another delivery, before the answer of the call is."""
+    firm = Firm()
+    nested = nest()
+    nested["States"]["Rest"] = {"Type": "Wait", "Seconds": 3, "Next": "Nest"}
+    nested["StartAt"] = "Rest"
+    execution = PLACE.machine("outer").replace(":stateMachine:", ":execution:") + ":e1"
+    begin = firm.office.world.tasks
+
+    def begin_and_stop(effect: RunTask) -> TaskResult:
+        result = begin(effect)
+        firm.office.call("StopExecution", executionArn=execution)
+        firm.world.run(until_ms=firm.world.now_ms)
+        return result
+
+    firm.world.tasks = begin_and_stop
+    assert firm.start(nested, states(Rest=WAIT)) == execution
+    firm.office.wait(10)
+    assert firm.office.describe(execution)["status"] == "ABORTED"
+    assert firm.nested()["status"] == "ABORTED"
+
+
 # -- jobs ------------------------------------------------------------------------------------------
 
 JOB = {"Type": "Task", "Resource": BUILD, "Arguments": {"ProjectName": "p"}}
@@ -159,6 +188,43 @@ def test_a_job_that_does_not_end_is_asked_for_until_its_task_times_out() -> None
     firm.office.wait(4_000)
     assert firm.office.describe(execution)["error"] == "States.Timeout"
     assert 60 <= len(firm.polled) <= 70
+
+
+def test_one_delivery_asks_for_no_more_jobs_than_it_may_have_in_flight() -> None:
+    firm = Firm()
+    firm.build = TaskPending()
+    branches = [{"StartAt": f"J{n}", "States": {f"J{n}": {**JOB, "End": True}}} for n in range(50)]
+    execution = firm.start(states(All={"Type": "Parallel", "Branches": branches}))
+    firm.world.now_ms += 60_000
+    (record, *_) = firm.world.services.items("executions")
+    run_id = str(record["pk"]).partition("#")[2]
+    delivery = Delivery(messages.recover("default", run_id), "m", 1, "owner")
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, Limit | Deadline):
+            return firm.world.now_ms + 100_000
+        return firm.world.perform(effect)
+
+    firm.polled.clear()
+    assert run(deliver(firm.world.setting, delivery), perform)
+    assert len(firm.polled) == ATTEMPTS_IN_FLIGHT_MAX
+    assert firm.office.describe(execution)["status"] == "RUNNING"
+
+
+# -- redrive ---------------------------------------------------------------------------------------
+
+
+def test_a_redriven_execution_is_listed_once_though_its_end_held_a_snapshot() -> None:
+    """The record of the end is read by its snapshot alone: its log had begun to age."""
+    office = Office()
+    nap = {"Type": "Wait", "Seconds": 46 * 86_400 - 3_600}
+    execution = office.start(office.create(states(Rest=nap, No=FAIL)), name="e1")
+    office.wait(47 * 86_400)
+    assert any("ss" in item for item in office.world.services.items("executions"))
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(5)
+    assert office.describe(execution)["redriveCount"] == 1
+    assert sum("lp" in item for item in office.world.services.items("executions")) == 1
 
 
 # -- tokens ----------------------------------------------------------------------------------------

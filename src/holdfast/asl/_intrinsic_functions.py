@@ -33,6 +33,7 @@ _HASHES: Final = {
     "SHA-512": "sha512",
 }
 _ESCAPE: Final = re.compile(r"\\(['\\{}])")
+_ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
 _PIECE: Final = re.compile(r"\\(['\\{}])|(\{\})|([{}])|([^\\{}]+|\\)")
 
@@ -97,9 +98,10 @@ def _short_text(value: Json) -> str:
 
 
 def _number(value: Json) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse()
-    return value
+    # A whole number may be too large for `isfinite`.
+    return value if isinstance(value, int) or math.isfinite(value) else _refuse()
 
 
 def _whole(value: Json) -> int:
@@ -138,7 +140,8 @@ def _array_range(arguments: _Arguments, _: Moment) -> Json:
     if step == 0:
         _refuse()
     numbers = range(start, end + (1 if step > 0 else -1), step)
-    return list(numbers) if len(numbers) <= _RANGE_ITEMS_MAX else _refuse()
+    # A range may be too long for `len`.
+    return _refuse() if numbers[_RANGE_ITEMS_MAX:] else list(numbers)
 
 
 def _array_get_item(arguments: _Arguments, _: Moment) -> Json:
@@ -228,6 +231,9 @@ def _string_to_json(arguments: _Arguments, _: Moment) -> Json:
         return None
     try:
         value: Json = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if _ESCAPED_SURROGATE.search(text):
+            # Half a character is none: Java writes a question mark in its place.
+            value = json.loads(json_text(value).encode(errors="replace"))
     except (ValueError, RecursionError):
         _refuse()
     return value

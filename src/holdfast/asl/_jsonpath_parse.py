@@ -35,7 +35,13 @@ class Child(NamedTuple):
 
 
 class Children(NamedTuple):
-    """`['a','b']`"""
+    """`['a','b']` before other steps: one after the other."""
+
+    names: tuple[str, ...]
+
+
+class Merge(NamedTuple):
+    """`['a','b']` at the end of a path: an object of those that are there."""
 
     names: tuple[str, ...]
 
@@ -73,7 +79,7 @@ class Filter(NamedTuple):
     condition: Condition
 
 
-PlainStep: TypeAlias = Child | Children | Index | Indexes | Slice | Wildcard | Filter
+PlainStep: TypeAlias = Child | Children | Merge | Index | Indexes | Slice | Wildcard | Filter
 Step: TypeAlias = PlainStep | Descend
 
 
@@ -147,6 +153,16 @@ def keys_of(steps: tuple[Step, ...]) -> tuple[str | int, ...] | None:
     return tuple(keys)
 
 
+def _last(step: Step) -> Step:
+    match step:
+        case Children(names):
+            return Merge(names)
+        case Descend(Children(names)):
+            return Descend(Merge(names))
+        case _:
+            return step
+
+
 class _Cursor:
     """Reads one path, from left to right."""
 
@@ -201,7 +217,7 @@ class _Cursor:
             elif self.take("["):
                 steps.append(self._bracket())
             else:
-                return tuple(steps)
+                return (*steps[:-1], *map(_last, steps[-1:]))
 
     def _dotted(self, name: re.Pattern[str]) -> PlainStep:
         if self.take("*"):

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from holdfast.asl._java_text import shown
-from holdfast.asl._jsonata_values import Json, Moment
+from holdfast.asl._jsonata_values import VALUE_DEPTH_MAX, VALUE_NODES_MAX, Json, Moment
 from holdfast.asl.jsonpath import Path, PathMissing
 from holdfast.asl.template import StateError
 
 RUNTIME: Final = "States.Runtime"
+_TEXT_CHARACTERS_MAX: Final = 16_777_216
 
 
 class Scope(NamedTuple):
@@ -53,6 +54,31 @@ def is_intrinsic(text: str) -> bool:
 
 def refuse(cause: str) -> NoReturn:
     raise StateError(RUNTIME, cause)
+
+
+def require_bounded(value: Json) -> None:
+    """Raises StateError for what is too large, or too deep, to be written down.
+
+    A document that is named a thousand times is one object, and a thousand times its text.
+    """
+    nodes, characters = 0, 0
+    level: list[Any] = [value]
+    for _ in range(VALUE_DEPTH_MAX):
+        nodes += len(level)
+        characters += sum(len(text) for text in level if isinstance(text, str))
+        containers = [node for node in level if isinstance(node, dict | list)]
+        if nodes + sum(map(len, containers)) > VALUE_NODES_MAX or (
+            characters > _TEXT_CHARACTERS_MAX
+        ):
+            refuse("The value is too large")
+        if not containers:
+            return
+        level = [
+            item
+            for node in containers
+            for item in (node.values() if isinstance(node, dict) else node)
+        ]
+    refuse("The value is nested too deep")
 
 
 @dataclass(frozen=True, slots=True)

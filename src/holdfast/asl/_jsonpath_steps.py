@@ -6,11 +6,12 @@ What a step does not fit is passed over. A deep scan visits a node before what i
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from holdfast.asl._java_text import java_text
-from holdfast.asl._jsonata_values import REGEX_SECONDS_MAX, Json
+from holdfast.asl._jsonata_values import REGEX_SECONDS_MAX, Json, deep_equal
 from holdfast.asl._jsonpath_parse import (
     All,
     AnyOf,
@@ -25,6 +26,7 @@ from holdfast.asl._jsonpath_parse import (
     Index,
     Indexes,
     Lookup,
+    Merge,
     Not,
     Operand,
     Pattern,
@@ -33,30 +35,43 @@ from holdfast.asl._jsonpath_parse import (
     Wildcard,
 )
 
-NODES_MAX: Final = 100_000
+_NODES_MAX: Final = 1_000_000
 
 _Order: TypeAlias = Callable[[Any, Any], bool]
 
 _ABSENT: Final[Any] = object()
 
 
-class TooManyNodesError(Exception):
-    """A path led to more than NODES_MAX nodes: `$..*..*..*`."""
+class PathBudgetError(Exception):
+    """A path would take too long: `$..*..*..*`."""
 
 
 class _Walk:
-    """One evaluation of a path: the whole document, and how many nodes may still be visited."""
+    """One evaluation of a path: the whole document, and what may still be spent on it."""
 
-    __slots__ = ("document", "left")
+    __slots__ = ("document", "nodes_left", "regex_seconds_left")
 
     def __init__(self, document: Json) -> None:
         self.document = document
-        self.left = NODES_MAX
+        self.nodes_left = _NODES_MAX
+        self.regex_seconds_left = REGEX_SECONDS_MAX
 
     def visit(self, count: int) -> None:
-        self.left -= count
-        if self.left < 0:
-            raise TooManyNodesError
+        self.nodes_left -= count
+        if self.nodes_left < 0:
+            raise PathBudgetError(f"The path leads to more than {_NODES_MAX:,} values")
+
+    def is_full_match(self, compiled: Any, text: str) -> bool:
+        begun = time.perf_counter()
+        try:
+            return compiled.fullmatch(text, timeout=self.regex_seconds_left) is not None
+        except TimeoutError:
+            reason = "The path spends too long in a regular expression"
+            raise PathBudgetError(reason) from None
+        finally:
+            spent = time.perf_counter() - begun
+            # No time at all would be no time-out.
+            self.regex_seconds_left = max(self.regex_seconds_left - spent, 1e-6)
 
 
 #: The nodes that a step leads to from a node.
@@ -66,7 +81,7 @@ _Read: TypeAlias = Callable[[Json, _Walk], Any]
 
 
 def compile_steps(steps: Sequence[Step]) -> Callable[[Json], list[Json]]:
-    """What the steps lead to from the root of a document. Raises TooManyNodesError, when called."""
+    """What the steps lead to from the root of a document. Raises PathBudgetError, when called."""
     select = _chain(steps)
     return lambda document: list(select(document, _Walk(document)))
 
@@ -92,26 +107,51 @@ def _select(step: Step) -> _Select:
         case Child(name):
             return lambda node, _: [node[name]] if isinstance(node, dict) and name in node else ()
         case Children(names):
-            return lambda node, _: _picked(node, names)
+            return lambda node, _: _each(node, names)
+        case Merge(names):
+            return lambda node, _: _merged(node, names)
         case Index(index):
             return lambda node, _: _at(node, (index,))
         case Indexes(indexes):
             return lambda node, _: _at(node, indexes)
         case Slice(start, end):
-            return lambda node, _: node[start:end] if isinstance(node, list) else ()
+            return lambda node, _: _sliced(node, start, end)
         case Wildcard():
             return lambda node, _: _children(node)
         case Filter(condition):
             return _filter(condition)
+        case Descend(Filter(condition)):
+            return _descend(_accepted(condition))
+        case Descend(Merge(names)):
+            return _descend(lambda node, _: _merged(node, names) if _has(node, names) else ())
         case Descend(inner):
             return _descend(_select(inner))
 
 
-def _picked(node: Json, names: tuple[str, ...]) -> Iterable[Json]:
+def _each(node: Json, names: tuple[str, ...]) -> Iterable[Json]:
     return [node[name] for name in names if name in node] if isinstance(node, dict) else ()
 
 
-def _at(node: Json, indexes: tuple[int, ...]) -> Iterable[Json]:
+def _merged(node: Json, names: tuple[str, ...]) -> Iterable[Json]:
+    if not isinstance(node, dict):
+        return ()
+    return [{name: node[name] for name in names if name in node}]
+
+
+def _has(node: Json, names: tuple[str, ...]) -> bool:
+    return isinstance(node, dict) and all(name in node for name in names)
+
+
+def _sliced(node: Json, start: int | None, end: int | None) -> Iterable[Json]:
+    """Between two bounds only the items count from the end, the bounds do not: [1:-1] is empty."""
+    if not isinstance(node, list):
+        return ()
+    if start is None or end is None:
+        return node[start:end]
+    return _at(node, range(max(start, -len(node)), min(end, len(node))))
+
+
+def _at(node: Json, indexes: Sequence[int]) -> Iterable[Json]:
     if not isinstance(node, list):
         return ()
     return [node[index] for index in indexes if -len(node) <= index < len(node)]
@@ -148,6 +188,7 @@ def _filter(condition: Condition) -> _Select:
     def select(node: Json, walk: _Walk) -> Iterable[Json]:
         match node:
             case list():
+                walk.visit(len(node))
                 return [item for item in node if test(item, walk)]
             case dict():
                 return [node] if test(node, walk) else ()
@@ -155,6 +196,12 @@ def _filter(condition: Condition) -> _Select:
                 return ()
 
     return select
+
+
+def _accepted(condition: Condition) -> _Select:
+    """In a deep scan an object is tested once, where it stands, not again as an array's item."""
+    test = _test(condition)
+    return lambda node, walk: [node] if isinstance(node, dict) and test(node, walk) else ()
 
 
 def _test(condition: Condition) -> _Test:
@@ -202,27 +249,25 @@ def _lookup(select: _Select, is_of_item: bool, is_single: bool) -> _Read:
 def _comparison(left: Operand, sign: str, right: Operand) -> _Test:
     if isinstance(right, Pattern) != (sign == "=~"):
         return lambda _, __: False
-    read_left, read_right = _reader(left), _reader(right)
-    compare = _matcher(right) if isinstance(right, Pattern) else _COMPARISONS[sign]
+    read_left = _reader(left)
+    if isinstance(right, Pattern):
+        return _matching(read_left, right)
+    read_right, compare = _reader(right), _COMPARISONS[sign]
     return lambda item, walk: compare(read_left(item, walk), read_right(item, walk))
 
 
-def _matcher(pattern: Pattern) -> _Order:
+def _matching(read: _Read, pattern: Pattern) -> _Test:
     """Java's `matches`: the whole text. The engine is one that can be stopped."""
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, and rare
 
     try:
         compiled = regex.compile(pattern.source, regex.IGNORECASE if pattern.is_case_ignored else 0)
-    except regex.error:
+    except (regex.error, RecursionError, OverflowError):
         return lambda _, __: False
 
-    def matches(text: Any, _: Any) -> bool:
-        if not isinstance(text, str):
-            return False
-        try:
-            return compiled.fullmatch(text, timeout=REGEX_SECONDS_MAX) is not None
-        except TimeoutError:
-            raise TooManyNodesError from None
+    def matches(item: Json, walk: _Walk) -> bool:
+        text = read(item, walk)
+        return isinstance(text, str) and walk.is_full_match(compiled, text)
 
     return matches
 
@@ -239,7 +284,7 @@ def _equal(left: Any, right: Any) -> bool:
         return java_text(left) == right
     if _is_number(right) and isinstance(left, str):
         return java_text(right) == left
-    return type(left) is type(right) and bool(left == right)
+    return left is not _ABSENT and type(left) is type(right) and deep_equal(left, right)
 
 
 def _ordered(compare: _Order) -> _Order:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from holdfast.asl._java_text import shown
 from holdfast.asl._jsonata_values import Json, Moment
-from holdfast.asl._jsonpath_scope import Scope, is_intrinsic, refuse
-from holdfast.asl.timestamps import nanos_of
+from holdfast.asl._jsonpath_scope import Scope, is_intrinsic, refuse, require_bounded
 from holdfast.asl.jsonpath import Path, PathMissing, compile_path
 from holdfast.asl.template import StateError, Template
+from holdfast.asl.timestamps import nanos_of
+from holdfast.limits import STATE_SECONDS_MAX
 
 if TYPE_CHECKING:
     from holdfast.asl.intrinsics import Intrinsic
@@ -82,6 +83,8 @@ def wait_seconds_path(text: str, source: Template) -> Template:
             refuse(f"The SecondsPath parameter cannot be parsed as a long value: {described}")
         if value < 0:  # not seen
             refuse(f"The SecondsPath parameter references a negative value: {described}")
+        if value > STATE_SECONDS_MAX:  # not seen
+            refuse(f"The SecondsPath parameter references too large a value: {described}")
         return value
 
     return PathValue(compile_path(text), source, accept, _not_referenced("SecondsPath", text))
@@ -106,9 +109,11 @@ def task_seconds_path(field: str, text: str, source: Template) -> Template:
     """TimeoutSecondsPath and HeartbeatSecondsPath. Raises PathSyntaxError."""
 
     def accept(value: Json) -> Json:
+        described = f"{text} == {shown(value)}"
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:  # not seen
-            described = f"{text} == {shown(value)}"
             refuse(f"The {field} parameter cannot be parsed as a positive integer: {described}")
+        if value > STATE_SECONDS_MAX:  # not seen
+            refuse(f"The {field} parameter references too large a value: {described}")
         return value
 
     return PathValue(compile_path(text), source, accept, _invalid_path(text))
@@ -163,6 +168,7 @@ def items_path(text: str, source: Template, *, takes_objects: bool = False) -> T
         if not isinstance(value, list) and not (takes_objects and isinstance(value, dict)):
             cause = f'Reference path "{shown}" must point to array.'
             raise StateError("States.Runtime", cause, is_whole=True)
+        require_bounded(value)
         return value
 
     def missing(scope: Scope, _: PathMissing) -> NoReturn:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from holdfast.asl._validate_jsonata import check_template, check_text
 from holdfast.asl._validate_report import Check, Scope, expected, listed
+from holdfast.limits import STATE_SECONDS_MAX
 
-SECONDS_MAX: Final = 99_999_999  # AWS's bound of every number of seconds
 
 _EMPTY: Final = "Value cannot be empty"
 _TIMESTAMP: Final = re.compile(
@@ -72,7 +72,7 @@ def one_of(*choices: str) -> Check:
     return check
 
 
-def integer(least: int, most: int | None = SECONDS_MAX, *, jsonata: bool = False) -> Check:
+def integer(least: int, most: int | None = STATE_SECONDS_MAX, *, jsonata: bool = False) -> Check:
     """`jsonata`: in a JSONata state an expression will do."""
 
     def check(scope: Scope, value: Any, location: str) -> None:

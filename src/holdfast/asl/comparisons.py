@@ -15,9 +15,9 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.asl._jsonata_values import Json, Moment
 from holdfast.asl._jsonpath_scope import INPUT_DATA, Scope, refuse
-from holdfast.asl.timestamps import nanos_of
 from holdfast.asl.jsonpath import Path, PathMissing, PathSyntaxError, compile_path
 from holdfast.asl.template import Template
+from holdfast.asl.timestamps import nanos_of
 
 __all__ = ["compile_rule"]
 

@@ -22,6 +22,7 @@ from holdfast.asl._jsonpath_scope import (
     Constant,
     Scope,
     refuse,
+    require_bounded,
 )
 from holdfast.asl._path_values import (
     PathValue,
@@ -211,9 +212,12 @@ class PathOutput:
 
     def evaluate(self, bindings: _Bindings, moment: Moment) -> Json:
         combined = self.combined(bindings, moment)
+        require_bounded(combined)
         if self.output_path is None:
             return combined
-        return self.output_path.read(Scope(combined, bindings, moment))
+        output = self.output_path.read(Scope(combined, bindings, moment))
+        require_bounded(output)
+        return output
 
 
 def _reference(state: _State) -> ReferencePath | None:

@@ -19,7 +19,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from holdfast.asl._intrinsic_functions import FUNCTIONS, Function, InvalidArguments, unescaped
 from holdfast.asl._jsonata_values import Json
-from holdfast.asl._jsonpath_scope import Scope, is_intrinsic, refuse
+from holdfast.asl._jsonpath_scope import Scope, is_intrinsic, refuse, require_bounded
 from holdfast.asl.jsonpath import Path, PathMissing, PathSyntaxError, compile_path
 
 __all__ = ["Intrinsic", "compile_intrinsic", "is_intrinsic"]
@@ -184,6 +184,8 @@ def _call(function: Function, arguments: tuple[_Argument, ...]) -> _Argument:
     def call(scope: Scope) -> Json:
         if not has_right_count:
             raise InvalidArguments.of(function.name)
-        return function.run([argument(scope) for argument in arguments], scope.moment)
+        values = [argument(scope) for argument in arguments]
+        require_bounded(values)
+        return function.run(values, scope.moment)
 
     return call

@@ -139,7 +139,7 @@ def _compile_parsed(text: str) -> Path:
     if keys is not None:
         return Path(text, root, is_definite=True, find=_definite(keys), keys=keys)
     parents = parse.keys_of(steps[:-1])
-    if parents is not None and isinstance(steps[-1], parse.Children):
+    if parents is not None and isinstance(steps[-1], parse.Merge):
         find = _merged(parents, steps[-1].names)
         return Path(text, root, is_definite=True, find=find, keys=None)
     return Path(text, root, is_definite=False, find=_indefinite(compile_steps(steps)), keys=None)
@@ -185,14 +185,13 @@ def _merged(parents: tuple[_Key, ...], names: tuple[str, ...]) -> Callable[[Json
 
 
 def _indefinite(select: Callable[[Json], list[Json]]) -> Callable[[Json], Json]:
-    from holdfast.asl._jsonpath_steps import NODES_MAX, TooManyNodesError  # noqa: PLC0415
+    from holdfast.asl._jsonpath_steps import PathBudgetError  # noqa: PLC0415
 
     def find(root: Json) -> Json:
         try:
             return select(root)
-        except TooManyNodesError:
-            reason = f"The path leads to more than {NODES_MAX:,} values"
-            raise PathMissing(reason, is_misuse=True) from None
+        except PathBudgetError as problem:
+            raise PathMissing(str(problem), is_misuse=True) from None
         except RecursionError:
             raise PathMissing("The value is nested too deep", is_misuse=True) from None
 

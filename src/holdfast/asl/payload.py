@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holdfast.asl._jsonata_values import Json, Moment
-from holdfast.asl._jsonpath_scope import INPUT_DATA, Constant, Scope, is_intrinsic, refuse
+from holdfast.asl._jsonpath_scope import (
+    INPUT_DATA,
+    Constant,
+    Scope,
+    is_intrinsic,
+    refuse,
+    require_bounded,
+)
 from holdfast.asl.jsonpath import Path, PathMissing, PathSyntaxError, compile_path
 from holdfast.asl.template import Template
 
@@ -59,7 +66,9 @@ class _Payload:
     fill: _Fill
 
     def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
-        return self.fill(Scope(self.source.evaluate(bindings, moment), bindings, moment))
+        value = self.fill(Scope(self.source.evaluate(bindings, moment), bindings, moment))
+        require_bounded(value)
+        return value
 
 
 def _compile(value: Json) -> _Fill | None:

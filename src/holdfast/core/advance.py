@@ -19,7 +19,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.retry import TIMEOUT, poll_seconds
+from holdfast.core.retry import HEARTBEAT_TIMEOUT, TIMEOUT, poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
     ROOT,
@@ -315,7 +315,13 @@ def _fail_attempt(
 
 
 def _fail(
-    decision: Decision, frame: Frame, previous: int, error: str | None, cause: str | None
+    decision: Decision,
+    frame: Frame,
+    previous: int,
+    error: str | None,
+    cause: str | None,
+    *,
+    handled_as: str | None = None,
 ) -> None:
     state = decision.state_of(frame)
     assert isinstance(state, Task)
@@ -324,7 +330,7 @@ def _fail(
     event = event_type(state, "TimedOut" if error == TIMEOUT and cause is None else "Failed")
     details = {**resource_of(state), **details}
     decision.emit(event, frame=frame.id, previous=previous, details=details)
-    handle_failure(decision, frame.id, error, cause)
+    handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
 
 
 def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:
@@ -368,11 +374,17 @@ def is_overdue(frame: Frame, past_ms: int) -> bool:
 
 def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
-        state = decision.state_of(frame)
-        assert isinstance(state, Task)
-        _fail_attempt(decision, frame, state, TIMEOUT, None)
+        # AWS tells of a missed heartbeat as of any time-out, but handlers may name it.
+        handled_as = HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
+        _fail(decision, frame, frame.previous, TIMEOUT, None, handled_as=handled_as)
     else:
         steps.wake(decision, frame)
+
+
+def _is_heartbeat_missed(waiting: Awaiting) -> bool:
+    """Of one that is overdue: whether the heartbeat was due before the answer."""
+    due_ms, heartbeat_due_ms = waiting.due_ms, waiting.heartbeat_due_ms
+    return heartbeat_due_ms is not None and (due_ms is None or heartbeat_due_ms < due_ms)
 
 
 # -- claims and control ----------------------------------------------------------------------------

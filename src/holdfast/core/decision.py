@@ -148,8 +148,7 @@ class Decision:
             if isinstance(owner.waiting, Lanes) and isinstance(owner.waiting.items, list):
                 return {"Index": frame.lane, "Value": owner.waiting.items[frame.lane]}
             frame = owner
-        origin = self.state.origin
-        return None if origin is None else origin.get("item")
+        return None
 
 
 @functools.lru_cache(maxsize=256)

@@ -304,10 +304,13 @@ def handle_failure(
     error: str | None,
     cause: str | None,
     failed: Frame | None = None,
+    *,
+    handled_as: str | None = None,
 ) -> None:
     """The failure is in the log: now the state retries, catches, or passes it on.
 
-    `failed` is the lane of a Parallel or Map in which it happened.
+    `failed` is the lane of a Parallel or Map in which it happened. `handled_as` is the name that
+    retriers and catchers are asked for, where it is not the one that is told.
     """
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
@@ -317,14 +320,15 @@ def handle_failure(
     if isinstance(state, Parallel | Map):
         _abort_lanes(decision, frame, failed)
     previous = frame.previous if failed is None else failed.previous
-    retried = find_retrier(state.retry, error or "", frame.retries)
+    name = handled_as or error or ""
+    retried = find_retrier(state.retry, name, frame.retries)
     if retried is not None:
         _retry(decision, frame, state, *retried, previous=previous)
         return
     if isinstance(state, Parallel | Map):
         decision.emit(f"{type(state).__name__}StateFailed", frame=frame.id, previous=previous)
         frame = decision.frame(frame_id)
-    catcher = find_catcher(state.catch, error or "")
+    catcher = find_catcher(state.catch, name)
     if catcher is None:
         pass_on(decision, frame, error, cause)
         return

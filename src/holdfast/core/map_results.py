@@ -9,13 +9,13 @@ A child that did not succeed is its record in all of them. Source: AWS docs, "Re
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.asl.program import Json
+from holdfast.core.decision import iso_time
 
 Transformation: TypeAlias = Literal["NONE", "COMPACT", "FLATTEN"]
 
@@ -90,7 +90,7 @@ def _outcome(result: Mapping[str, Any]) -> dict[str, Json]:
     texts = {"Error": result.get("error"), "Cause": result.get("cause")}
     dates = {"StartDate": result.get("started_ms"), "StopDate": result.get("stopped_ms")}
     found |= {name: text for name, text in texts.items() if text is not None}
-    return found | {name: _date(at_ms) for name, at_ms in dates.items() if at_ms is not None}
+    return found | {name: iso_time(at_ms) for name, at_ms in dates.items() if at_ms is not None}
 
 
 def _redrive(child: Child) -> dict[str, Json]:
@@ -106,11 +106,6 @@ def _arn(child: Child, kind: str, ending: str) -> str:
     """mapRun:NAME/LABEL:UUID -> execution:NAME/LABEL:CHILD, or stateMachine:NAME/LABEL."""
     labelled = child.map_run_arn.rpartition(":")[0]
     return labelled.replace(":mapRun:", f":{kind}:") + ending
-
-
-def _date(at_ms: int) -> str:
-    at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1_000:03d}Z"
 
 
 def _text(value: Json) -> str:

@@ -30,7 +30,7 @@ from holdfast.core.map_items import (
     described,
 )
 from holdfast.core.map_results import Child, as_lines, child_name, transformed
-from holdfast.core.run_ids import map_run_uuid
+from holdfast.core.run_ids import as_uuid, map_run_uuid
 from holdfast.core.state import Attempt, Children, Frame
 from holdfast.core.tasks import whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
@@ -90,15 +90,9 @@ def _arn(decision: Decision, frame: Frame, run: MapRun, entry: int) -> str:
     origin = decision.state.origin
     machine = decision.state.workflow if origin is None else origin["state_machine_arn"]
     named = f"{decision.program.hash}/{frame.position}"
-    label = run.label or _uuid(named)
+    label = run.label or as_uuid(hashlib.sha256(named.encode()).hexdigest()[:32])
     number = map_run_uuid(decision.state.run, entry)
     return f"{machine.replace(':stateMachine:', ':mapRun:')}/{label}:{number}"
-
-
-def _uuid(text: str) -> str:
-    """-> the hash of the text in the form of a UUID."""
-    digits = hashlib.sha256(text.encode()).hexdigest()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
 
 
 # -- items -----------------------------------------------------------------------------------------

@@ -10,17 +10,18 @@ from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
 
 RUNTIME: Final = "States.Runtime"
 TIMEOUT: Final = "States.Timeout"
+HEARTBEAT_TIMEOUT: Final = "States.HeartbeatTimeout"
 
 
 def matches(errors: Sequence[str], error: str) -> bool:
     """States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too
     (so AWS was recorded, whatever its documents say). States.TaskFailed stands for every error of a
-    task but a time-out."""
+    task but a time-out, States.Timeout for a missed heartbeat too."""
     if error == RUNTIME:
         return False
     if error in errors:
         return True
-    if error == "States.HeartbeatTimeout" and "States.Timeout" in errors:
+    if error == HEARTBEAT_TIMEOUT and TIMEOUT in errors:
         return True
     if "States.ALL" in errors:
         return True

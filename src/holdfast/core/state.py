@@ -60,8 +60,8 @@ class Parent(TypedDict):
 class Origin(TypedDict):
     """The state machine that an execution is one of, as the API knows it.
 
-    `start_at` and `item` belong to an execution that is one item of a distributed Map: where its
-    processor starts, and what the context object calls Map.Item.
+    `start_at` belongs to an execution that is one item of a distributed Map: where its processor
+    starts.
     """
 
     execution_arn: str
@@ -75,7 +75,6 @@ class Origin(TypedDict):
     map_run_arn: NotRequired[str]
     parent: NotRequired[Parent]
     start_at: NotRequired[str]
-    item: NotRequired[Json]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from holdfast.core.flow import (
 )
 from holdfast.core.state import Frame
 from holdfast.core.stopping import is_undone
-from holdfast.core.tasks import whole_number
+from holdfast.core.tasks import whole_seconds
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
@@ -138,7 +138,7 @@ def _due(decision: Decision, frame: Frame, state: Wait) -> tuple[int, bool]:
     """-> when the wait ends, and whether it has; our clock may be ahead of the others."""
     now_ms, margin_ms = decision.moment.now_ms, 2 * decision.moment.clock_error_ms
     if state.seconds is not None:
-        seconds = whole_number(decision.evaluate(state.seconds, frame), "Seconds")
+        seconds = whole_seconds(decision.evaluate(state.seconds, frame), "Seconds")
         return now_ms + seconds * 1_000, seconds == 0
     assert state.timestamp is not None
     due_ms = _parse_timestamp(decision.evaluate(state.timestamp, frame))

@@ -11,7 +11,7 @@ from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
 from holdfast.core.events import TASK_EVENTS
 from holdfast.core.state import Attempt, Awaiting, Frame
-from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.limits import PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
 OWN_REGION: Final = "holdfast"
 _SERVICE_PREFIX: Final = ":states:::"
@@ -84,7 +84,15 @@ def _credentials(value: Json) -> dict[str, Json]:
 def _seconds(decision: Decision, frame: Frame, template: Template | None, where: str) -> int | None:
     if template is None:
         return None
-    return whole_number(decision.evaluate(template, frame), where, least=1)
+    return whole_seconds(decision.evaluate(template, frame), where, least=1)
+
+
+def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
+    """-> `whole_number`, within AWS's bound of every number of seconds."""
+    seconds = whole_number(value, where, least=least)
+    if seconds > STATE_SECONDS_MAX:
+        raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
+    return seconds
 
 
 def whole_number(value: Json, where: str, *, least: int = 0) -> int:

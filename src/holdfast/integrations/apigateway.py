@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.exchange import Request, Response, exchange
-from holdfast.integrations.http_task import result_of
+from holdfast.integrations.http_task import own_headers, result_of
 from holdfast.integrations.problems import Unusable
 from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
@@ -62,7 +62,7 @@ def _request_of(arguments: Mapping[str, Any]) -> Request:
         if not isinstance(arguments.get(field), str):
             raise Unusable(f"The field '{field}' is required but was missing")
     body = arguments.get("RequestBody")
-    headers = {name.lower(): _listed(value) for name, value in _of(arguments, "Headers").items()}
+    headers = own_headers(arguments.get("Headers") or {})
     if body is not None:
         headers.setdefault("content-type", "application/json")
     return Request(
@@ -90,10 +90,6 @@ def _path(arguments: Mapping[str, Any]) -> list[str]:
 
 def _of(arguments: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     return arguments.get(field) or {}
-
-
-def _listed(value: Any) -> str:
-    return ", ".join(map(to_text, value)) if isinstance(value, list) else to_text(value)
 
 
 def _signed(request: Request, effect: RunTask, clients: ServiceClients) -> Request:

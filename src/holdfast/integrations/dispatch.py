@@ -20,13 +20,11 @@ from holdfast.integrations.names import (
     botocore_name,
     class_name,
     operation_name,
-    plain_field,
     sdk_field,
 )
 from holdfast.integrations.problems import Refusal, Unusable, unusable
 from holdfast.integrations.shaping import (
     Style,
-    epoch_ms,
     iso,
     request_of,
     result_of,
@@ -47,14 +45,10 @@ StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
 
 SDK_PREFIX: Final = "aws-sdk:"
 STATES: Final = "stepfunctions"
+#: Of its end tells its notice.
+NESTED: Final = frozenset({"states:startExecution"})
 
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)
-OPTIMISED_STYLE: Final = Style(
-    field=plain_field,
-    date=epoch_ms,
-    # Source: AWS docs of each integration; seen in recordings.
-    json_fields=frozenset({"Detail", "Input", "Message", "MessageBody"}),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ class _Call:
 
     @property
     def style(self) -> Style:
-        return SDK_STYLE if self.is_sdk else OPTIMISED_STYLE
+        return SDK_STYLE if self.is_sdk else optimised.STYLE
 
 
 class Integrations:
@@ -116,7 +110,7 @@ class Integrations:
 
             return apigateway.invoke(effect, self._clients)
         call = self._call_of(effect)
-        if call is None:
+        if call is None or not _can_wait(effect):
             return _unsupported(effect)
         return self._own(call) if call.service == STATES else self._service(call)
 
@@ -182,6 +176,13 @@ class Integrations:
             return _refused(call, Refusal(fault.code, fault.message, 400, request_id), model)
         length = len(json.dumps(response, default=str))
         return _shown(call, operation, response, own_metadata(request_id, length))
+
+
+def _can_wait(effect: RunTask) -> bool:
+    """A job whose end nobody could learn is not begun."""
+    from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
+
+    return effect.kind != "sync" or effect.name in jobs.JOBS or effect.name in NESTED
 
 
 def _called(client: Any, effect: RunTask) -> Result:

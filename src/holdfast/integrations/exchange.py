@@ -30,7 +30,9 @@ class Response:
 def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response:
     """-> the answer, its body cut at `bytes_max`. Raises BotoCoreError when there is none."""
     from botocore.awsrequest import AWSPreparedRequest, HeadersDict  # noqa: PLC0415
+    from botocore.exceptions import HTTPClientError  # noqa: PLC0415
     from botocore.httpsession import URLLib3Session  # noqa: PLC0415
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
     session = URLLib3Session(timeout=timeout_seconds)
     try:
@@ -44,6 +46,9 @@ def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response
             )
         )
         body = answer.raw.read(bytes_max) or b""
+    except HTTPError as error:
+        # The answer had begun: botocore has no hand in this any more.
+        raise HTTPClientError(error=error) from error
     finally:
         session.close()
     headers = {name.lower(): value for name, value in answer.headers.items()}

@@ -71,7 +71,7 @@ def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFail
     authorization = (
         Authorization() if connection is None else authorization_of(connection, effect, clients)
     )
-    return _send(_request_of(arguments, authorization, clients.region))
+    return _send(_request_of(arguments, authorization, clients.region), arguments["ApiEndpoint"])
 
 
 def _require_fields(arguments: Mapping[str, Any]) -> None:
@@ -99,7 +99,7 @@ def _connection_arn(arguments: Mapping[str, Any]) -> str | None:
 def _request_of(arguments: Mapping[str, Any], authorization: Authorization, region: str) -> Request:
     query = {**(arguments.get("QueryParameters") or {}), **authorization.query}
     headers = {
-        **_own_headers(arguments.get("Headers") or {}),
+        **own_headers(arguments.get("Headers") or {}),
         **authorization.headers,
         "user-agent": USER_AGENT.format(region=region),
         "range": f"bytes=0-{PAYLOAD_BYTES_MAX}",
@@ -113,11 +113,21 @@ def _request_of(arguments: Mapping[str, Any], authorization: Authorization, regi
     return Request(arguments["Method"], url, headers, _encoded(body, headers, arguments))
 
 
-def _own_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+def own_headers(headers: Any) -> dict[str, str]:
+    """-> the definition's headers, names in lower case. Raises Unusable.
+
+    Those that tell a proxy, a server or a signature what to think of the request are not its to
+    set. Source: AWS docs, "Create API Gateway REST APIs with Step Functions".
+    """
+    if not isinstance(headers, Mapping):
+        raise Unusable("The value of the field 'Headers' has an invalid format")
     lower = {name.lower(): value for name, value in headers.items()}
-    for name in lower:
-        if name in _FORBIDDEN_HEADERS or name.startswith(_FORBIDDEN_PREFIXES):
-            raise Unusable(f"The header '{name}' is not supported by Step Functions")
+    forbidden = [
+        name for name in lower if name in _FORBIDDEN_HEADERS or name.startswith(_FORBIDDEN_PREFIXES)
+    ]
+    if forbidden:
+        names = ", ".join(sorted(forbidden))
+        raise Unusable(f"The 'Headers' field contains unsupported values: [{names}]")
     return {
         name: ", ".join(map(to_text, value)) if isinstance(value, list) else to_text(value)
         for name, value in lower.items()
@@ -170,13 +180,15 @@ def _pairs_of(key: str, value: Any, array_format: str) -> list[tuple[str, str]]:
             return _pairs(items, array_format)
 
 
-def _send(request: Request) -> TaskSucceeded | TaskFailed:
+def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
+    """botocore's own words hold the URL or a header, and so what a connection keeps secret."""
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
     try:
         return result_of(exchange(request, TIMEOUT_SECONDS, PAYLOAD_BYTES_MAX + 1))
     except BotoCoreError as error:
-        return TaskFailed("States.Http.Socket", str(error))
+        cause = f"Unable to call {endpoint}: {type(error).__name__}"
+        return TaskFailed("States.Http.Socket", cause)
 
 
 def result_of(response: Response) -> TaskSucceeded | TaskFailed:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.integrations.clients import ServiceClients
-from holdfast.integrations.dispatch import OPTIMISED_STYLE
+from holdfast.integrations.optimised import STYLE
 from holdfast.integrations.shaping import result_of, to_text
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
@@ -162,7 +162,7 @@ def poll(
     operation = client.meta.service_model.operation_model(
         client.meta.method_to_api_mapping[job.describe]
     )
-    return _judged(job, result_of(operation.output_shape, answer, OPTIMISED_STYLE))
+    return _judged(job, result_of(operation.output_shape, answer, STYLE))
 
 
 def _judged(job: Job, description: Any) -> TaskSucceeded | TaskFailed | None:

@@ -11,9 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from holdfast.integrations.shaping import to_text
+from holdfast.integrations.names import plain_field
+from holdfast.integrations.shaping import Style, epoch_ms, to_text
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
+STYLE: Final = Style(
+    field=plain_field,
+    date=epoch_ms,
+    # Source: AWS docs of each integration; seen in recordings.
+    json_fields=frozenset({"Detail", "Input", "Message", "MessageBody"}),
+)
 #: The first word of a Resource, where botocore calls the service by another.
 BOTOCORE_NAMES: Final = {
     "elasticmapreduce": "emr",

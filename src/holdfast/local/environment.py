@@ -1,12 +1,14 @@
 """`os.environ` that differs by function: each call sees the variables of its own.
 
 Functions run side by side in threads of one process, and libraries read the environment at any
-time. So the one mapping that all of them share asks who is asking.
+time. So the one mapping that all of them share asks who is asking. A thread that a function starts
+asks for it: the host's own variables, its credentials among them, are no function's.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,14 +52,32 @@ class _Environment(os._Environ[str]):  # noqa: SLF001  # what `os.environ` is, s
             del self._data[self.encodekey(key)]
 
 
+_threads: Final[Any] = threading.Thread
+_start: Final = _threads.start
+
+
+def _start_with_own(thread: Any) -> None:
+    own, run = _own.get(), thread.run
+
+    def run_with_own() -> None:
+        _own.set(own)
+        run()
+
+    if own is not None:
+        thread.run = run_with_own
+    _start(thread)
+
+
 @contextmanager
 def divided() -> Iterator[None]:
     """Inside, `os.environ` can be a function's own."""
     original = os.environ
     os.environ = _Environment(original)  # noqa: B003  # replaced, not changed, and given back
+    _threads.start = _start_with_own
     try:
         yield
     finally:
+        _threads.start = _start
         os.environ = original  # noqa: B003
 
 
@@ -66,6 +86,16 @@ def variables(own: dict[str, str]) -> Iterator[None]:
     """Inside, this thread's environment is `own` and nothing else. Needs `divided`."""
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
     token = _own.set(encoded)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Inside, a call that a function makes is the cloud's own work: threads begun there are too."""
+    token = _own.set(None)
     try:
         yield
     finally:

@@ -3,7 +3,8 @@
 While a local cloud is open, every request that any botocore client of this process would put on the
 wire is answered here: by moto, under one lock, or not at all. The wall is at botocore's HTTP
 session, the one place that each client, credential provider and metadata look-up passes, whenever
-it was made and whatever endpoint, profile or credentials the environment holds.
+it was made and whatever endpoint, profile or credentials the environment holds. moto itself would
+call subscribers and destinations over HTTP, with the lock held: it does not get out either.
 
 moto is not thread safe: without the lock two writers can both win one condition. Its clock is
 replaced as well, because its queues read the time for each message that they look at.
@@ -11,6 +12,7 @@ replaced as well, because its queues read the time for each message that they lo
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
@@ -28,6 +30,7 @@ import botocore.httpsession
 import moto.core.responses
 import moto.core.utils
 import moto.sqs.models
+import requests
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.session import Session
 from moto.core.base_backend import AccountSpecificBackend, BackendDict
@@ -38,6 +41,7 @@ from moto.events.utils import EventTemplateParser
 from moto.moto_api._internal import mock_random
 
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError
+from holdfast.local.environment import outside
 
 LOCK: Final = threading.RLock()
 # Told of every message that is put into any queue. moto puts them there with the lock held.
@@ -75,6 +79,9 @@ Door = Callable[[Call], Answer | None]
 _logger: Final = logging.getLogger(__name__)
 _moto: Final = BotocoreStubber()
 _send: Final = botocore.httpsession.URLLib3Session.send
+_adapter: Final[Any] = requests.adapters.HTTPAdapter
+_deliver: Final = _adapter.send
+_playing: Final = threading.local()
 _unix_time: Final = moto.core.utils.unix_time
 _clocks: Final[list[Callable[[], int]]] = []
 _doors: Final[list[Door]] = []
@@ -93,6 +100,7 @@ def begin(clock: Callable[[], int], doors: Sequence[Door] = ()) -> None:
         _clocks.append(clock)
         _doors[:] = doors
         botocore.httpsession.URLLib3Session.send = _send_here
+        _adapter.send = _deliver_here
 
 
 def open_door(door: Door) -> None:
@@ -111,6 +119,7 @@ def end() -> None:
         _doors.clear()
         _own_hosts.clear()
         botocore.httpsession.URLLib3Session.send = _send
+        _adapter.send = _deliver
         BackendDict.reset()
 
 
@@ -130,7 +139,8 @@ def answer(call: Call) -> Answer:
 def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
     if urlsplit(request.url).netloc in _own_hosts:
         return _send(session, request)
-    found = _of_door(request) or _of_moto(request)
+    with outside():
+        found = _of_door(request) or _of_moto(request)
     headers = {**_usual_headers(found), **found.headers}
     return AWSResponse(request.url, found.status, headers, MockRawResponse(found.body))
 
@@ -166,7 +176,7 @@ def _of_door(request: AWSPreparedRequest) -> Answer | None:
 def _of_moto(request: AWSPreparedRequest) -> Answer:
     host = request.url.split("/")[2]
     try:
-        with LOCK:
+        with LOCK, _on_stage():
             found = _moto.process_request(request)
     except (NotImplementedError, ImportError) as error:  # moto's service, or what it would need
         raise refusal(host) from error
@@ -182,6 +192,30 @@ def _of_moto(request: AWSPreparedRequest) -> Answer:
     status, headers, body = found
     content = body.encode() if isinstance(body, str) else bytes(body)
     return Answer(int(status), {name: _text(value) for name, value in headers.items()}, content)
+
+
+@contextmanager
+def _on_stage() -> Iterator[None]:
+    """Inside, it is moto that acts in this thread."""
+    was_on = getattr(_playing, "is_on", False)
+    _playing.is_on = True
+    try:
+        yield
+    finally:
+        _playing.is_on = was_on
+
+
+def _deliver_here(adapter: Any, request: requests.PreparedRequest, **named: Any) -> Any:
+    """What moto would deliver finds nobody; what functions and tasks ask for is theirs."""
+    if not getattr(_playing, "is_on", False):
+        return _deliver(adapter, request, **named)
+    _logger.warning("%s", refusal(urlsplit(str(request.url)).netloc).message)
+    unheard = requests.Response()
+    unheard.status_code = 503
+    unheard.url = str(request.url)
+    unheard.request = request
+    unheard.raw = io.BytesIO()
+    return unheard
 
 
 def _text(value: Any) -> str:

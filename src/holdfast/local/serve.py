@@ -3,7 +3,7 @@
 The server only translates: HTTP in, an API Gateway event to the handler, its answer out. Requests
 in one of AWS's protocols go to AWS's API (see `endpoint`), with any signature. It listens
 on 127.0.0.1 and refuses what a web page could send from a browser on the same machine: requests
-for another host name, and requests that name an origin.
+for another host name, and requests of which the browser says that they come from another site.
 """
 
 from __future__ import annotations
@@ -133,14 +133,14 @@ class _Request(BaseHTTPRequestHandler):
             if endpoint.is_for_aws(self.command, self.path, headers):
                 self._serve_aws(headers)
                 return
-            body = self.rfile.read(self._body_length(BODY_BYTES_MAX))
+            body = self._read(self._body_length(BODY_BYTES_MAX))
             self._answer(*self.server.stack.request(self.command, self.path, body, headers))
         except RequestError as error:
             # What is left of a refused body must not be read as the next request.
             self.close_connection = True
             self._answer_problem(error.status, error)
             self._discard_body()
-        except TimeoutError:
+        except (TimeoutError, ConnectionError):
             self.close_connection = True
         except Exception as error:  # noqa: BLE001  # the client gets an answer whatever went wrong
             _log_bug("a request was not served", error)
@@ -165,18 +165,25 @@ class _Request(BaseHTTPRequestHandler):
 
     def _aws_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(self._body_length(AWS_BODY_BYTES_MAX))
+            return self._read(self._body_length(AWS_BODY_BYTES_MAX))
         parts: list[bytes] = []
         left = AWS_BODY_BYTES_MAX
         while size := self._chunk_size():
             left -= size
             if left < 0:
                 raise _too_large(AWS_BODY_BYTES_MAX)
-            parts.append(self.rfile.read(size))
+            parts.append(self._read(size))
             self.rfile.readline(3)  # the end of the chunk's last line
         while self.rfile.readline(CHUNK_BYTES).strip():
             """Trailing headers, of which the services need none."""
         return b"".join(parts)
+
+    def _read(self, size: int) -> bytes:
+        """Raises ConnectionError when the client hangs up before: half a body is no request."""
+        content = self.rfile.read(size)
+        if len(content) < size:
+            raise ConnectionAbortedError
+        return content
 
     def _chunk_size(self) -> int:
         text = self.rfile.readline(100).partition(b";")[0].strip()
@@ -193,8 +200,12 @@ class _Request(BaseHTTPRequestHandler):
         # No server of names can lead these here: `sync-` stands before an address, for one
         # operation of Step Functions, and what ends in `.localhost` never leaves the machine.
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
-        if (host not in own and not is_own) or (
-            origin is not None and origin.removeprefix("http://") not in own
+        # A browser names no origin when it only fetches, and some services act on a GET.
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        if (
+            (host not in own and not is_own)
+            or (origin is not None and origin.removeprefix("http://") not in own)
+            or site not in {"none", "same-origin"}
         ):
             raise RequestError(
                 "HF278",

@@ -20,6 +20,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.state import (
     NESTED_EXECUTION,
+    Attempt,
     Awaiting,
     Children,
     ChildResult,
@@ -27,6 +28,7 @@ from holdfast.core.state import (
     Frame,
     Origin,
     Parent,
+    WaitingFor,
 )
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS
@@ -194,36 +196,71 @@ def all_notices(tenant: str, state: Execution) -> Ended:
 
 
 def stop(log: Log, before: Execution | None, applied: Sequence[Fact], now_ms: int) -> Does:
-    """Control mail for the children of waits that have closed without them.
+    """Stops the children of waits that have closed without them; what the end closes is not here.
 
     Not owed by the state: lost in a crash, the children run to their end, and nobody counts them.
     """
-    assert log.state is not None
-    for run in [] if before is None else _abandoned(before, log.state, applied):
-        control_id = f"{now_ms:015d}{hashlib.sha256(run.encode()).hexdigest()[:12]}"
-        yield PutIfAbsent("mail", mail.control_item(log.tenant, run, control_id, now_ms, {}))
-        yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(control_id))),))
-
-
-def _abandoned(before: Execution, after: Execution, applied: Sequence[Fact]) -> Iterator[str]:
-    answers = (facts.Succeeded, facts.FailedWith)
-    answered = {fact.entry for fact in applied if isinstance(fact, answers)}
-    ended = {(fact.entry, fact.lane) for fact in applied if isinstance(fact, facts.ChildEnded)}
+    after = log.state
+    assert after is not None
+    if before is None:
+        return
+    frames = after.resting if after.is_ended else after.frames
+    now_waiting = [frame.waiting for frame in frames.values()]
+    over = {_run_of(log.run, fact) for fact in applied if isinstance(fact, _ENDS)}
     for frame in before.frames.values():
-        waiting = frame.waiting
-        if not isinstance(waiting, Children | Awaiting):
-            continue
-        still = after.frame_of(waiting.entry)
-        # The results of a Map are written under its own entry: its children are waited for no more.
-        if still is not None and isinstance(still.waiting, Children | Awaiting):
-            continue
-        match waiting:
-            case Children(entry=entry):
-                for lane in waiting.open_lanes:
-                    if (entry, lane) not in ended:
-                        yield f"{before.run}.{entry}.{lane}"
-            case Awaiting(kind="sync", target=target, entry=entry):
-                if target == NESTED_EXECUTION and entry not in answered:
-                    yield f"{before.run}.{entry}.{waiting.attempt}"
-            case _:
-                pass
+        if not any(_is_same(frame.waiting, now) for now in now_waiting):
+            for run in _open_runs(log.run, frame.waiting):
+                if run not in over:
+                    yield from _stop_child(log.tenant, run, now_ms)
+
+
+def stop_open(log: Log) -> Does:
+    """Stops the children that an execution which has ended has left open: twice is as once."""
+    state = log.state
+    assert state is not None
+    assert state.stopped_ms is not None
+    for frame in state.resting.values():
+        for run in _open_runs(log.run, frame.waiting):
+            yield from _stop_child(log.tenant, run, state.stopped_ms)
+
+
+def _stop_child(tenant: str, run: str, at_ms: int) -> Does:
+    control_id = f"{at_ms:015d}{hashlib.sha256(run.encode()).hexdigest()[:12]}"
+    yield PutIfAbsent("mail", mail.control_item(tenant, run, control_id, at_ms, {}))
+    yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))
+
+
+#: The facts by which a child's end is known.
+_ENDS: Final = (facts.Succeeded, facts.FailedWith, facts.ChildEnded)
+
+
+def _run_of(run: str, fact: facts.Succeeded | facts.FailedWith | facts.ChildEnded) -> str:
+    match fact:
+        case facts.ChildEnded(entry, lane):
+            return f"{run}.{entry}.{lane}"
+        case _:
+            return f"{run}.{fact.entry}.{fact.attempt}"
+
+
+def _open_runs(run: str, waiting: WaitingFor) -> Iterator[str]:
+    """-> those that are waited for here. Of an attempt the call may be under way, and begin one."""
+    match waiting:
+        case Children(entry=entry):
+            for lane in waiting.open_lanes:
+                yield f"{run}.{entry}.{lane}"
+        case Attempt(kind="sync", target=target) | Awaiting(kind="sync", target=target):
+            if target == NESTED_EXECUTION:
+                yield f"{run}.{waiting.entry}.{waiting.attempt}"
+        case _:
+            pass
+
+
+def _is_same(waiting: WaitingFor, now: WaitingFor) -> bool:
+    """The results of a Map are written under its own entry: its children are awaited no more."""
+    match waiting, now:
+        case Children(), Children():
+            return waiting.entry == now.entry
+        case Attempt() | Awaiting(), Attempt() | Awaiting():
+            return (waiting.entry, waiting.attempt) == (now.entry, now.attempt)
+        case _:
+            return False

@@ -281,13 +281,14 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the log, read."""
+    """One record of the log, read. `is_listed`: the execution is found in the list by it."""
 
     sequence: int
     nonce: str
     message: str
     at_ms: int
     events: tuple[Event, ...]
+    is_listed: bool
 
 
 def require_format(item: Mapping[str, Any], what: str) -> None:
@@ -358,7 +359,7 @@ class Reader:
         if "so" in item:
             # What follows refers to the snapshot's values, not to older ones.
             self.book = self._book_of(item)
-        return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
+        return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, "lp" in item)
 
     def _book_of(self, item: Item) -> ValueBook:
         reader = Reader(self._blobs)

@@ -23,7 +23,7 @@ from holdfast.core.commands import (
     StartTimer,
     next_due_ms,
 )
-from holdfast.core.events import DURABLE_EVENTS, TERMINAL_EVENTS
+from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
@@ -244,20 +244,20 @@ def _listed_definition(state: Execution) -> str:
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
-    """A parent is told. The RUNNING entry goes; the terminal record carries its own."""
+    """Children are stopped, a parent told. The RUNNING entry goes; the last record has its own."""
     assert log.state is not None
+    yield from children.stop_open(log)
     yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
 
 
-def unlist_ends(log: Log) -> Generator[Effect, Any, None]:
-    """An execution that was redriven is no longer listed by the ends it has had."""
+def unlist_stale(log: Log) -> Generator[Effect, Any, None]:
+    """An execution that was redriven is no longer listed by what it was before."""
     assert log.state is not None
+    current = log.sequence if log.state.is_ended else log.state.opened_at
     for record in log.records:
-        is_last = record.sequence == log.sequence
-        has_ended = any(event.type in TERMINAL_EVENTS for event in record.events)
-        if has_ended and not (is_last and log.state.is_ended):
+        if record.is_listed and record.sequence != current:
             yield Unlist(log.partition, record.sequence)
 
 

@@ -205,8 +205,9 @@ def _is_over(item: Item, now_ms: int) -> bool:
 
 
 def _head(item: Item) -> Record:
-    """A record whose events are in its snapshot already: only who wrote it is of interest."""
-    return Record(int(item["sk"]), str(item["w"]), str(item["m"]), int(item["at"]), ())
+    """A record whose events are in its snapshot already: who wrote it, and whether it is listed."""
+    sequence, at_ms = int(item["sk"]), int(item["at"])
+    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, (), "lp" in item)
 
 
 def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:

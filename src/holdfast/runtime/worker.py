@@ -264,7 +264,7 @@ class Hold:
         known = [StartChild(fact.entry, fact.lane) for fact in ended]
         again = [command for command in self._owed_again() if command not in known]
         if self.state.redrives:
-            yield from duties.unlist_ends(self.log)
+            yield from duties.unlist_stale(self.log)
         found = yield from duties.carry_out(self.log, self.program, again, now_ms)
         return [*ended, *found]
 
@@ -397,7 +397,7 @@ class Hold:
                     return True
                 continue
             idle = [a for a in self._mine(state) if ticket_of(a) not in self.begun]
-            idle = idle[: ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)]
+            idle = idle[: self._places()]
             if idle:
                 left_ms = (yield Deadline()) - now_ms
                 if (
@@ -414,6 +414,10 @@ class Hold:
                 yield from self._collect(until_ms)
             else:
                 return (yield from self._acknowledge(now_ms))
+
+    def _places(self) -> int:
+        """-> how many more attempts and questions may be in flight."""
+        return ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)
 
     def _decide(self, state: Execution, now_ms: int) -> Step:
         if not self.facts and not has_more(state):
@@ -459,7 +463,8 @@ class Hold:
     def _poll(self, now_ms: int) -> Does:
         """Asks for jobs whose time has come: upon their own wake, or when recovering.
 
-        Asking changes nothing, so it may come before a commit, and twice.
+        Asking changes nothing, so it may come before a commit, and twice. Those for which there is
+        no place are left to their own wakes.
         """
         for frame in self.state.frames.values():
             job = frame.waiting
@@ -467,7 +472,7 @@ class Hold:
                 continue
             is_own_wake = self.kind == messages.WAKE_TIMER and self.body["entry"] == job.entry
             is_due = job.poll_due_ms + 2 * CLOCK_ERROR_MS <= now_ms
-            if is_due and (is_own_wake or self.is_recovering):
+            if is_due and (is_own_wake or self.is_recovering) and self._places():
                 ticket = (job.entry, job.attempt)
                 deadline_ms = now_ms + run_seconds(None) * 1_000
                 self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
@@ -511,14 +516,14 @@ class Hold:
         listing = duties.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
-        owed_before = _owed_before(before)
+        owed_before = [] if before is None else owed(before)
         new = [command for command in owed(self.state) if command not in owed_before]
         applied, self.offered = self.offered, []
         self.draws = self.races = 0
         if was_aging:
             yield from duties.renew(self.log, before, now_ms)
         if before is not None and before.is_ended:
-            yield from duties.unlist_ends(self.log)
+            yield from duties.unlist_stale(self.log)
         self.facts += yield from duties.carry_out(self.log, self.program, new, now_ms)
         yield from children.stop(self.log, before, applied, now_ms)
         yield from self._publish(step.events)
@@ -637,10 +642,6 @@ INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)
 
 #: A result that comes after its time-out; the state refuses it.
 _OVER = Begun(0, is_answered_later=False)
-
-
-def _owed_before(state: Execution | None) -> list[Any]:
-    return [] if state is None else list(owed(state))
 
 
 def _arns(origin: Origin | None) -> tuple[str, ...]:

@@ -92,8 +92,10 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
 def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> Answer:
     """By name; of a machine, or those that route to one version of it."""
     arn = parse_machine_arn(request["stateMachineArn"])
-    machine = yield from catalogue.machine(service.tenant, arn.name)
-    if machine is None or not is_here(service, arn):
+    machine = None
+    if is_here(service, arn):
+        machine = yield from catalogue.machine(service.tenant, arn.name)
+    if machine is None:
         raise state_machine_does_not_exist(arn.text)
     aliases = yield from catalogue.aliases(service.tenant, arn.name)
     if arn.qualifier is not None:

@@ -50,11 +50,11 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "executions": (
         "StartExecution",
         "DescribeExecution",
-        "DescribeStateMachineForExecution",
-        "ListExecutions",
         "StopExecution",
         "RedriveExecution",
     ),
+    "listing": ("ListExecutions",),
+    "for_execution": ("DescribeStateMachineForExecution",),
     "history": ("GetExecutionHistory",),
     "tasks": ("SendTaskSuccess", "SendTaskFailure", "SendTaskHeartbeat"),
     "activities": (
@@ -112,13 +112,8 @@ def find_operation(operation: str) -> Operation:
     module = OPERATIONS.get(operation)
     if module is None:
         raise StatesFault("UnknownOperationException", f"there is no operation {operation}")
-    try:
-        found = importlib.import_module(f"holdfast.stepfunctions.{module}")
-        function: Operation = getattr(found, function_name(operation))
-    except (ModuleNotFoundError, AttributeError):
-        raise StatesFault(
-            "UnknownOperationException", f"the operation {operation} is not there yet"
-        ) from None
+    found = importlib.import_module(f"holdfast.stepfunctions.{module}")
+    function: Operation = getattr(found, function_name(operation))
     return function
 
 

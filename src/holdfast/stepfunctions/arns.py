@@ -76,7 +76,7 @@ class MachineArn:
     @property
     def version(self) -> int | None:
         """-> the version's number, None when this names a machine or an alias."""
-        is_number = self.qualifier is not None and re.fullmatch(r"[0-9]+", self.qualifier)
+        is_number = self.qualifier is not None and re.fullmatch(r"[1-9][0-9]*", self.qualifier)
         return int(self.qualifier or 0) if is_number else None
 
     @property
@@ -217,5 +217,8 @@ def _labelled(machine: str, label: str | None) -> str:
 
 
 def _unlabelled(text: str) -> tuple[str, str | None]:
+    """-> name and label. Raises InvalidArn when there is no name."""
     machine, _, label = text.partition("/")
+    if not machine:
+        raise invalid_arn(f"Invalid arn: no name stands before '{text}'")
     return machine, label or None

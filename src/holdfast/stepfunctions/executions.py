@@ -27,10 +27,6 @@ from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.finding import Found, require_execution
-from holdfast.stepfunctions.for_execution import (
-    describe_state_machine_for_execution,
-)
-from holdfast.stepfunctions.listing import list_executions
 from holdfast.stepfunctions.starts import (
     Start,
     input_of,
@@ -41,16 +37,6 @@ from holdfast.stepfunctions.starts import (
     workflow_of,
 )
 from holdfast.stepfunctions.versions import resolve_for_start
-
-__all__ = [
-    "describe_execution",
-    "describe_state_machine_for_execution",
-    "list_executions",
-    "redrive_execution",
-    "start_execution",
-    "start_nested",
-    "stop_execution",
-]
 
 Answer = Generator[Effect, Any, dict[str, Any]]
 REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 days of the end

@@ -30,6 +30,9 @@ def describe_state_machine_for_execution(
     settings are those of now, and of one that is gone AWS's defaults.
     """
     found = yield from require_execution(service, request["executionArn"])
+    machine = yield from _machine(service, found)
+    version = yield from _version(service, found)
+    then = _then(machine, version)
     origin = found.origin
     shown: dict[str, Any] = {
         "stateMachineArn": origin["state_machine_arn"],
@@ -41,12 +44,15 @@ def describe_state_machine_for_execution(
         shown["label"] = found.arn.label
     text = "{}"  # AWS docs: what is said of the definition where the data is left out
     if request.get("includedData") != "METADATA_ONLY":
-        text = yield from _text(service, found)
-    settings = yield from _settings(service, found)
+        text = yield from _text(service, found, then)
+    settings = _settings(found, then, _updated_ms(machine, version, found.started_ms))
     return {**shown, **settings, "definition": text, **references_in(text)}
 
 
-def _text(service: Service, found: Found) -> Generator[Effect, Any, str]:
+def _text(service: Service, found: Found, then: Snapshot | None) -> Generator[Effect, Any, str]:
+    """-> the text that the machine was given, or, of one changed since, one that says the same."""
+    if then is not None and then.definition == found.definition:
+        return (yield from catalogue.text_of(service.tenant, then))
     text = yield from catalogue.any_text_of(service.tenant, found.definition)
     if text is not None:
         return str(text)
@@ -54,21 +60,23 @@ def _text(service: Service, found: Found) -> Generator[Effect, Any, str]:
     return json_text(definition.asl)
 
 
-def _settings(service: Service, found: Found) -> Answer:
-    name = found.origin["state_machine_name"]
-    machine = yield from catalogue.machine(service.tenant, name)
-    version = yield from _version(service, found)
-    then = _then(machine, version)
+def _settings(found: Found, then: Snapshot | None, updated_ms: int) -> dict[str, Any]:
     if then is None:
-        return {**_SETTINGS, "updateDate": found.started_ms}
+        return {**_SETTINGS, "updateDate": updated_ms}
     settings: dict[str, Any] = {
         "loggingConfiguration": then.logging,
         "tracingConfiguration": then.tracing,
         "encryptionConfiguration": then.encryption,
-        "updateDate": _updated_ms(machine, version, found.started_ms),
+        "updateDate": updated_ms,
     }
     is_same = then.definition == found.definition and then.revision is not None
     return {**settings, "revisionId": then.revision} if is_same else settings
+
+
+def _machine(service: Service, found: Found) -> Generator[Effect, Any, Machine | None]:
+    """-> the machine; one that was made since, in its name, is another."""
+    machine = yield from catalogue.machine(service.tenant, found.origin["state_machine_name"])
+    return None if machine is None or machine.created_ms > found.started_ms else machine
 
 
 def _version(service: Service, found: Found) -> Generator[Effect, Any, Version | None]:
@@ -89,5 +97,6 @@ def _updated_ms(machine: Machine | None, version: Version | None, started_ms: in
     """-> when what was started had been changed last. Of what was changed since, nobody knows."""
     if version is not None:
         return version.created_ms
-    assert machine is not None
+    if machine is None:
+        return started_ms
     return machine.updated_ms if machine.updated_ms <= started_ms else machine.created_ms

@@ -53,7 +53,7 @@ def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes
     if is_reversed:
         events.reverse()
     scope = f"history#{found.run}#{is_reversed}"
-    shown, token = page(service, request, events, scope, _key)
+    shown, token = page(service, request, events, scope, _key, is_descending=is_reversed)
     has_data = request.get("includeExecutionData") is not False
     return {"events": [aws_event(event, has_data=has_data) for event in shown], **token}
 

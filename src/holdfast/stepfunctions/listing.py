@@ -31,6 +31,8 @@ from holdfast.stepfunctions.faults import (
     type_not_supported,
     validation,
 )
+from holdfast.stepfunctions.lookup import is_here
+from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
 from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start
 
@@ -94,6 +96,9 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> A
         before = read_token(service, request["nextToken"], scope)
     found, floor = yield from _found(service, wanted, before, size)
     page = [listed for listed in found if listed.key >= floor][:size]
+    if not page and wanted.map_run is not None:
+        # Who finds children knows that there is a run; whether there is one costs the parent's log.
+        yield from require_map_run(service, wanted.map_run)
     answer = {"executions": [_shown(service.place, wanted, listed) for listed in page]}
     if len(page) == size and len(found) > size:
         return {**answer, "nextToken": make_token(service, page[-1].key, scope)}
@@ -114,7 +119,7 @@ def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, A
         return _children(service, map_run_arn, statuses, redrive)
     machine = parse_machine_arn(str(machine_arn))
     found = None
-    if machine.place == service.place:
+    if is_here(service, machine):
         found = yield from catalogue.machine(service.tenant, machine.name)
     if found is None:
         raise state_machine_does_not_exist(machine.text)
@@ -157,7 +162,9 @@ def _found(
         floors.append(floor)
         for key, start in starts:
             if start.run not in indexed:
-                indexed[start.run] = yield from _of_log(service.tenant, key, start)
+                begun = yield from _of_log(service.tenant, key, start)
+                if begun is not None:
+                    indexed[start.run] = begun
     fitting = filter(wanted.takes, indexed.values())
     return sorted(fitting, key=lambda listed: listed.key, reverse=True), max(floors)
 
@@ -187,11 +194,16 @@ def _starts(
     return found, floor
 
 
-def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Listed]:
-    """What the index does not show: begun or not, running or just ended."""
+def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Listed | None]:
+    """What the index does not show: begun or not, running or just ended.
+
+    None for the row of a nested start that was repeated: another of its rows has the time.
+    """
     log = Log(tenant, start.run, "api", "")
     yield from log.load()
     state, origin = log.state, start.origin
+    if state is not None and state.started_ms != start.started_ms:
+        return None
     return Listed(
         key=key,
         name=origin["execution_name"],

@@ -13,14 +13,17 @@ from holdfast.stepfunctions.faults import state_machine_does_not_exist
 
 
 def is_here(service: Service, arn: MachineArn) -> bool:
-    """-> whether the ARN is of this stack's region and account; nothing else is known here."""
-    return arn.place == service.place
+    """-> whether the ARN is of this stack's region and account; nothing else is known here.
+
+    One with a label names a Map's part of a state machine, which is no resource of its own.
+    """
+    return arn.place == service.place and arn.label is None
 
 
 def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, Machine]:
     """-> the machine that the ARN names. A qualified ARN names something else."""
     machine = None
-    if is_here(service, arn) and arn.qualifier is None and arn.label is None:
+    if is_here(service, arn) and arn.qualifier is None:
         machine = yield from catalogue.machine(service.tenant, arn.name)
     if machine is None:
         raise state_machine_does_not_exist(arn.text)

@@ -61,7 +61,9 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Ans
     runs.reverse()
     numbered = {run.arn: f"{number:09d}" for number, run in enumerate(runs)}
     scope = f"map runs#{found.run}"
-    shown, token = page(service, request, runs, scope, lambda run: numbered[run.arn])
+    shown, token = page(
+        service, request, runs, scope, lambda run: numbered[run.arn], is_descending=True
+    )
     return {"mapRuns": [_listed(service, found.arn.text, run) for run in shown], **token}
 
 
@@ -78,7 +80,7 @@ def _listed(service: Service, execution_arn: str, run: MapRun) -> dict[str, Any]
 
 def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
     """Counts are of executions and of the items in them; what a failed run left out is pending."""
-    execution_arn, run = yield from _require(service, request["mapRunArn"])
+    execution_arn, run = yield from require_map_run(service, request["mapRunArn"])
     shown: dict[str, Any] = {
         "mapRunArn": run.arn,
         "executionArn": execution_arn,
@@ -116,7 +118,7 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> An
     """Bounds are the log's, decided when the run began: a run in flight takes no others here."""
     if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
         raise validation("At least one of the parameters to be updated must be specified")
-    run = (yield from _require(service, request["mapRunArn"]))[1]
+    run = (yield from require_map_run(service, request["mapRunArn"]))[1]
     if run.status != "RUNNING":
         raise validation(f"Map Run is {run.status} and cannot be updated")
     raise validation("The bounds of a Map Run cannot be changed while it runs")
@@ -125,7 +127,7 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> An
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _require(service: Service, text: str) -> Generator[Effect, Any, tuple[str, MapRun]]:
+def require_map_run(service: Service, text: str) -> Generator[Effect, Any, tuple[str, MapRun]]:
     """-> the parent's ARN, and the run. Raises InvalidArn, ResourceNotFound."""
     arn: MapRunArn = parse_map_run_arn(text)
     secrets = service.keys.secrets.values()

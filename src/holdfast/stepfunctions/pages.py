@@ -29,16 +29,20 @@ def page(
     listed: Sequence[T],
     scope: str,
     key_of: Callable[[T], str],
+    *,
+    is_descending: bool = False,
 ) -> tuple[list[T], dict[str, str]]:
     """-> one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
-    `listed` is in the order of its keys, up or down. `scope` names the list: the operation and
-    whatever of the request chooses what is in it.
+    `listed` is in the order of its keys. `scope` names the list: the operation and whatever of the
+    request chooses what is in it.
     """
     first = 0
     if "nextToken" in request:
         last = read_token(service, request["nextToken"], scope)
-        first = _place_after(listed, key_of, last)
+        keys = [key_of(one) for one in listed]
+        shown_before = [key >= last if is_descending else key <= last for key in keys]
+        first = sum(shown_before)
     size = page_size(request)
     shown = list(listed[first : first + size])
     if first + size >= len(listed):
@@ -70,12 +74,3 @@ def read_token(service: Service, token: str, scope: str) -> str:
 def _mac(service: Service, last: str, scope: str) -> bytes:
     text = f"page:{service.tenant}#{scope}#{last}"
     return hmac.new(service.keys.secret, text.encode(), hashlib.sha256).digest()[:_MAC_BYTES]
-
-
-def _place_after(listed: Sequence[T], key_of: Callable[[T], str], last: str) -> int:
-    """-> the place after the one shown last, also when that is gone by now."""
-    is_descending = len(listed) > 1 and key_of(listed[0]) > key_of(listed[-1])
-    for number, one in enumerate(listed):
-        if (key_of(one) < last) if is_descending else (key_of(one) > last):
-            return number
-    return len(listed)

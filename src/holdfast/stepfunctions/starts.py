@@ -38,7 +38,8 @@ from holdfast.stepfunctions.arns import ExecutionArn
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault, validation
 
-#: A worker has 15 minutes for a message: by then the execution was opened, or has ended.
+#: A worker has 15 minutes for a message: by then the execution was opened, or has ended. One that
+#: lies in the queue for longer is described all the same, but not listed until a worker begins it.
 LISTED_MS: Final = 20 * 60_000
 #: As long as a start message lives: what has no log by then never began.
 RETENTION_SECONDS: Final = 14 * 86_400

@@ -11,6 +11,7 @@ from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, MachineArn, parse_arn
 from holdfast.stepfunctions.catalogue import Activity, Machine, Service
 from holdfast.stepfunctions.faults import StatesFault, resource_not_found, validation
+from holdfast.stepfunctions.lookup import is_here
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 Tags: TypeAlias = tuple[tuple[str, str], ...]
@@ -82,7 +83,7 @@ def _require(service: Service, resource: str) -> Generator[Effect, Any, Machine 
 def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, Machine]:
     """Versions and aliases have no tags (seen in recordings)."""
     machine = None
-    if isinstance(arn, MachineArn) and arn.qualifier is None and arn.place == service.place:
+    if isinstance(arn, MachineArn) and is_here(service, arn) and arn.qualifier is None:
         machine = yield from catalogue.machine(service.tenant, arn.name)
     if machine is None:
         raise resource_not_found(arn.text)

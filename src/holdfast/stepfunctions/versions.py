@@ -83,13 +83,20 @@ def _count(service: Service, name: str, number: int) -> Generator[Effect, Any, N
 def list_state_machine_versions(service: Service, request: dict[str, Any], _: bytes) -> Answer:
     """The newest first."""
     arn = parse_machine_arn(request["stateMachineArn"])
-    machine = yield from catalogue.machine(service.tenant, arn.name)
-    if machine is None or not is_here(service, arn):
+    machine = None
+    if is_here(service, arn):
+        machine = yield from catalogue.machine(service.tenant, arn.name)
+    if machine is None:
         # AWS's model of this operation has no StateMachineDoesNotExist.
         raise StatesFault("InvalidArn", f"Invalid arn: {arn.text}")
     versions = yield from catalogue.versions(service.tenant, arn.name)
     shown, more = page(
-        service, request, versions, f"versions:{arn.name}", lambda one: keys.version(one.number)
+        service,
+        request,
+        versions,
+        f"versions:{arn.name}",
+        lambda one: keys.version(one.number),
+        is_descending=True,
     )
     listed = [
         {

@@ -1,0 +1,36 @@
+"""How a handler of an event finds the frame that it is about, and gives back the state changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from holdfast.core.events import Event
+from holdfast.core.state import ROOT, Execution, Frame
+from holdfast.errors import HoldfastBug
+
+Apply: TypeAlias = Callable[[Execution, Event], Execution]
+
+
+def frame_of_event(state: Execution, event: Event) -> Frame:
+    frame = state.frames.get(event.holdfast.get("frame", ROOT))
+    if frame is None:
+        raise HoldfastBug(f"{event.type} belongs to frame {event.holdfast.get('frame')!r}: gone")
+    return frame
+
+
+def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execution:
+    frame = frame._replace(previous=event.id or frame.previous, **changes)
+    return replaced(state, frame, event)
+
+
+def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
+    # Both at once: this is done for every event, and copying an execution is most of its cost.
+    return state.moved({**state.frames, frame.id: frame}, event.id or state.last_event)
+
+
+def counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
+    retrier = own.get("retrier")
+    if retrier is None:
+        return frame.retries
+    return {**frame.retries, retrier: frame.retries.get(retrier, 0) + 1}

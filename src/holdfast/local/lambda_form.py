@@ -1,0 +1,159 @@
+"""What Lambda says of an invocation, in its own form: results, errors, traces, headers, logs.
+
+Seen in recordings, and AWS docs, "AWS Lambda function errors in Python".
+"""
+
+from __future__ import annotations
+
+import base64
+import decimal
+import json
+import math
+import re
+import sys
+import traceback
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from moto.awslambda.exceptions import LambdaClientError
+
+from holdfast.local.archive import TASK_ROOT, Archive
+from holdfast.local.intercept import Answer
+from holdfast.local.revisions import Revision
+
+RESPONSE_BYTES_MAX: Final = 6_291_556  # Lambda quota
+STANDARD_LIBRARY: Final = json.__file__.rsplit("/json/", 1)[0]
+
+
+class RuntimeProblem(Exception):  # noqa: N818
+    """What the runtime itself says of a function."""
+
+    def __init__(self, kind: str, message: str, trace: list[str] | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.trace = trace or []
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One invocation. `outcome` is set by the thread that runs it, once."""
+
+    revision: Revision
+    request_id: str
+    invoked_arn: str
+    payload: bytes
+    context: Mapping[str, Any] | None
+    outcome: tuple[bytes, bool] | None = None  # the body, and whether it is an error's
+    lines: list[str] = field(default_factory=list)
+
+
+def client_context(header: str | None) -> Any:
+    try:
+        return None if header is None else json.loads(base64.b64decode(header))
+    except ValueError:
+        return None
+
+
+def marshalled(value: Any, runtime: str) -> str:
+    """JSON as the runtime writes it: blanks after `,` and `:`; since 3.12 not only ASCII."""
+    minor = re.fullmatch(r"python3\.(\d+)", runtime)
+    is_ascii = minor is None or int(minor[1]) < 12
+    return json.dumps(value, ensure_ascii=is_ascii, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case decimal.Decimal():
+            return math.nan if value.is_nan() else _number(value)
+        case bytes():
+            return value.decode()
+        case _:
+            raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _number(value: decimal.Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def trace_of(error: BaseException, archive: Archive) -> list[str]:
+    frames = traceback.extract_tb(error.__traceback__)
+    first = next((i for i, f in enumerate(frames) if f.filename.startswith(TASK_ROOT)), len(frames))
+    return traceback.format_list(
+        [_shown(frame, archive) for frame in frames[first:]]  # ours, the runtime's part, are hidden
+    )
+
+
+def _shown(frame: traceback.FrameSummary, archive: Archive) -> tuple[str, int, str, str]:
+    number = frame.lineno or 0
+    if frame.filename.startswith(f"{TASK_ROOT}/"):
+        line = archive.source_line(frame.filename, number)
+        return frame.filename, number, frame.name, line
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    shown = frame.filename.replace(STANDARD_LIBRARY, f"/var/lang/lib/{version}", 1)
+    return shown, number, frame.name, frame.line or ""
+
+
+def problem_text(invocation: Invocation, problem: RuntimeProblem) -> bytes:
+    return error_text(invocation, str(problem), problem.kind, problem.trace)
+
+
+def error_text(invocation: Invocation, message: str, kind: str, trace: list[str]) -> bytes:
+    error = {
+        "errorMessage": message,
+        "errorType": kind,
+        "requestId": invocation.request_id,
+        "stackTrace": trace,
+    }
+    return marshalled(error, invocation.revision.runtime).encode()
+
+
+def timed_out_text(invocation: Invocation) -> bytes:
+    seconds = f"{invocation.revision.timeout_seconds:.2f} seconds"
+    message = f"RequestId: {invocation.request_id} Error: Task timed out after {seconds}"
+    return json.dumps(
+        {"errorType": "Sandbox.Timedout", "errorMessage": message}, separators=(",", ":")
+    ).encode()
+
+
+def too_large_text(size: int) -> bytes:
+    message = (
+        f"Response payload size ({size} bytes) exceeded maximum allowed payload size "
+        f"({RESPONSE_BYTES_MAX} bytes)."
+    )
+    error = {"errorMessage": message, "errorType": "Function.ResponseSizeTooLarge"}
+    return json.dumps(error, separators=(",", ":")).encode()
+
+
+def headers_of(invocation: Invocation) -> dict[str, str]:
+    return {
+        "Content-Type": "application/json",
+        "x-amzn-RequestId": invocation.request_id,
+        "x-amzn-Remapped-Content-Length": "0",
+        "X-Amz-Executed-Version": invocation.revision.version,
+        "X-Amzn-Trace-Id": f"Root=1-{uuid.uuid4().hex[:8]}-{uuid.uuid4().hex[:24]};Sampled=0",
+    }
+
+
+def log_of(invocation: Invocation) -> bytes:
+    number, version = invocation.request_id, invocation.revision.version
+    memory = f"Memory Size: {invocation.revision.memory_mb} MB"
+    lines = [
+        f"START RequestId: {number} Version: {version}\n",
+        *invocation.lines,
+        f"END RequestId: {number}\n",
+        f"REPORT RequestId: {number}\tDuration: 1.00 ms\tBilled Duration: 1 ms\t{memory}\n",
+    ]
+    return "".join(lines).encode()
+
+
+def refused(error: LambdaClientError) -> Answer:
+    """Lambda names its exceptions in a header; the body holds `Type` and `Message`."""
+    body = json.dumps({"Type": "User", "Message": str(error.message)}).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "x-amzn-ErrorType": str(error.error_type),
+        "x-amzn-RequestId": str(uuid.uuid4()),
+    }
+    return Answer(int(error.code or 404), headers, body)

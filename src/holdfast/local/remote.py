@@ -1,0 +1,117 @@
+"""The commands that speak to an API: this project's `serve`, another address, or a stack."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.errors import RequestError
+from holdfast.local.console import FINE, NEGATIVE, json_argument, print_json, say
+
+if TYPE_CHECKING:
+    from holdfast.local.client import Client
+
+POLL_SECONDS: Final = 0.2
+
+
+def _client(arguments: argparse.Namespace) -> Client:
+    from holdfast.local.client import connect  # noqa: PLC0415
+
+    return connect(arguments.endpoint, arguments.stack)
+
+
+def start(arguments: argparse.Namespace) -> int:
+    data = json_argument(arguments.input, "--input")
+    client = _client(arguments)
+    started = client.start(arguments.workflow, data, arguments.name)
+    if arguments.wait is None:
+        return say(arguments, started, f"started {started['execution']}")
+    ended = _wait(client, started["execution"], arguments.wait)
+    _show_execution(arguments, ended)
+    if ended["status"] == "RUNNING":
+        print(f"still running after {arguments.wait:g} s", file=sys.stderr)
+    return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
+
+
+def _wait(client: Client, identifier: str, seconds: float) -> Any:
+    """-> the execution when it has ended, or as it stands after the time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        execution = client.execution(identifier)
+        left = deadline - time.monotonic()
+        if execution["status"] != "RUNNING" or left <= 0:
+            return execution
+        time.sleep(min(POLL_SECONDS, left))
+
+
+def list_executions(arguments: argparse.Namespace) -> int:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    client = _client(arguments)
+    if arguments.events:
+        rows, table, nothing = client.events(), screen.events, "every event has found its waiter"
+    else:
+        rows = client.executions(arguments.workflow, arguments.status)
+        table, nothing = screen.executions, "no executions"
+    if arguments.json:
+        print_json(rows)
+    elif rows:
+        screen.put(table(rows, datetime.now(UTC)))
+    else:
+        print(nothing)
+    return FINE
+
+
+def show(arguments: argparse.Namespace) -> int:
+    _show_execution(arguments, _client(arguments).execution(arguments.execution))
+    return FINE
+
+
+def _show_execution(arguments: argparse.Namespace, execution: Any) -> None:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    if arguments.json:
+        print_json(execution)
+    else:
+        screen.put_execution(execution, datetime.now(UTC))
+
+
+def history(arguments: argparse.Namespace) -> int:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    events = _client(arguments).history(arguments.execution)
+    if arguments.json:
+        print_json(events)
+    else:
+        screen.put(screen.history(events))
+    return FINE
+
+
+def event(arguments: argparse.Namespace) -> int:
+    data = json_argument(arguments.data, "--data")
+    client = _client(arguments)
+    told = client.event(arguments.name, arguments.key, data, arguments.id)
+    waiting = told["waiting"]
+    heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
+    return say(arguments, told, f"event {told['event']} {heard}")
+
+
+def answer(arguments: argparse.Namespace) -> int:
+    if arguments.error is None:
+        if arguments.cause is not None:
+            raise RequestError("HF282", "--cause belongs to --error")
+        answer = {"output": json_argument(arguments.output, "--output")}
+    else:
+        texts = {"error": arguments.error, "cause": arguments.cause}
+        answer = {name: text for name, text in texts.items() if text is not None}
+    told = _client(arguments).answer(arguments.token, answer)
+    return say(arguments, told, f"answered {told['execution']}")
+
+
+def stop(arguments: argparse.Namespace) -> int:
+    client = _client(arguments)
+    told = client.stop(arguments.execution, arguments.error, arguments.cause)
+    return say(arguments, told, f"asked {told['execution']} to stop")
