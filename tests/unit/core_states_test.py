@@ -264,12 +264,14 @@ FAILING = "{% $error('no') %}"
         ({"Type": "Wait", "Seconds": "{% -1 %}"}, "Seconds"),
         ({"Type": "Wait", "Seconds": "{% 1.5 %}"}, "Seconds"),
         ({"Type": "Wait", "Seconds": "{% true %}"}, "Seconds"),
+        ({"Type": "Wait", "Seconds": "{% 1e20 %}"}, "Seconds"),
         ({"Type": "Wait", "Timestamp": FAILING}, "Timestamp"),
         ({"Type": "Wait", "Timestamp": "{% 'tomorrow' %}"}, "Timestamp"),
         ({"Type": "Wait", "Timestamp": "{% '2026-01-02T03:04:05' %}"}, "Timestamp"),
         ({"Type": "Wait", "Timestamp": "{% 5 %}"}, "Timestamp"),
         (call("ship", Arguments=FAILING), "Arguments"),
         (call("ship", TimeoutSeconds="{% 0 %}"), "TimeoutSeconds"),
+        (call("ship", TimeoutSeconds="{% 100000000 %}"), "TimeoutSeconds"),
         (call("ship", HeartbeatSeconds="{% 'x' %}"), "HeartbeatSeconds"),
         (
             {

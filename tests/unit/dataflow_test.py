@@ -169,6 +169,16 @@ WORDS: list[tuple[Template, Any, str]] = [
         "The SecondsPath parameter references a negative value: $.v == -1",
     ),
     (
+        wait_seconds_path("$.v", INPUT_DATA),
+        100_000_000,
+        "The SecondsPath parameter references too large a value: $.v == 100000000",
+    ),
+    (
+        task_seconds_path("HeartbeatSecondsPath", "$.v", INPUT_DATA),
+        10**20,
+        f"The HeartbeatSecondsPath parameter references too large a value: $.v == {10**20}",
+    ),
+    (
         task_seconds_path("TimeoutSecondsPath", "$.v", INPUT_DATA),
         "5",
         'The TimeoutSecondsPath parameter cannot be parsed as a positive integer: $.v == "5"',

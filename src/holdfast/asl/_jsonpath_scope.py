@@ -61,23 +61,23 @@ def require_bounded(value: Json) -> None:
 
     A document that is named a thousand times is one object, and a thousand times its text.
     """
-    nodes, characters = 0, 0
+    nodes, characters = 1, 0
     level: list[Any] = [value]
     for _ in range(VALUE_DEPTH_MAX):
-        nodes += len(level)
-        characters += sum(len(text) for text in level if isinstance(text, str))
-        containers = [node for node in level if isinstance(node, dict | list)]
-        if nodes + sum(map(len, containers)) > VALUE_NODES_MAX or (
-            characters > _TEXT_CHARACTERS_MAX
-        ):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, str):
+                characters += len(node)
+            elif isinstance(node, dict | list):
+                nodes += len(node)
+                if nodes > VALUE_NODES_MAX:
+                    refuse("The value is too large")
+                below += node.values() if isinstance(node, dict) else node
+        if characters > _TEXT_CHARACTERS_MAX:
             refuse("The value is too large")
-        if not containers:
+        if not below:
             return
-        level = [
-            item
-            for node in containers
-            for item in (node.values() if isinstance(node, dict) else node)
-        ]
+        level = below
     refuse("The value is nested too deep")
 
 

@@ -11,7 +11,6 @@ from holdfast.asl._validate_jsonata import check_template, check_text
 from holdfast.asl._validate_report import Check, Scope, expected, listed
 from holdfast.limits import STATE_SECONDS_MAX
 
-
 _EMPTY: Final = "Value cannot be empty"
 _TIMESTAMP: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?"

@@ -205,13 +205,12 @@ def stop(log: Log, before: Execution | None, applied: Sequence[Fact], now_ms: in
     if before is None:
         return
     frames = after.resting if after.is_ended else after.frames
-    now_waiting = [frame.waiting for frame in frames.values()]
-    over = {_run_of(log.run, fact) for fact in applied if isinstance(fact, _ENDS)}
+    kept = {_run_of(log.run, fact) for fact in applied if isinstance(fact, _ENDS)}
+    kept.update(run for frame in frames.values() for run in _open_runs(log.run, frame.waiting))
     for frame in before.frames.values():
-        if not any(_is_same(frame.waiting, now) for now in now_waiting):
-            for run in _open_runs(log.run, frame.waiting):
-                if run not in over:
-                    yield from _stop_child(log.tenant, run, now_ms)
+        for run in _open_runs(log.run, frame.waiting):
+            if run not in kept:
+                yield from _stop_child(log.tenant, run, now_ms)
 
 
 def stop_open(log: Log) -> Does:
@@ -253,14 +252,3 @@ def _open_runs(run: str, waiting: WaitingFor) -> Iterator[str]:
                 yield f"{run}.{waiting.entry}.{waiting.attempt}"
         case _:
             pass
-
-
-def _is_same(waiting: WaitingFor, now: WaitingFor) -> bool:
-    """The results of a Map are written under its own entry: its children are awaited no more."""
-    match waiting, now:
-        case Children(), Children():
-            return waiting.entry == now.entry
-        case Attempt() | Awaiting(), Attempt() | Awaiting():
-            return (waiting.entry, waiting.attempt) == (now.entry, now.attempt)
-        case _:
-            return False
