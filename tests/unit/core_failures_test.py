@@ -331,7 +331,7 @@ def test_a_stop_ends_everything_with_its_words_and_hangs_off_nothing() -> None:
 
     assert case.status == "ABORTED"
     assert (case.state.error, case.state.cause) == ("Stopped", "by hand")
-    assert case.links[-1] == (4, 0, "ExecutionAborted")
+    assert case.links[-2:] == [(4, 3, "TaskStarted"), (5, 0, "ExecutionAborted")]
     assert case.state.frames == {}
 
 

@@ -366,6 +366,7 @@ def test_states_that_are_open_when_a_branch_fails_say_that_they_were_aborted() -
     assert ends == [
         "TaskStateAborted",
         "WaitStateAborted",
+        "LambdaFunctionStarted",
         "TaskStateAborted",
         "ParallelStateFailed",
         "ExecutionFailed",
@@ -386,5 +387,6 @@ def test_iterations_that_are_open_when_one_fails_are_aborted_with_their_states()
         "MapIterationAborted",
         "MapIterationFailed",
         "MapStateFailed",
+        "TaskStarted",
         "TaskStateAborted",
     ]

@@ -108,7 +108,7 @@ def test_an_execution_past_its_time_is_timed_out_whatever_it_does() -> None:
     case.after(1)
 
     assert case.status == "TIMED_OUT"
-    assert case.links[-1] == (4, 0, "ExecutionTimedOut")
+    assert case.links[-2:] == [(4, 3, "TaskStarted"), (5, 0, "ExecutionTimedOut")]
 
 
 def test_a_wait_from_outside_times_out_as_a_task_does() -> None:

@@ -32,7 +32,14 @@ from holdfast.core.state import (
     Origin,
     Timer,
 )
-from holdfast.core.tasks import event_type, oversize, resource_of, result_name
+from holdfast.core.tasks import (
+    event_type,
+    note_started,
+    oversize,
+    resource_of,
+    result_name,
+    started_event,
+)
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
@@ -218,7 +225,7 @@ def _submitted(decision: Decision, fact: facts.Submitted) -> None:
         return
     frame, state, waiting = found
     assert isinstance(state, Task)
-    previous = _started_event(decision, frame, state)
+    previous = started_event(decision, frame, state)
     too_large = oversize(decision, result_name(state, waiting), fact.output)
     if too_large is not None:
         _fail(decision, frame, previous, too_large.error, too_large.cause)
@@ -263,7 +270,7 @@ def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
 
 def _complete(decision: Decision, frame: Frame, state: Task, output: Any, **own: Any) -> None:
     assert isinstance(frame.waiting, Attempt | Awaiting)
-    previous = _started_event(decision, frame, state)
+    previous = started_event(decision, frame, state)
     too_large = oversize(decision, result_name(state, frame.waiting), output)
     if too_large is not None:
         _fail(decision, frame, previous, too_large.error, too_large.cause)
@@ -279,15 +286,6 @@ def _complete(decision: Decision, frame: Frame, state: Task, output: Any, **own:
         default=output,
         extra={"result": output},
     )
-
-
-def _started_event(decision: Decision, frame: Frame, state: Task) -> int:
-    """AWS records that a task started. For an inline task it is written with the task's end."""
-    if not isinstance(frame.waiting, Attempt):
-        return frame.previous
-    started = event_type(state, "Started")
-    details = resource_of(state)
-    return decision.emit(started, frame=frame.id, previous=frame.previous, details=details)
 
 
 def _failed(decision: Decision, fact: facts.FailedWith) -> None:
@@ -309,7 +307,7 @@ def _fail_attempt(
     cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
     match state:
         case Task():
-            _fail(decision, frame, _started_event(decision, frame, state), error, cause)
+            _fail(decision, frame, started_event(decision, frame, state), error, cause)
         case Map():
             map_run.fail_run(decision, frame, error, cause)
 
@@ -351,6 +349,7 @@ def _tick(decision: Decision) -> None:
     past_ms = decision.moment.now_ms - 2 * decision.moment.clock_error_ms
     due_ms = decision.state.due_ms
     if due_ms is not None and due_ms <= past_ms:
+        note_started(decision)
         decision.emit("ExecutionTimedOut")
         return
     for frame_id in list(decision.state.frames):

@@ -15,7 +15,14 @@ from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
 from holdfast.core.retry import RUNTIME, TIMEOUT, delay_ms, find_catcher, find_retrier
 from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Failed, Frame, Lanes
-from holdfast.core.tasks import event_type, oversize, resource_of, scheduled_details, whole_number
+from holdfast.core.tasks import (
+    event_type,
+    note_started,
+    oversize,
+    resource_of,
+    scheduled_details,
+    whole_number,
+)
 from holdfast.limits import CAUSE_CHARACTERS_MAX, MAX_CONCURRENCY_DEFAULT
 
 #: A state's Assign and Output.
@@ -367,8 +374,9 @@ def _abort_state(decision: Decision, lane: Frame) -> None:
     if isinstance(lane.waiting, Lanes):  # else they have been aborted with it
         _abort_lanes(decision, lane, None)
     if isinstance(state, Task | Wait | Parallel | Map):
+        note_started(decision, lane)
         name = f"{type(state).__name__}StateAborted"
-        decision.emit(name, frame=lane.id, previous=lane.previous)
+        decision.emit(name, frame=lane.id, previous=decision.frame(lane.id).previous)
 
 
 def _retry(

@@ -13,6 +13,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.facts import StopRequested
 from holdfast.core.flow import enter
 from holdfast.core.state import Frame
+from holdfast.core.tasks import note_started
 
 STOPPED = "Holdfast.Stopped"
 
@@ -23,6 +24,7 @@ def stop(decision: Decision, fact: StopRequested) -> None:
     details = {key: text for key, text in texts.items() if text is not None}
     is_second = decision.state.stopping is not None
     if is_second or not any(_undo_at(decision, frame) for frame in decision.state.frames.values()):
+        note_started(decision)
         decision.emit("ExecutionAborted", details=details, control=fact.control_id)
         return
     decision.emit("Stopping", control=fact.control_id, texts=details)

@@ -103,6 +103,26 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
     return int(value)  # type: ignore[arg-type]
 
 
+# -- starting --------------------------------------------------------------------------------------
+
+
+def started_event(decision: Decision, frame: Frame, state: Task) -> int:
+    """AWS records that a task started. For an inline task it is written with the task's end."""
+    if not isinstance(frame.waiting, Attempt):
+        return frame.previous
+    started, details = event_type(state, "Started"), resource_of(state)
+    return decision.emit(started, frame=frame.id, previous=frame.previous, details=details)
+
+
+def note_started(decision: Decision, *frames: Frame) -> None:
+    """What is running is about to be ended by something else. No frames given: all of them."""
+    for frame in frames or tuple(decision.state.frames.values()):
+        state = decision.program.states.get(frame.position)
+        is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
+        if isinstance(state, Task) and is_running:
+            started_event(decision, frame, state)
+
+
 # -- size ------------------------------------------------------------------------------------------
 
 
