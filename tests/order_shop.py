@@ -35,7 +35,9 @@ class OrderShop:
     def __init__(self, hook: Hook = no_faults) -> None:
         programs = deployment().programs()
         self.front = deployment().front(programs, KEYS)
-        self.world = World(deployment().setting(programs, lambda: KEYS), deployment().run_task, hook)
+        self.world = World(
+            deployment().setting(programs, lambda: KEYS), deployment().run_task, hook
+        )
 
     def fulfil(self, requests: Iterable[OrderRequest]) -> Counter[str]:
         """Starts every order, lets the bank speak and time pass; -> reasons and their counts."""

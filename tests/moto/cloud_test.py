@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import boto3
 import botocore.httpsession
 import pytest
 from botocore.config import Config
@@ -538,3 +539,11 @@ def test_events_are_billed_and_the_queue_that_stands_in_for_the_bus_is_not(
     assert cloud.meter.calls == {"events.PutEvents": 1}
     assert cloud.meter.usage.bus_events == 1
     assert cloud.meter.usage.sqs_deliveries == 0
+
+
+def test_a_cloud_forgets_the_session_that_boto3_keeps_for_the_host() -> None:
+    boto3.setup_default_session(region_name="eu-west-3")
+    with LocalCloud(lambda: 0):
+        assert boto3.DEFAULT_SESSION is None
+        boto3.setup_default_session(region_name="us-east-1")
+    assert boto3.DEFAULT_SESSION is None

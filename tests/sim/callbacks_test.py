@@ -214,7 +214,7 @@ def test_a_job_is_asked_for_less_and_less_often() -> None:
     assert 3 <= len(polls) <= 5  # 1 s, 2 s, 4 s, 8 s …: not every second of twenty
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.slow)])
 def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
     counting = CrashAt(None, when)
     Firm(counting).run()

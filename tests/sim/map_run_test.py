@@ -154,6 +154,7 @@ def test_a_failure_too_many_stops_the_others(fields: Machine) -> None:
     assert stack.is_sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_one_crash_at_any_effect_of_a_stop_leaves_no_child_running(when: When) -> None:
     definition = a_map({"wait": WAIT}, Items="{% $states.input %}")

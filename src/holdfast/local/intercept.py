@@ -99,6 +99,7 @@ def begin(clock: Callable[[], int], doors: Sequence[Door] = ()) -> None:
         mock_random.seed(clock())
         _clocks.append(clock)
         _doors[:] = doors
+        _forget_default_session()
         botocore.httpsession.URLLib3Session.send = _send_here
         _adapter.send = _deliver_here
 
@@ -121,6 +122,16 @@ def end() -> None:
         botocore.httpsession.URLLib3Session.send = _send
         _adapter.send = _deliver
         BackendDict.reset()
+        _forget_default_session()
+
+
+def _forget_default_session() -> None:
+    """boto3 keeps one session for whoever calls `boto3.client`, with the region and credentials of
+    its first caller: the host's must not be a function's, nor the other way round.
+    """
+    boto3 = sys.modules.get("boto3")
+    if boto3 is not None:
+        vars(boto3)["DEFAULT_SESSION"] = None
 
 
 def answer(call: Call) -> Answer:
