@@ -35,6 +35,7 @@ class Settings:
     small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
     `task_policies` are ARNs of managed policies: what the tasks of state machines may do.
     `tells_status`: the account's default bus hears when executions of state machines begin and end.
+    `limits_payloads`: AWS's 256 KiB hold for the data of state machines.
     """
 
     modules: tuple[str, ...]
@@ -45,6 +46,7 @@ class Settings:
     alarm_topic_arn: str | None
     task_policies: tuple[str, ...]
     tells_status: bool
+    limits_payloads: bool
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
@@ -63,6 +65,7 @@ class Settings:
             alarm_topic_arn=text("alarm_topic_arn") or None,
             task_policies=_policies(text("task_policies")),
             tells_status=_switch("status_events", text("status_events")),
+            limits_payloads=_switch("payload_limit", text("payload_limit")),
         )
 
 

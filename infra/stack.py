@@ -247,6 +247,8 @@ class HoldfastStack(Stack):
         if shape in _RUN_TASKS:
             names[resources.ENV_SECRET_ID] = storage.secret_arn
             names[resources.ENV_ACCOUNT] = self.account
+        if shape in _RUN_TASKS and not self._settings.limits_payloads:
+            names[resources.ENV_PAYLOAD_LIMIT] = "off"
         if shape in _WORKERS and self._settings.tells_status:
             names[resources.ENV_STATUS_EVENTS] = "on"
         return names

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
+from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project, remote
 from holdfast.local.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, print_json, say
 
@@ -127,6 +128,9 @@ def _add_local(commands: Any) -> None:
     serve = _command(commands, "serve", _serve, "Serve the API and AWS's beside a local cloud.")
     serve.add_argument("--port", type=int, default=PORT_DEFAULT, help="default: %(default)s")
     serve.add_argument("--json", action="store_true", help="print where it listens as JSON")
+    serve.add_argument(
+        "--no-payload-limit", action="store_true", help="lift the 256 KiB of state machines"
+    )
     serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=_MODULES_HELP)
 
 
@@ -235,7 +239,8 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     deployment = stack.deployment_of(project.modules_or_none(arguments.modules))
     root = project.project_root()
-    with serve.serving(deployment, arguments.port) as served:
+    payload_bytes_max = None if arguments.no_payload_limit else PAYLOAD_BYTES_MAX
+    with serve.serving(deployment, arguments.port, payload_bytes_max) as served:
         announced = project.Serving(served.url, os.getpid())
         project.announce(announced, root)
         for ending in (signal.SIGTERM, signal.SIGINT):

@@ -105,6 +105,8 @@ ENV_MODULES: Final = "HOLDFAST_MODULES"
 ENV_STACK: Final = "HOLDFAST_STACK"
 # The account's number, which ARNs of state machines and executions name (API and workers).
 ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
+# "off": state machines of the API have no limit of 256 KiB on their data.
+ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # "on": the bus is told when executions of state machines begin and end; else nobody is.

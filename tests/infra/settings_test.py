@@ -32,6 +32,7 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         alarm_topic_arn=None,
         task_policies=(),
         tells_status=False,
+        limits_payloads=True,
     )
 
 
@@ -44,8 +45,10 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         alarm_topic_arn="arn:aws:sns:eu-west-1:111122223333:on-call",
         task_policies="arn:aws:iam::111122223333:policy/a/b, arn:aws-cn:iam::aws:policy/c",
         status_events="on",
+        payload_limit="off",
     )
     assert chosen.tells_status
+    assert not chosen.limits_payloads
     assert chosen.modules == ("orders.flow", "refunds")
     assert not chosen.caps_concurrency
     assert chosen.jwt == JwtIssuer("https://issuer.example", "shop")
@@ -68,6 +71,7 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("python", "latest"),
         ("reserved_concurrency", "perhaps"),
         ("status_events", ""),
+        ("payload_limit", "256"),
         ("jwt_issuer", "https://issuer.example"),
         ("jwt_audience", "shop"),
         ("task_policies", "AmazonSQSFullAccess"),

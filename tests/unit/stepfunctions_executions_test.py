@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 from holdfast.core.run_ids import map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
 from holdfast.core.state import Parent
+from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime import keys
 from holdfast.runtime.driver import run as drive
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.stepfunctions.api import StatesApi
 from holdfast.stepfunctions.executions import start_nested
 from holdfast.stepfunctions.faults import StatesFault
 from tests.unit.states_kit import PLACE, ROLE
@@ -562,3 +565,14 @@ def test_a_nested_start_by_a_name_that_is_taken_is_refused() -> None:
     parent: Parent = {"run": run, "entry": 5, "attempt": 1}
     with pytest.raises(StatesFault, match="ExecutionAlreadyExists"):
         drive(start_nested(office.service, request, b"0123456789abcdef", parent), office.perform)
+
+
+def test_the_limit_on_the_size_of_data_can_be_lifted() -> None:
+    office = Office()
+    office.api = StatesApi(replace(office.service, payload_bytes_max=None))
+    large = {"text": "x" * PAYLOAD_BYTES_MAX}
+    doubled = {"Type": "Pass", "Parameters": {"a.$": "$", "b.$": "$"}, "End": True}
+    arn = office.start(office.create({"StartAt": "it", "States": {"it": doubled}}), large)
+    office.world.run()
+
+    assert json.loads(office.describe(arn)["output"]) == {"a": large, "b": large}

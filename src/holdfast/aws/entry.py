@@ -17,6 +17,7 @@ from holdfast.aws.ports import AwsPorts
 from holdfast.aws.tasks import Perform, Tasks
 from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
+from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.status_events import OWN_SOURCE
 from holdfast.runtime.tokens import Keys
 
@@ -66,11 +67,13 @@ def make_host(keys: Keys) -> Host:
         metrics=metrics,
     )
     tells_status = os.environ.get(resources.ENV_STATUS_EVENTS) == "on"
+    is_unlimited = os.environ.get(resources.ENV_PAYLOAD_LIMIT) == "off"
     host = Host(
         ports,
         deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None),
         deployment.front(programs, keys),
         metrics,
+        payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
     )
     return host
 

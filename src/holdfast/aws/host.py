@@ -26,6 +26,7 @@ from holdfast.limits import (
     DEAD_LETTER_BATCHES_MAX,
     DUE_SHARDS,
     LIMIT_MARGIN_MS,
+    PAYLOAD_BYTES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
@@ -42,13 +43,17 @@ QUEUES: tuple[QueueName, ...] = ("work", "single")
 
 @dataclass
 class Host:
-    """`has_threads` False: everything in turn, for a laptop on a virtual clock."""
+    """`has_threads` False: everything in turn, for a laptop on a virtual clock.
+
+    `payload_bytes_max` bounds the data of the API's state machines; None lifts AWS's limit.
+    """
 
     ports: AwsPorts
     setting: Setting
     front: Front
     metrics: Metrics
     has_threads: bool = True
+    payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
     log_fault: Callable[..., None] = log_fault
     pool: ThreadPoolExecutor | None = field(init=False, default=None)
 

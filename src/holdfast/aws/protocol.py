@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.aws.host import Host
 from holdfast.core.state import Parent
 from holdfast.errors import HoldfastError
-from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS, PAYLOAD_BYTES_MAX
+from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, RunTask
 
@@ -122,7 +122,7 @@ def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
     tenant, region, account = place
     where = Place(region, account, PARTITION)
     front = host.front
-    return StatesApi(Service(front.programs, front.keys, tenant, where, PAYLOAD_BYTES_MAX))
+    return StatesApi(Service(front.programs, front.keys, tenant, where, host.payload_bytes_max))
 
 
 def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:

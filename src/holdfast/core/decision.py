@@ -104,8 +104,9 @@ class Decision:
 
     @property
     def is_bounded(self) -> bool:
-        """AWS's quota on the size of data holds: for the API's state machines."""
-        return self._state is not None and self._state.origin is not None
+        """AWS's quota on the size of data holds: for the API's state machines, unless lifted."""
+        origin = None if self._state is None else self._state.origin
+        return origin is not None and not origin.get("is_unbounded", False)
 
     def _context(self, frame: Frame) -> dict[str, Json]:
         position: dict[str, Json] = {

@@ -75,6 +75,7 @@ class Origin(TypedDict):
     map_run_arn: NotRequired[str]
     parent: NotRequired[Parent]
     start_at: NotRequired[str]
+    is_unbounded: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True)

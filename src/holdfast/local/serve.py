@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError
-from holdfast.limits import BODY_BYTES_MAX
+from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, intercept
 from holdfast.local.clock import SystemClock
 from holdfast.local.gateway import LOOPBACK
@@ -55,9 +55,17 @@ class Served:
 
 
 @contextmanager
-def serving(deployment: Deployment, port: int) -> Iterator[Served]:
-    """A stack on the system's clock, with its API on loopback; gone when the context ends."""
-    with local_stack(deployment, SystemClock()) as stack, _server(stack, port) as server:
+def serving(
+    deployment: Deployment, port: int, payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
+) -> Iterator[Served]:
+    """A stack on the system's clock, with its API on loopback; gone when the context ends.
+
+    `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound.
+    """
+    with (
+        local_stack(deployment, SystemClock(), payload_bytes_max=payload_bytes_max) as stack,
+        _server(stack, port) as server,
+    ):
         stop, ended = threading.Event(), threading.Event()
         intercept.let_through(f"{LOOPBACK}:{server.server_address[1]}")
         threads = [

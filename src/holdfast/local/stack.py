@@ -26,6 +26,7 @@ from holdfast.deployment import Deployment
 from holdfast.dsl.compile import compile_workflow
 from holdfast.dsl.surface import Workflow
 from holdfast.integrations import Integrations
+from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, intercept
 from holdfast.local.build import import_module
 from holdfast.local.clock import VirtualClock
@@ -105,6 +106,7 @@ def local_stack(
     clock: Callable[[], int],
     *,
     measured: Callable[[Measure], None] = lambda _: None,
+    payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
 ) -> Iterator[LocalStack]:
     """The stack exists inside the context. `measured` is told what the handlers measure.
 
@@ -123,6 +125,7 @@ def local_stack(
             Metrics("local"),
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,
+            payload_bytes_max=payload_bytes_max,
         )
         handlers = Handlers(
             worker=host.worker,

@@ -93,6 +93,7 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: in
         "map_run_arn": children.map_run_arn,
         "parent": parent,
         "start_at": map_state.processor,
+        "is_unbounded": state.origin is None or state.origin.get("is_unbounded", False),
     }
 
 

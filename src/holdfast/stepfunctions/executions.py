@@ -99,7 +99,7 @@ def _start(service: Service, startable: Startable, name: str | None, run: tuple[
         name = None
     else:
         arn = service.place.execution(startable.name, execution_name)
-    origin = origin_of(startable, arn, execution_name)
+    origin = origin_of(service, startable, arn, execution_name)
     return Start(run[0], name, run[1], startable.definition, origin, {})
 
 

@@ -63,7 +63,8 @@ def start_sync_execution(service: Service, request: Mapping[str, Any], chance: b
 def _origin(service: Service, startable: Startable, request: Mapping[str, Any], run: str) -> Origin:
     identifier = uuid_of(run)
     name = str(request.get("name", identifier))
-    return origin_of(startable, service.place.express(startable.name, name, identifier), name)
+    arn = service.place.express(startable.name, name, identifier)
+    return origin_of(service, startable, arn, name)
 
 
 def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:

@@ -59,7 +59,9 @@ class Start:
     input: Mapping[str, Any]
 
 
-def origin_of(startable: Startable, execution_arn: str, execution_name: str) -> Origin:
+def origin_of(
+    service: Service, startable: Startable, execution_arn: str, execution_name: str
+) -> Origin:
     origin: Origin = {
         "execution_arn": execution_arn,
         "execution_name": execution_name,
@@ -68,6 +70,8 @@ def origin_of(startable: Startable, execution_arn: str, execution_name: str) -> 
         "role_arn": startable.role_arn,
         "type": startable.type,
     }
+    if service.payload_bytes_max is None:
+        origin["is_unbounded"] = True
     if startable.version_arn is not None:
         origin["version_arn"] = startable.version_arn
     if startable.alias_arn is not None:
