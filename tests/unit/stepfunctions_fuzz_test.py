@@ -231,7 +231,7 @@ def test_a_definition_of_any_kind_is_refused_or_runs() -> None:
     # It would prove little if all were refused, or all were accepted.
     assert ends["InvalidDefinition"] > 100
     assert ends["SUCCEEDED"] > 20
-    assert ends["FAILED"] > 20
+    assert ends["FAILED"] > 5
 
 
 def test_a_request_of_any_kind_is_answered() -> None:
