@@ -40,11 +40,6 @@ class Child:
         return PENDING if self.result is None else str(self.result["status"])
 
 
-def child_name(run: str, entry: int, lane: int) -> str:
-    """-> the name of the child's execution; AWS's are UUIDs."""
-    return f"{run}.{entry}.{lane}".replace(".", "-")
-
-
 def transformed(children: Iterable[Child], transformation: Transformation) -> list[Json]:
     return list(_transformed(children, transformation))
 

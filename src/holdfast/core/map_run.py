@@ -29,8 +29,8 @@ from holdfast.core.map_items import (
     default_input,
     described,
 )
-from holdfast.core.map_results import Child, as_lines, child_name, transformed
-from holdfast.core.run_ids import as_uuid, map_run_uuid
+from holdfast.core.map_results import Child, as_lines, transformed
+from holdfast.core.run_ids import as_uuid, child_name, map_run_uuid
 from holdfast.core.state import Attempt, Children, Frame
 from holdfast.core.tasks import whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
@@ -281,7 +281,7 @@ def _formatted(
     is_express = _run_of(state).execution_type == "EXPRESS"
     ended = (
         Child(
-            child_name(decision.state.run, children.entry, lane),
+            child_name(f"{decision.state.run}.{children.entry}.{lane}"),
             children.map_run_arn,
             is_express,
             data,

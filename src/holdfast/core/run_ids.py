@@ -70,6 +70,11 @@ def run_of_map_run(text: str) -> tuple[str, int] | None:
     return _body(value), value % _MAC_RANGE
 
 
+def child_name(run: str) -> str:
+    """-> the name of an execution that another began: its id, as a name may be written."""
+    return run.replace(".", "-")
+
+
 def as_uuid(hexadecimal: str) -> str:
     """-> 32 hexadecimal digits in groups."""
     places = (0, 8, 12, 16, 20, 32)

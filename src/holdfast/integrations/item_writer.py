@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.map_results import Child, Transformation, child_name, record, transformed
+from holdfast.core.map_results import Child, Transformation, record, transformed
+from holdfast.core.run_ids import child_name
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.item_reader import s3_cause
 from holdfast.limits import RESULT_FILE_BYTES_MAX
@@ -90,7 +91,7 @@ class _Writing:
         pairs = zip(arguments["inputs"], arguments["results"], strict=True)
         for lane, (data, result) in enumerate(pairs):
             yield Child(
-                child_name(effect.run, effect.entry, lane),
+                child_name(f"{effect.run}.{effect.entry}.{lane}"),
                 arguments["map_run_arn"],
                 arguments["is_express"],
                 data,

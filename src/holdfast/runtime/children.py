@@ -18,6 +18,7 @@ from holdfast.asl.program import Json, Map, Program
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.nested import finished_error, finished_output
+from holdfast.core.run_ids import child_name
 from holdfast.core.state import (
     NESTED_EXECUTION,
     Attempt,
@@ -80,7 +81,7 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: in
         raise HoldfastBug(f"{frame.position} has children and is no distributed Map")
     assert isinstance(children, Children)
     labelled = children.map_run_arn.rpartition(":")[0]
-    name = keys.child_name(run)
+    name = child_name(run)
     arn = labelled.replace(":mapRun:", ":execution:")
     parent: Parent = {"run": state.run, "entry": children.entry, "attempt": 1, "lane": lane}
     return {

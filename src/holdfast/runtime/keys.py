@@ -114,11 +114,6 @@ def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str
     return [(body + _mac(tenant, body, secret), entry) for secret in secrets]
 
 
-def child_name(run: str) -> str:
-    """-> the name of an execution that another began: its id, as a name may be written."""
-    return run.replace(".", "-")
-
-
 def run_of_child(text: str) -> str | None:
     """-> the id of a child, None when the text is no child's name."""
     run = text.replace("-", ".")

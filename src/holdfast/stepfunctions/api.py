@@ -22,7 +22,6 @@ Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], Answer]
 
 CHANCE_BYTES: Final = 16
-TARGET_PREFIX: Final = "AWSStepFunctions"
 
 #: module -> the operations whose functions, in lower case with underscores, stand in it.
 MODULES: Final[dict[str, tuple[str, ...]]] = {

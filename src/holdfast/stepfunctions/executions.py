@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.run_ids import uuid_of
+from holdfast.core.run_ids import child_name, uuid_of
 from holdfast.core.state import Execution, Origin, Parent
 from holdfast.limits import NAME_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
@@ -91,7 +91,7 @@ def _start_as(
 
 def _start(service: Service, startable: Startable, name: str | None, run: tuple[str, int]) -> Start:
     """`run`: its id, and when it was asked for."""
-    own_name = keys.child_name(run[0]) if "." in run[0] else uuid_of(run[0])
+    own_name = child_name(run[0]) if "." in run[0] else uuid_of(run[0])
     execution_name = name or own_name
     if startable.type == "EXPRESS":
         # A name is no claim here: as many express executions may have one as like to.
