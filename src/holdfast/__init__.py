@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.dsl.surface import (
+    BlockTimeout,
     CompensationFailed,
     InvalidArguments,
     InvalidResult,
@@ -20,15 +21,19 @@ from holdfast.dsl.surface import (
     compensating,
     days,
     each,
+    first,
     hours,
     minutes,
     parallel,
     pure,
     role,
     seconds,
+    shielded,
     sleep,
+    sleep_until,
     task,
     task_context,
+    timeout,
     wait_for_event,
     workflow,
 )
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.boto import client
 
 __all__ = [
+    "BlockTimeout",
     "CompensationFailed",
     "InvalidArguments",
     "InvalidResult",
@@ -53,15 +59,19 @@ __all__ = [
     "compensating",
     "days",
     "each",
+    "first",
     "hours",
     "minutes",
     "parallel",
     "pure",
     "role",
     "seconds",
+    "shielded",
     "sleep",
+    "sleep_until",
     "task",
     "task_context",
+    "timeout",
     "wait_for_event",
     "workflow",
 ]

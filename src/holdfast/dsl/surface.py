@@ -7,15 +7,15 @@ in reverse order. Time and other people are not there, so a `harness` may stand 
 
 from __future__ import annotations
 
-import contextlib
-import copy
-from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from datetime import datetime, timedelta
+from typing import TypeVar
 
+from holdfast.dsl.branches import each, first, parallel
+from holdfast.dsl.harness import Cancelled, Harness, harness
+from holdfast.dsl.scopes import Undo, compensating, shielded, timeout
 from holdfast.dsl.tasks import (
+    BlockTimeout,
     CompensationFailed,
-    Harness,
     InvalidArguments,
     InvalidResult,
     Pure,
@@ -25,7 +25,6 @@ from holdfast.dsl.tasks import (
     TaskError,
     WaitTimeout,
     Workflow,
-    harness,
     pure,
     running_task,
     task,
@@ -35,6 +34,8 @@ from holdfast.dsl.tasks import (
 from holdfast.errors import WorkflowError
 
 __all__ = [
+    "BlockTimeout",
+    "Cancelled",
     "CompensationFailed",
     "Harness",
     "InvalidArguments",
@@ -51,6 +52,7 @@ __all__ = [
     "compensating",
     "days",
     "each",
+    "first",
     "harness",
     "hours",
     "minutes",
@@ -59,93 +61,20 @@ __all__ = [
     "role",
     "running_task",
     "seconds",
+    "shielded",
     "sleep",
+    "sleep_until",
     "task",
     "task_context",
+    "timeout",
     "wait_for_event",
     "workflow",
 ]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
-E = TypeVar("E")
-F = TypeVar("F")
-G = TypeVar("G")
-H = TypeVar("H")
 
 
 # Durable calls.
-
-
-@overload
-def parallel(a: Callable[[], A], b: Callable[[], B], /) -> tuple[A, B]: ...
-@overload
-def parallel(a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], /) -> tuple[A, B, C]: ...
-@overload
-def parallel(
-    a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], d: Callable[[], D], /
-) -> tuple[A, B, C, D]: ...
-@overload
-def parallel(
-    a: Callable[[], A],
-    b: Callable[[], B],
-    c: Callable[[], C],
-    d: Callable[[], D],
-    e: Callable[[], E],
-    /,
-) -> tuple[A, B, C, D, E]: ...
-@overload
-def parallel(
-    a: Callable[[], A],
-    b: Callable[[], B],
-    c: Callable[[], C],
-    d: Callable[[], D],
-    e: Callable[[], E],
-    f: Callable[[], F],
-    /,
-) -> tuple[A, B, C, D, E, F]: ...
-@overload
-def parallel(
-    a: Callable[[], A],
-    b: Callable[[], B],
-    c: Callable[[], C],
-    d: Callable[[], D],
-    e: Callable[[], E],
-    f: Callable[[], F],
-    g: Callable[[], G],
-    /,
-) -> tuple[A, B, C, D, E, F, G]: ...
-@overload
-def parallel(
-    a: Callable[[], A],
-    b: Callable[[], B],
-    c: Callable[[], C],
-    d: Callable[[], D],
-    e: Callable[[], E],
-    f: Callable[[], F],
-    g: Callable[[], G],
-    h: Callable[[], H],
-    /,
-) -> tuple[A, B, C, D, E, F, G, H]: ...
-def parallel(*branches: Callable[[], Any]) -> tuple[Any, ...]:
-    """Runs the branches side by side; the first failure fails them all."""
-    return tuple(branch() for branch in branches)
-
-
-def each(
-    items: Iterable[T],
-    function: Callable[[T], R],
-    /,
-    *,
-    concurrency: int = 0,  # noqa: ARG001 - a direct run is sequential
-) -> list[R]:
-    """Runs `function` once per item, at most `concurrency` side by side (0: no bound)."""
-    return [function(item) for item in items]
 
 
 def sleep(duration: timedelta, /) -> None:
@@ -153,6 +82,13 @@ def sleep(duration: timedelta, /) -> None:
     stand_in = harness.get()
     if stand_in is not None:
         stand_in.sleep(duration.total_seconds())
+
+
+def sleep_until(moment: datetime, /) -> None:
+    """Parks the run until then, not at all when it has passed. `moment` has a time zone."""
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.sleep_until(moment)
 
 
 def wait_for_event(
@@ -199,42 +135,6 @@ def _require_harness(function: str, name: str) -> Harness:
 
 def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else duration.total_seconds()
-
-
-# Compensation.
-
-
-class Undo(Protocol):
-    """Registers a task that takes back what was just done."""
-
-    def __call__(self, function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Values are copied now: a later change of a list does not reach the undo step."""
-
-
-@contextlib.contextmanager
-def compensating() -> Iterator[Undo]:
-    """On an error runs what was registered in reverse order, then raises the error again.
-
-    An undo step that fails does not stop the others; the error is then CompensationFailed.
-    """
-    steps: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
-
-    def undo(function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        steps.append((function, copy.deepcopy(args), copy.deepcopy(dict(kwargs))))
-
-    try:
-        yield undo
-    except Exception as error:
-        failed: CompensationFailed | None = None
-        for function, args, kwargs in reversed(steps):
-            try:
-                function(*args, **kwargs)
-            except Exception as undo_error:  # noqa: BLE001 - the other steps must still run
-                name = getattr(function, "name", function.__name__)
-                failed = CompensationFailed(f"undo of {name} failed: {undo_error}")
-        if failed is not None:
-            raise failed from error
-        raise
 
 
 # Durations and names of people.

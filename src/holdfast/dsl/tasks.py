@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.dsl.boundary import Boundary, Json, Misfit
+from holdfast.dsl.harness import harness
 from holdfast.errors import RequestError, WorkflowError
 
 P = ParamSpec("P")
@@ -30,6 +31,10 @@ class WaitTimeout(TaskError):  # noqa: N818
     """An event, a human task or a task was not answered in time (`States.Timeout`)."""
 
 
+class BlockTimeout(WaitTimeout):
+    """A `with timeout(…)` block was not over in time."""
+
+
 class InvalidArguments(TaskError):  # noqa: N818
     """A task was called with arguments that do not fit its annotations."""
 
@@ -42,7 +47,7 @@ class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
 
-# What surrounds a running task, and what stands in for the engine in a direct run.
+# What surrounds a running task.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +61,6 @@ class TaskContext:
     attempt: int
     idempotency_key: str
 
-
-class Harness(Protocol):
-    """Stands in for tasks, time and other people while a workflow function runs directly."""
-
-    def run_task(self, task: Task[..., Any], arguments: dict[str, Any], /) -> Any:
-        """The value that `task` returns for these Python values, by parameter name."""
-
-    def wait(
-        self,
-        kind: Literal["event", "ask"],
-        name: str,
-        payload: type[Any],
-        /,
-        *,
-        arguments: Mapping[str, Any],
-        timeout_seconds: float | None,
-    ) -> Any:
-        """A `payload`: the event called `name`, or the answer to the question titled `name`.
-
-        `arguments` holds `key` of an event, `assignee` and `details` of a question.
-        """
-
-    def sleep(self, seconds: float, /) -> None: ...
-
-
-harness: ContextVar[Harness | None] = ContextVar("harness", default=None)
 
 _LOCAL = TaskContext(
     execution="local", name=None, workflow="", task="", attempt=1, idempotency_key="local"
@@ -231,7 +210,14 @@ class Workflow(_Declared[P, R]):
         self.timeout = timeout
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.function(*args, **kwargs)
+        """Inside another workflow: a child execution. Its error is raised here by its name."""
+        stand_in = harness.get()
+        if stand_in is None:
+            return self.function(*args, **kwargs)
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        result: R = stand_in.run_workflow(self, dict(bound.arguments))
+        return result
 
     def normalise_input(self, value: Json) -> Json:
         """The input with every parameter and field present; raises RequestError HF210."""
