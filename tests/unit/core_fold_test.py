@@ -17,7 +17,7 @@ from holdfast.core import facts
 from holdfast.core.apply import apply, fold
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact
-from holdfast.core.state import from_json, to_json
+from holdfast.core.state_json import from_json, to_json
 from holdfast.errors import HoldfastBug
 from tests.builders import Machine, ask, call, wait_for
 from tests.unit.core_kit import START_MS, Case, one, run

@@ -16,7 +16,8 @@ from holdfast.core.apply import fold
 from holdfast.core.commands import has_more
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, FailedWith, Moment, Started, Succeeded, Tick
-from holdfast.core.state import Attempt, Awaiting, Claim, Execution, Frame, from_json, to_json
+from holdfast.core.state import Attempt, Awaiting, Claim, Execution, Frame
+from holdfast.core.state_json import from_json, to_json
 from tests.builders import Machine, machine
 
 START_MS = 1_800_000_000_000

@@ -20,7 +20,8 @@ from holdfast.core.facts import (
     Started,
     Submitted,
 )
-from holdfast.core.state import Attempt, Awaiting, Origin, from_json, to_json
+from holdfast.core.state import Attempt, Awaiting, Origin
+from holdfast.core.state_json import from_json, to_json
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from tests.builders import Machine, machine
 from tests.unit.core_kit import RUN, START_MS, Case, claim, one

@@ -22,7 +22,7 @@ def check_graph(scope: Scope, machine: Mapping[str, Any], *, is_to_run: bool) ->
     """
     levels = list(_levels(machine, ""))
     _check_names(scope, levels)
-    undone = list(_undo_targets(machine))
+    undone = list(_extension_targets(machine))
     names = {name for level, _ in levels for name in level["States"]}
     _check_known(scope, undone, names)
     for level, path in levels:
@@ -31,14 +31,18 @@ def check_graph(scope: Scope, machine: Mapping[str, Any], *, is_to_run: bool) ->
             _check_flow(scope, level, path, [name for name, _ in undone])
 
 
-def _undo_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The names in the extension `Holdfast`, each with its place."""
+_EXTENSION_NAMES: Final = {"Undo": ("Begin", "End"), "Deadlines": ("Begin", "Next")}
+
+
+def _extension_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names that control may begin at in the extension `Holdfast`, each with its place."""
     extension = machine.get("Holdfast")
-    undos = extension.get("Undo") if isinstance(extension, dict) else None
-    for number, undo in enumerate(undos if isinstance(undos, list) else ()):
-        for key in ("Begin", "End"):
-            if isinstance(undo, dict) and isinstance(undo.get(key), str):
-                yield undo[key], f"/Holdfast/Undo[{number}]/{key}"
+    for kind, keys in _EXTENSION_NAMES.items():
+        parts = extension.get(kind) if isinstance(extension, dict) else None
+        for number, part in enumerate(parts if isinstance(parts, list) else ()):
+            for key in keys:
+                if isinstance(part, dict) and isinstance(part.get(key), str):
+                    yield part[key], f"/Holdfast/{kind}[{number}]/{key}"
 
 
 def _check_flow(scope: Scope, level: Mapping[str, Any], path: str, entries: Iterable[str]) -> None:

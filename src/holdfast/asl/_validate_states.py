@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from holdfast.asl import _validate_extensions as extensions
 from holdfast.asl import _validate_map as maps
 from holdfast.asl import _validate_paths as paths
 from holdfast.asl import _validate_task as tasks
@@ -174,6 +175,7 @@ _PARALLEL: Final = Shape(
         "Branches": Field(values.list_of(_branch)),
         "Parameters": _PAYLOAD,
         "Arguments": _TEMPLATE,
+        "Holdfast": Field(extensions.PARALLEL.check),
     },
     required=("Branches",),
     one_of=_ENDS,
@@ -198,6 +200,7 @@ _MAP: Final = Shape(
         "ToleratedFailureCount": Field(values.integer(0, None, jsonata=True)),
         "ToleratedFailureCountPath": _COUNT_PATH,
         "Label": Field(maps.check_label),
+        "Holdfast": Field(extensions.MAP.check),
     },
     one_of=(("ItemProcessor", "Iterator"), *_ENDS),
     at_most_one=(
@@ -277,6 +280,8 @@ def check_state(scope: Scope, state: Any, location: str) -> None:
     shape.check_values(inside, state, location)
     if shape is _TASK:
         tasks.check_task(inside, state, location)
+    if shape is _PARALLEL or shape is _MAP:
+        extensions.check_lanes(inside, state, location)
     return None
 
 
@@ -323,24 +328,13 @@ _BRANCH: Final = Shape(_LEVEL_FIELDS, required=_REQUIRED)
 _PROCESSOR: Final = Shape(
     {**_LEVEL_FIELDS, "ProcessorConfig": Field(values.anything)}, required=_REQUIRED
 )
-#: The one field that AWS does not know: how parts are taken back when an execution is stopped.
-_UNDO: Final = Shape(
-    {
-        "States": Field(values.list_of(values.text)),
-        "Begin": _TEXT,
-        "End": _TEXT,
-        "Assign": Field(_catcher_assign),
-    },
-    required=("States", "Begin", "End"),
-)
-_EXTENSION: Final = Shape({"Undo": Field(values.list_of(_UNDO.check))}, required=("Undo",))
 _MACHINE: Final = Shape(
     {
         **_LEVEL_FIELDS,
         "QueryLanguage": Field(values.one_of(*LANGUAGES)),
         "TimeoutSeconds": Field(values.integer(0)),
         "Version": Field(values.one_of("1.0")),
-        "Holdfast": Field(_EXTENSION.check),
+        "Holdfast": Field(extensions.MACHINE.check),
     },
     required=_REQUIRED,
 )

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from holdfast.asl._parse_extensions import read_after, read_extensions, read_quorum
 from holdfast.asl._parse_fields import JsonataFields, StateFields, StateJson
 from holdfast.asl.documents import Language, config_of, language_of, processor_of, s3_action
 from holdfast.asl.program import (
@@ -33,11 +34,9 @@ from holdfast.asl.program import (
     State,
     Succeed,
     Task,
-    Undo,
     Wait,
 )
 from holdfast.asl.resources import read_resource
-from holdfast.asl.template import compile_template
 from holdfast.errors import HoldfastBug, WorkflowError
 
 _ATTEMPTS_DEFAULT: Final = 3
@@ -84,27 +83,18 @@ def parse_definition(document: Json) -> Program:
 def read_program(document: dict[str, Any]) -> Program:
     """The program of a definition that validated before it was stored."""
     parser = _Parser(language_of(document, "JSONPath"))
+    start_at = parser.machine(document, "")
+    undos, deadlines, shielded = read_extensions(document, parser.states)
     return Program(
         hash=definition_hash(document),
         comment=str(document.get("Comment", "")),
-        start_at=parser.machine(document, ""),
+        start_at=start_at,
         states=parser.states,
         # AWS takes a 0 and lets such a machine run.
         timeout_seconds=document.get("TimeoutSeconds") or None,
-        undos=_undos(document),
-    )
-
-
-def _undos(document: StateJson) -> tuple[Undo, ...]:
-    """{"Holdfast": {"Undo": [{"States": […], "Begin": …, "End": …, "Assign"?: {…}}]}}"""
-    return tuple(
-        Undo(
-            states=frozenset(undo["States"]),
-            begin=undo["Begin"],
-            end=undo["End"],
-            assign=compile_template(undo["Assign"], "/Assign") if "Assign" in undo else None,
-        )
-        for undo in document.get("Holdfast", {"Undo": ()})["Undo"]
+        undos=undos,
+        deadlines=deadlines,
+        shielded=shielded,
     )
 
 
@@ -165,6 +155,8 @@ class _Parser:
             branches=tuple(starts),
             retry=_retriers(state),
             catch=_catchers(state, read, where),
+            quorum=read_quorum(state, where),
+            after=read_after(state),
         )
 
     def _map(self, name: str, state: StateJson, read: StateFields, where: str) -> Map:
@@ -181,6 +173,7 @@ class _Parser:
             processor=self.machine(processor_of(state), f"{where}/{key}"),
             retry=_retriers(state),
             catch=_catchers(state, read, where),
+            quorum=read_quorum(state, where),
         )
 
 

@@ -97,7 +97,7 @@ class Choice:
 #: "task", "pure": a registered function. "event": an event by business key. "ask": a person.
 #: "token": whoever holds the callback token. "lambda": a Lambda function by its ARN. "service": one
 #: call of a service. "callback": a call, then the answer to the token in it. "sync": a call, then
-#: the end of what it began. "activity": a worker that polls. "read", "write": the two ends of a
+#: the end of what it began, be it a job or another execution. "activity": a worker that polls. "read", "write": the two ends of a
 #: distributed Map, which no definition names as a Task.
 TaskKind: TypeAlias = Literal[
     "task",
@@ -118,7 +118,7 @@ TaskKind: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True)
 class Task:
     """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
-    "aws-sdk:s3:getObject"), the activity's ARN; else empty. `credentials` gives {"RoleArn": …}.
+    "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty. `credentials` gives {"RoleArn": …}.
     """
 
     name: str
@@ -137,7 +137,20 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Quorum:
+    """How many lanes must succeed (None: all that do not fail), and how many may fail (None: none).
+
+    An extension of ASL, as `after` of a Parallel is.
+    """
+
+    needed: Template | None
+    tolerated: Template | None
+
+
+@dataclass(frozen=True, slots=True)
 class Parallel:
+    """`after`: for each branch the branches whose end it waits for; empty: all start at once."""
+
     name: str
     next: str | None
     assign: Template | None
@@ -146,6 +159,8 @@ class Parallel:
     branches: tuple[str, ...]
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]
+    quorum: Quorum | None = None
+    after: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +229,7 @@ class Map:
     processor: str
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]
+    quorum: Quorum | None = None
 
 
 State: TypeAlias = Pass | Succeed | Fail | Wait | Choice | Task | Parallel | Map
@@ -221,15 +237,27 @@ State: TypeAlias = Pass | Succeed | Fail | Wait | Choice | Task | Parallel | Map
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """How a part of a machine is taken back when the execution is stopped there.
+    """How a part of a machine is taken back when a line of control is cancelled there.
 
-    `begin` is entered with `assign` applied (`$states.errorOutput` is the stop); at `end`
-    everything is undone. The one extension of ASL that is not in a Task's resource.
+    `begin` is entered with `assign` applied (`$states.errorOutput` is the reason); at `end`
+    everything is undone. `own` are the states from `begin` up to `end`.
     """
 
     states: frozenset[str]
     begin: str
     end: str
+    assign: Template | None
+    own: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Entering `begin` starts the clock; leaving `states` stops it. `next` None: the line fails."""
+
+    states: frozenset[str]
+    begin: str
+    seconds: Template
+    next: str | None
     assign: Template | None
 
 
@@ -237,7 +265,8 @@ class Undo:
 class Program:
     """`hash` is the definition's: sha256 of its compact JSON, keys in written order.
 
-    `undos` stand innermost first.
+    Extensions of ASL: `undos` and `deadlines` stand innermost first; a line is not cancelled while
+    it is in one of `shielded`.
     """
 
     hash: str
@@ -246,3 +275,5 @@ class Program:
     states: Mapping[str, State]
     timeout_seconds: int | None
     undos: tuple[Undo, ...] = ()
+    deadlines: tuple[Deadline, ...] = ()
+    shielded: tuple[frozenset[str], ...] = ()

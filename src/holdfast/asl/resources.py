@@ -21,6 +21,9 @@ _OURS: Final[Mapping[str, TaskKind]] = {
     "holdfast:ask.waitForTaskToken": "ask",
     "holdfast:token.waitForTaskToken": "token",
 }
+#: What the target of a Task begins with that calls a workflow: `workflow:ship_order`.
+CHILD_WORKFLOW: Final = "workflow:"
+
 _FUNCTION: Final = re.compile(
     r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
 )
@@ -147,6 +150,8 @@ def _ours(text: str) -> Resource | None:
             return Resource("task", target, "")
         case "pure" if target:
             return Resource("pure", target, "")
+        case "workflow" if target:
+            return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
         case _:
             return None
 

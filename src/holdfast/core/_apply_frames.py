@@ -34,3 +34,21 @@ def counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
     if retrier is None:
         return frame.retries
     return {**frame.retries, retrier: frame.retries.get(retrier, 0) + 1}
+
+
+def without_lanes(state: Execution, frame: Frame) -> Execution:
+    """Drops every frame below `frame`; frames stand in the order in which they were opened."""
+    below = {key for key, other in state.frames.items() if other.owner == frame.id}
+    return without(state, below)
+
+
+def without(state: Execution, dropped: set[str]) -> Execution:
+    """Drops these frames and all below them."""
+    dropped = set(dropped)
+    kept: dict[str, Frame] = {}
+    for key, other in state.frames.items():
+        if key in dropped or other.owner in dropped:
+            dropped.add(key)
+        else:
+            kept[key] = other
+    return state._replace(frames=kept)

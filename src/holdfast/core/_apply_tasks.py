@@ -12,13 +12,13 @@ from holdfast.core.events import Event
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ATTEMPTED,
-    NESTED_EXECUTION,
     Attempt,
     Awaiting,
     Claim,
     Execution,
     Exited,
     Failed,
+    is_told,
 )
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CLOCK_ERROR_MS
@@ -54,6 +54,8 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
             return "task", target
         case "pure", ":", target:
             return "pure", target
+        case "workflow", ":", _:
+            return "sync", resource
         case "event.waitForTaskToken", "", "":
             return "event", ""
         case "ask.waitForTaskToken", "", "":
@@ -135,7 +137,7 @@ def _task_submitted(state: Execution, event: Event) -> Execution:
 
 
 def _poll_due_ms(called: Attempt, event: Event) -> int | None:
-    if called.kind != "sync" or called.target == NESTED_EXECUTION:
+    if called.kind != "sync" or is_told(called.target):
         return None
     return event.at_ms + poll_seconds(0) * 1_000
 

@@ -14,27 +14,25 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Map, Program, Task
-from holdfast.core import facts, map_run, steps, stopping
+from holdfast.core import cancelling, facts, map_run, steps
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
 from holdfast.core.flow import enter, handle_failure, leave
+from holdfast.core.overdue import is_overdue, overdue
 from holdfast.core.retry import HEARTBEAT_TIMEOUT, TIMEOUT, poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
     ROOT,
     Attempt,
     Awaiting,
-    Delay,
     Entered,
     Execution,
     Frame,
     Origin,
-    Timer,
 )
 from holdfast.core.tasks import (
     event_type,
-    note_started,
     oversize,
     resource_of,
     result_name,
@@ -161,6 +159,8 @@ def _start(decision: Decision, fact: facts.Started) -> None:
         own["origin"] = fact.origin
         details |= _machine(fact.origin)
         start_at = fact.origin.get("start_at", start_at)
+    if fact.parent is not None:
+        own["parent"] = fact.parent
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # AWS: the first state's entry hangs off nothing.
     enter(decision, ROOT, start_at, fact.input, 0)
@@ -349,26 +349,18 @@ def _tick(decision: Decision) -> None:
     past_ms = decision.moment.now_ms - 2 * decision.moment.clock_error_ms
     due_ms = decision.state.due_ms
     if due_ms is not None and due_ms <= past_ms:
-        note_started(decision)
-        decision.emit("ExecutionTimedOut")
+        cancelling.time_out(decision)
         return
-    for frame_id in list(decision.state.frames):
+    for _, _, frame_id, due in sorted(overdue(decision.state, past_ms)):
         frame = decision.state.frames.get(frame_id)
         # An earlier time-out may have closed the lane, or ended the execution.
-        if frame is not None and is_overdue(frame, past_ms):
+        if frame is None:
+            continue
+        if due is not None and due in frame.deadlines:
+            cancelling.pass_deadline(decision, frame, due)
+        elif due is None and is_overdue(frame, past_ms):
             _fire(decision, frame)
-            _settle(decision)
-
-
-def is_overdue(frame: Frame, past_ms: int) -> bool:
-    """Something in the frame happens because `past_ms` has come. A retry's start is no event."""
-    match frame.waiting:
-        case Timer(_, due_ms) | Delay(_, due_ms):
-            return due_ms <= past_ms
-        case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
-            return any(due is not None and due <= past_ms for due in (due_ms, heartbeat_due_ms))
-        case _:
-            return False
+        _settle(decision)
 
 
 def _fire(decision: Decision, frame: Frame) -> None:
@@ -415,7 +407,7 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:
     if decision.is_started and fact.control_id > decision.state.last_control:
-        stopping.stop(decision, fact)
+        cancelling.stop(decision, fact)
 
 
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
@@ -428,4 +420,7 @@ def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
         own["due"] = decision.moment.now_ms + decision.program.timeout_seconds * 1_000
     details = {"redriveCount": state.redrives + 1}
     decision.emit("ExecutionRedriven", previous=state.last_event, details=details, **own)
+    for frame in state.resting.values():
+        for due in frame.deadlines if frame.id in decision.state.frames else ():
+            cancelling.set_deadline(decision, frame.id, due.number, due.seconds)
     decision.entered.extend(_entered_frames(decision.state))

@@ -4,7 +4,8 @@ Rules of this file:
 * It reads nothing but the state and the event: no program, no clock, no expression.
 * `advance` builds its next state through it too, so the state in hand and the folded history
   cannot differ.
-* Tasks and distributed Maps have handlers in files of their own, under the same rules.
+* Tasks, distributed Maps and what is cancelled have handlers in files of their own, under the same
+  rules.
 * A frame is found by `holdfast.frame` (absent: the root), never by counting or by name.
 """
 
@@ -14,8 +15,16 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.core import _apply_map_run, _apply_tasks
-from holdfast.core._apply_frames import Apply, counted, frame_of_event, moved, replaced
+from holdfast.core import _apply_cancelling, _apply_map_run, _apply_tasks
+from holdfast.core._apply_frames import (
+    Apply,
+    counted,
+    frame_of_event,
+    moved,
+    replaced,
+    without,
+    without_lanes,
+)
 from holdfast.core.events import Event
 from holdfast.core.state import (
     ROOT,
@@ -90,6 +99,7 @@ def _started(event: Event) -> Execution:
         used_events={},
         frames={},
         origin=own.get("origin"),
+        parent=own.get("parent"),
     )
 
 
@@ -119,7 +129,9 @@ def _redriven(state: Execution, event: Event) -> Execution:
             continue
         lanes = None if frame.id in unbegun else _lanes_of(frame)
         waiting = Entered() if lanes is None else lanes
-        frames[frame.id] = frame._replace(previous=event.id, retries={}, waiting=waiting)
+        frames[frame.id] = frame._replace(
+            previous=event.id, retries={}, waiting=waiting, deadlines=(), cancelled=None
+        )
     return state._replace(
         status="RUNNING",
         stopped_ms=None,
@@ -137,10 +149,11 @@ def _redriven(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
+    """None for lanes that were cancelled as well: what they did is undone."""
     match frame.waiting:
-        case Lanes() as lanes:
+        case Lanes(closing=None) as lanes:
             return lanes
-        case Failed(lanes=lanes):
+        case Failed(lanes=Lanes(closing=None) as lanes):
             return lanes
         case _:
             return None
@@ -169,7 +182,11 @@ def _entered(state: Execution, event: Event) -> Execution:
         entered_ms=event.at_ms,
         retries={},
         waiting=Entered(),
+        deadlines=frame.deadlines,
+        cancelled=frame.cancelled,
     )
+    if "over" in event.holdfast:
+        entered = _apply_cancelling.without_deadlines(entered, event.holdfast["over"])
     return replaced(state, entered, event)
 
 
@@ -203,7 +220,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 def _exited(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, Failed) and frame.waiting.lanes is not None:
-        state = _without_lanes(state, frame)  # caught: nobody goes on with them
+        state = without_lanes(state, frame)  # caught: nobody goes on with them
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
     frame = Frame(
@@ -218,6 +235,8 @@ def _exited(state: Execution, event: Event) -> Execution:
         entered_ms=frame.entered_ms,
         retries=frame.retries,
         waiting=Exited(),
+        deadlines=frame.deadlines,
+        cancelled=frame.cancelled,
     )
     state = replaced(state, frame, event)
     return _lane_ended(state, frame, event) if event.holdfast.get("end") else state
@@ -237,18 +256,6 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     return state.moved(frames, event.id or state.last_event)
 
 
-def _without_lanes(state: Execution, frame: Frame) -> Execution:
-    """Drops every frame below `frame`; frames stand in the order in which they were opened."""
-    dropped = {frame.id}
-    kept: dict[str, Frame] = {}
-    for key, other in state.frames.items():
-        if other.owner in dropped:
-            dropped.add(key)
-        else:
-            kept[key] = other
-    return state._replace(frames=kept)
-
-
 # -- timers and lanes ------------------------------------------------------------------------------
 
 
@@ -261,7 +268,7 @@ def _timer_set(state: Execution, event: Event) -> Execution:
 
 def _retry_delayed(state: Execution, event: Event) -> Execution:
     frame, entry = frame_of_event(state, event), event.holdfast["entry"]
-    state = _without_lanes(state, frame)
+    state = without_lanes(state, frame)
     state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return moved(
         state,
@@ -286,8 +293,24 @@ def _lanes_started(state: Execution, event: Event) -> Execution:
         items=own.get("items"),
         branch_input=own.get("input"),
         results={},
+        needed=own.get("needed"),
+        tolerated=own.get("tolerated", 0),
+        after=tuple(map(tuple, own.get("after", ()))),
     )
     return moved(state, frame, event, waiting=waiting)
+
+
+def _lane_failed(state: Execution, event: Event) -> Execution:
+    """Tolerated: the others go on."""
+    frame = frame_of_event(state, event)
+    assert frame.owner is not None
+    owner = state.frames[frame.owner]
+    assert isinstance(owner.waiting, Lanes)
+    lanes = owner.waiting._replace(
+        results={**owner.waiting.results, frame.lane: None}, failed=owner.waiting.failed + 1
+    )
+    state = without(state, {frame.id})
+    return state.with_frame(owner._replace(previous=frame.previous, waiting=lanes))
 
 
 def _iteration_started(state: Execution, event: Event) -> Execution:
@@ -300,7 +323,11 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_succeeded(state: Execution, event: Event) -> Execution:
-    return moved(state, frame_of_event(state, event), event, waiting=Exited())
+    """Lanes that nobody needed are dropped."""
+    frame = frame_of_event(state, event)
+    if isinstance(frame.waiting, Lanes) and len(frame.waiting.results) < frame.waiting.count:
+        state = without_lanes(state, frame)
+    return moved(state, frame, event, waiting=Exited())
 
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:
@@ -309,22 +336,6 @@ def _lanes_failed(state: Execution, event: Event) -> Execution:
 
 
 # -- the execution ---------------------------------------------------------------------------------
-
-
-def _stopping(state: Execution, event: Event) -> Execution:
-    own = event.holdfast
-    return state._replace(stopping=own["texts"], last_control=own["control"])
-
-
-def _undo_started(state: Execution, event: Event) -> Execution:
-    frame = frame_of_event(state, event)
-    variables = {**frame.variables, **event.holdfast["assigned"]}
-    return moved(state, frame, event, variables=variables, waiting=Exited())
-
-
-def _unwound(state: Execution, event: Event) -> Execution:
-    frame = frame_of_event(state, event)
-    return state._replace(frames={k: v for k, v in state.frames.items() if k != frame.id})
 
 
 def _opened(state: Execution, event: Event) -> Execution:
@@ -339,6 +350,7 @@ def _noted(state: Execution, _event: Event) -> Execution:
 _HANDLERS: Final[Mapping[str, Apply]] = {
     **_apply_tasks.HANDLERS,
     **_apply_map_run.HANDLERS,
+    **_apply_cancelling.HANDLERS,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,
@@ -355,9 +367,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "MapIterationSucceeded": _iteration_succeeded,
     "MapIterationFailed": _noted,
     "ExecutionRedriven": _redriven,
-    "Stopping": _stopping,
-    "UndoStarted": _undo_started,
-    "Unwound": _unwound,
+    "LaneFailed": _lane_failed,
     "Opened": _opened,
     "TimerSet": _timer_set,
     "RetryDelayed": _retry_delayed,

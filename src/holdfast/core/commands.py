@@ -94,6 +94,8 @@ def _owed(state: Execution) -> Iterator[tuple[int, Command]]:
 
 
 def _of_frame(frame: Frame) -> Iterator[Command]:
+    for deadline in frame.deadlines:
+        yield StartTimer(deadline.entry, deadline.due_ms)
     match frame.waiting:
         case Attempt() as attempt:
             yield RunAttempt(frame.id, attempt)
@@ -101,7 +103,7 @@ def _of_frame(frame: Frame) -> Iterator[Command]:
             yield StartTimer(entry, due_ms)
         case Awaiting() as awaiting:
             yield from _of_wait(awaiting)
-            due = next_due_ms(frame)
+            due = min((due for due in _dues_of(frame) if due is not None), default=None)
             if due is not None:
                 yield StartTimer(awaiting.entry, due)
         case Children() as children:
@@ -125,16 +127,21 @@ def _of_wait(awaiting: Awaiting) -> Iterator[Command]:
 
 def next_due_ms(frame: Frame) -> int | None:
     """-> when time alone changes something here, or None."""
+    dues = (*_dues_of(frame), *(deadline.due_ms for deadline in frame.deadlines))
+    return min((due for due in dues if due is not None), default=None)
+
+
+def _dues_of(frame: Frame) -> tuple[int | None, ...]:
     match frame.waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
-            return due_ms
+            return (due_ms,)
         case Attempt() as attempt:
-            return attempt.due_ms if attempt.claim is None and not attempt.is_unknown else None
+            is_free = attempt.claim is None and not attempt.is_unknown
+            return (attempt.due_ms,) if is_free else ()
         case Awaiting() as awaiting:
-            dues = (awaiting.due_ms, awaiting.heartbeat_due_ms, awaiting.poll_due_ms)
-            return min((due for due in dues if due is not None), default=None)
+            return (awaiting.due_ms, awaiting.heartbeat_due_ms, awaiting.poll_due_ms)
         case _:
-            return None
+            return ()
 
 
 def has_more(state: Execution) -> bool:

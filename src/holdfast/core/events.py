@@ -16,7 +16,8 @@ from holdfast.asl.program import TaskKind
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
-    | {"Stopping", "UndoStarted", "Unwound", "Polled"}
+    | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
+    | {"DeadlineSet", "DeadlinePassed"}
 )
 #: How the events of a task begin, by its kind; what is not here is a "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}

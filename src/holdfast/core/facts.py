@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import ChildResult, Claim, Origin
+from holdfast.core.state import ChildResult, Claim, Origin, Parent
 from holdfast.errors import HoldfastBug
 
 
@@ -26,6 +26,7 @@ class Started:
     input: Json
     started_ms: int
     origin: Origin | None = None
+    parent: Parent | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,23 @@ The order of events and their predecessors are AWS's, as its recorded histories 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from holdfast.asl.program import Json, Map, Parallel, Retrier, Task, Wait
 from holdfast.asl.template import EvaluationError, StateError, Template
+from holdfast.core import cancelling, lanes
 from holdfast.core.decision import Decision
 from holdfast.core.retry import RUNTIME, TIMEOUT, delay_ms, find_catcher, find_retrier
-from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Failed, Frame, Lanes
+from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, Failed, Frame, Lanes
 from holdfast.core.tasks import (
     event_type,
     note_started,
     oversize,
     resource_of,
     scheduled_details,
-    whole_number,
 )
-from holdfast.limits import CAUSE_CHARACTERS_MAX, MAX_CONCURRENCY_DEFAULT
+from holdfast.limits import CAUSE_CHARACTERS_MAX
 
 #: A state's Assign and Output.
 Results: TypeAlias = tuple[Template | None, Template | None]
@@ -34,13 +33,30 @@ Results: TypeAlias = tuple[Template | None, Template | None]
 
 def enter(decision: Decision, frame_id: str, name: str, data: Json, previous: int) -> None:
     kind = type(decision.program.states[name]).__name__
+    own: dict[str, Any] = {}
+    if decision.program.deadlines:
+        if cancelling.is_late(decision, frame_id, name):
+            return
+        own = _deadlines_over(decision, frame_id, name)
     decision.emit(
         f"{kind}StateEntered",
         frame=frame_id,
         previous=previous,
         details={"name": name, "input": data},
+        **own,
     )
     decision.entered.append(frame_id)
+
+
+def _deadlines_over(decision: Decision, frame_id: str, name: str) -> dict[str, Any]:
+    """-> `over`: the deadlines of the blocks that the line leaves by entering the state `name`."""
+    frame = decision.state.frames.get(frame_id)
+    deadlines = decision.program.deadlines
+    if frame is None:
+        return {}
+    numbers = (due.number for due in frame.deadlines)
+    over = [number for number in numbers if name not in deadlines[number].states]
+    return {"over": over} if over else {}
 
 
 def leave(
@@ -72,7 +88,7 @@ def leave(
     details: dict[str, Any] = {"name": frame.position, "output": data}
     if assigned:
         details["assignedVariables"] = assigned
-    ends_branch = target is None and _is_branch(decision, frame)
+    ends_branch = target is None and _is_branch(decision, frame) and frame.cancelled is None
     exited = decision.emit(
         f"{type(decision.state_of(frame)).__name__}StateExited",
         frame=frame.id,
@@ -93,6 +109,8 @@ def _is_branch(decision: Decision, frame: Frame) -> bool:
 
 
 def _end(decision: Decision, frame: Frame, data: Json, exited: int) -> None:
+    if cancelling.is_over(decision, frame):
+        return
     if frame.owner is None:
         decision.emit("ExecutionSucceeded", previous=exited, details={"output": data})
         return
@@ -100,130 +118,7 @@ def _end(decision: Decision, frame: Frame, data: Json, exited: int) -> None:
     if isinstance(decision.state_of(owner), Map):
         details = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationSucceeded", frame=frame.id, previous=exited, details=details)
-    _lane_ended(decision, decision.frame(owner.id), exited)
-
-
-# -- lanes -----------------------------------------------------------------------------------------
-
-
-def start_lanes(decision: Decision, frame: Frame, state: Parallel | Map) -> None:
-    """Opens the branches of a Parallel, or as many iterations of a Map as may run at once."""
-    try:
-        match state:
-            case Parallel():
-                _start_branches(decision, frame, state)
-            case Map():
-                _start_iterations(decision, frame, state)
-    except StateError as error:
-        fail_state(decision, frame, error)
-
-
-def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
-    data = frame.input
-    own: dict[str, Any] = {}
-    if state.arguments is not None:
-        data = own["input"] = decision.evaluate(state.arguments, frame)
-    entry, count = decision.state.next_entry, len(state.branches)
-    started = decision.emit(
-        "ParallelStateStarted",
-        frame=frame.id,
-        previous=frame.previous,
-        entry=entry,
-        count=count,
-        concurrency=count,
-        **own,
-    )
-    for number, start_at in enumerate(state.branches):
-        enter(decision, f"{entry}.{number}", start_at, data, started)
-
-
-def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
-    items = frame.input if state.items is None else decision.evaluate(state.items, frame)
-    if not isinstance(items, list):
-        text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-        raise EvaluationError("", f"Map state input must be an array but was: {text}")
-    concurrency = 0
-    if state.concurrency_max is not None:
-        concurrency = whole_number(
-            decision.evaluate(state.concurrency_max, frame), "MaxConcurrency"
-        )
-    started = decision.emit(
-        "MapStateStarted",
-        frame=frame.id,
-        previous=frame.previous,
-        details={"length": len(items)},
-        entry=decision.state.next_entry,
-        items=items,
-        concurrency=min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT),
-    )
-    lanes = decision.frame(frame.id).waiting
-    assert isinstance(lanes, Lanes)
-    if not items:
-        _join(decision, decision.frame(frame.id), state, lanes)
-    for _ in range(min(lanes.count, lanes.concurrency)):
-        owner = decision.state.frames.get(frame.id)
-        # An iteration whose selector fails ends the Map before the others begin.
-        if owner is None or not is_same_entry(owner, lanes.entry):
-            return
-        _start_iteration(decision, owner, state, started)
-
-
-def is_same_entry(frame: Frame, entry: int) -> bool:
-    return getattr(frame.waiting, "entry", None) == entry
-
-
-def _start_iteration(decision: Decision, owner: Frame, state: Map, previous: int) -> None:
-    lanes = owner.waiting
-    assert isinstance(lanes, Lanes)
-    assert isinstance(lanes.items, list)
-    index = lanes.started
-    frame_id = f"{lanes.entry}.{index}"
-    details = {"index": index, "name": owner.position}
-    started = decision.emit(
-        "MapIterationStarted", frame=frame_id, previous=previous, details=details
-    )
-    data = lanes.items[index]
-    frame = decision.frame(frame_id)
-    if state.item_selector is not None:
-        # The selector sees the Map's own input and position, and the item through the context.
-        selecting = frame._replace(
-            input=owner.input,
-            position=owner.position,
-            entered_event=owner.entered_event,
-            entered_ms=owner.entered_ms,
-        )
-        try:
-            data = decision.evaluate(state.item_selector, selecting)
-        except StateError as error:
-            fail_state(decision, selecting, error)
-            return
-    enter(decision, frame_id, state.processor, data, started)
-
-
-def _lane_ended(decision: Decision, owner: Frame, exited: int) -> None:
-    """Starts the next iteration, or joins when every lane is in."""
-    lanes, state = owner.waiting, decision.state_of(owner)
-    assert isinstance(lanes, Lanes)
-    assert isinstance(state, Parallel | Map)
-    if isinstance(state, Map) and lanes.started < lanes.count:
-        _start_iteration(decision, owner, state, exited)
-    elif len(lanes.results) == lanes.count:
-        _join(decision, owner, state, lanes)
-
-
-def _join(decision: Decision, owner: Frame, state: Parallel | Map, lanes: Lanes) -> None:
-    results: Json = [lanes.results[number] for number in range(lanes.count)]
-    previous = owner.previous
-    decision.emit(f"{type(state).__name__}StateSucceeded", frame=owner.id, previous=previous)
-    leave(
-        decision,
-        decision.frame(owner.id),
-        state.next,
-        (state.assign, state.output),
-        default=results,
-        extra={"result": results},
-        previous=previous,  # AWS: the exit hangs off the same event as the success, not off it
-    )
+    lanes.ended(decision, decision.frame(owner.id), exited)
 
 
 # -- tasks -----------------------------------------------------------------------------------------
@@ -324,9 +219,27 @@ def handle_failure(
     if not isinstance(state, Task | Parallel | Map):
         pass_on(decision, frame, error, cause)
         return
-    if isinstance(state, Parallel | Map):
-        _abort_lanes(decision, frame, failed)
     previous = frame.previous if failed is None else failed.previous
+    if isinstance(state, Parallel | Map):
+        closing: Closing = {"then": "fail", "error": error, "cause": cause, "previous": previous}
+        if cancelling.close(decision, frame, closing, failed):
+            return
+        abort_lanes(decision, frame, failed)
+    settle_failure(decision, frame, error, cause, previous, handled_as=handled_as)
+
+
+def settle_failure(
+    decision: Decision,
+    frame: Frame,
+    error: str | None,
+    cause: str | None,
+    previous: int,
+    *,
+    handled_as: str | None = None,
+) -> None:
+    """Nothing below the state is open any more."""
+    state = decision.state_of(frame)
+    assert isinstance(state, Task | Parallel | Map)
     name = handled_as or error or ""
     retried = find_retrier(state.retry, name, frame.retries)
     if retried is not None:
@@ -334,7 +247,7 @@ def handle_failure(
         return
     if isinstance(state, Parallel | Map):
         decision.emit(f"{type(state).__name__}StateFailed", frame=frame.id, previous=previous)
-        frame = decision.frame(frame_id)
+        frame = decision.frame(frame.id)
     catcher = find_catcher(state.catch, name)
     if catcher is None:
         pass_on(decision, frame, error, cause)
@@ -352,27 +265,36 @@ def handle_failure(
     )
 
 
-def _abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
+def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
     """What ends with its Parallel or Map says so: "…StateAborted" for each state that is open.
 
     Seen in recordings. The iteration that `failed` has an event of its own, a branch has none.
     """
-    is_map = isinstance(decision.state_of(owner), Map)
     for lane in [lane for lane in decision.state.frames.values() if lane.owner == owner.id]:
         has_failed = failed is not None and lane.id == failed.id
-        if lane.position and not (is_map and has_failed):
-            _abort_state(decision, lane)
-        if is_map and not has_failed:
-            details = {"index": lane.lane, "name": owner.position}
-            decision.emit(
-                "MapIterationAborted", frame=lane.id, previous=lane.previous, details=details
-            )
+        if has_failed and not isinstance(decision.state_of(owner), Map):
+            _abort_open(decision, lane)
+        elif not has_failed:
+            abort_lane(decision, owner, lane)
 
 
-def _abort_state(decision: Decision, lane: Frame) -> None:
+def abort_lane(decision: Decision, owner: Frame, lane: Frame) -> None:
+    _abort_open(decision, lane)
+    if isinstance(decision.state_of(owner), Map):
+        details = {"index": lane.lane, "name": owner.position}
+        previous = decision.frame(lane.id).previous
+        decision.emit("MapIterationAborted", frame=lane.id, previous=previous, details=details)
+
+
+def _abort_open(decision: Decision, lane: Frame) -> None:
+    if lane.position:
+        abort_state(decision, lane)
+
+
+def abort_state(decision: Decision, lane: Frame) -> None:
     state = decision.state_of(lane)
     if isinstance(lane.waiting, Lanes):  # else they have been aborted with it
-        _abort_lanes(decision, lane, None)
+        abort_lanes(decision, lane, None)
     if isinstance(state, Task | Wait | Parallel | Map):
         note_started(decision, lane)
         name = f"{type(state).__name__}StateAborted"
@@ -412,17 +334,16 @@ def _has_attempt(frame: Frame) -> bool:
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
     """Nobody here handles it: the lane fails its owner, the root fails the execution."""
+    if cancelling.is_over(decision, frame):
+        return
     if frame.owner is None:
         texts = {"error": error, "cause": cause}
         details = {key: text for key, text in texts.items() if text is not None}
-        stopping = decision.state.stopping
-        if stopping is None:
-            decision.emit("ExecutionFailed", previous=frame.previous, details=details)
-        else:
-            decision.emit("ExecutionAborted", details=dict(stopping))
+        decision.emit("ExecutionFailed", previous=frame.previous, details=details)
         return
     owner = decision.frame(frame.owner)
     if isinstance(decision.state_of(owner), Map):
         lane: dict[str, Any] = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationFailed", frame=frame.id, previous=frame.previous, details=lane)
-    handle_failure(decision, owner.id, error, cause, frame)
+    if not lanes.is_tolerated(decision, frame, owner):
+        handle_failure(decision, owner.id, error, cause, frame)

@@ -70,6 +70,21 @@ def run_of_map_run(text: str) -> tuple[str, int] | None:
     return _body(value), value % _MAC_RANGE
 
 
+def child_run(run: str, entry: int, number: int) -> str:
+    """-> the id of a child: `number` is the lane of a distributed Map, or the attempt of a task."""
+    return f"{run}.{entry}.{number}"
+
+
+def parent_run(run: str) -> str | None:
+    """-> the id of the execution that began this one; None for what nobody began."""
+    return run.rsplit(".", 2)[0] if "." in run else None
+
+
+def child_depth(run: str) -> int:
+    """-> how many executions are around this one."""
+    return run.count(".") // 2
+
+
 def child_name(run: str) -> str:
     """-> the name of an execution that another began: its id, as a name may be written."""
     return run.replace(".", "-")

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import (
-    Any,
     Final,
     Literal,
     NamedTuple,
@@ -26,7 +25,7 @@ from typing import (
 )
 
 from holdfast.asl.program import Json, TaskKind
-from holdfast.errors import HoldfastBug
+from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
 
@@ -34,10 +33,15 @@ ROOT: Final = ""
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync", "read", "write"}
 )
-#: What `.sync` awaits whose end is told; all other jobs are asked for on a timer.
-NESTED_EXECUTION: Final = "states:startExecution"
+_NESTED_EXECUTION: Final = "states:startExecution"
 #: Of them, those whose answer comes later than what the worker does.
 ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
+
+
+def is_told(target: str) -> bool:
+    """What a "sync" task begins is another execution, and tells its end; a job is asked for."""
+    return target == _NESTED_EXECUTION or target.startswith(CHILD_WORKFLOW)
+
 
 Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
@@ -46,8 +50,8 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 class Parent(TypedDict):
     """Who is told of the end: the waiting place of another execution.
 
-    `lane` is a distributed Map's, absent for a nested execution. `as_json`: the output is told as
-    JSON (`.sync:2`), not as text.
+    `lane` is a distributed Map's, absent for an execution that a task has begun. `as_json`: what a
+    state machine's execution came to is told as JSON (`.sync:2`), not as text.
     """
 
     run: str
@@ -73,7 +77,6 @@ class Origin(TypedDict):
     version_arn: NotRequired[str]
     alias_arn: NotRequired[str]
     map_run_arn: NotRequired[str]
-    parent: NotRequired[Parent]
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
 
@@ -192,10 +195,47 @@ class Delay:
     due_ms: int
 
 
+class Closing(TypedDict):
+    """Why the open lanes of a Parallel or Map are cancelled, and what follows when all are over.
+
+    "join": enough have succeeded. "fail": one has failed, with this error; what follows hangs off
+    the event `previous`. "cancel": the line that opened them is cancelled itself.
+    """
+
+    then: Literal["join", "fail", "cancel"]
+    error: NotRequired[str | None]
+    cause: NotRequired[str | None]
+    previous: NotRequired[int]
+
+
+class Reason(TypedDict):
+    """Why a line of control is cancelled, as its undo sees it.
+
+    `deadline` is the number of the block whose time is over: so far outwards, no further. `undone`
+    are the numbers of the undos that have begun.
+    """
+
+    error: str
+    cause: str
+    deadline: NotRequired[int]
+    undone: NotRequired[Sequence[int]]
+
+
+class Due(NamedTuple):
+    """A block's deadline, by its number in the program; `entry` is its timer's."""
+
+    number: int
+    entry: int
+    due_ms: int
+    seconds: int
+
+
 class Lanes(NamedTuple):
     """The open branches of a Parallel or iterations of a Map. `results` by lane number.
 
-    `items` is None for a Parallel, whose every branch gets `branch_input`.
+    `items` is None for a Parallel, whose every branch gets `branch_input`. `needed` lanes must
+    succeed (None: all that do not fail); up to `tolerated` may fail, and `failed` have: their
+    result is None. `after`: for each branch those whose end it waits for.
     """
 
     entry: int
@@ -205,6 +245,15 @@ class Lanes(NamedTuple):
     items: Json
     branch_input: Json
     results: Mapping[int, Json]
+    needed: int | None = None
+    tolerated: int = 0
+    failed: int = 0
+    after: tuple[tuple[int, ...], ...] = ()
+    closing: Closing | None = None
+
+    @property
+    def succeeded(self) -> int:
+        return len(self.results) - self.failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +296,8 @@ WaitingFor: TypeAlias = (
 
 class Frame(NamedTuple):
     """`previous` is the id of the branch's last event, `entry_previous` that off which the entry of
-    the state hangs; `retries` counts by retrier number."""
+    the state hangs; `retries` counts by retrier number. `deadlines` are those of the blocks that
+    the line is in; `cancelled` says why it does nothing more of its own."""
 
     id: str
     owner: str | None
@@ -260,6 +310,8 @@ class Frame(NamedTuple):
     entered_ms: int
     retries: Mapping[int, int]
     waiting: WaitingFor
+    deadlines: tuple[Due, ...] = ()
+    cancelled: Reason | None = None
 
     @property
     def lane(self) -> int:
@@ -270,15 +322,24 @@ class Frame(NamedTuple):
         return sum(self.retries.values())
 
 
+class Stopping(TypedDict):
+    """The end to come: of a stop, or of the execution's own time-out."""
+
+    status: Literal["ABORTED", "TIMED_OUT"]
+    error: NotRequired[str]
+    cause: NotRequired[str]
+
+
 class Execution(NamedTuple):
     """`next_entry` numbers waiting places, `last_event` the AWS events. Times are UTC ms.
 
     `opened_at` is the sequence number of the record since which the execution is watched and
     listed, `opened_ms` when that was written; None while its start message guards it.
 
-    `origin` is None for a workflow. `redrives` counts the times it went on after its end,
-    `resting` holds the frames of one that has not succeeded: that is where it goes on from.
-    `stopping` is the error and cause of a stop whose undo runs.
+    `origin` is None for a workflow, `parent` for what no other execution waits for. `redrives`
+    counts the times it went on after its end, `resting` holds the frames of one that has not
+    succeeded: that is where it goes on from.
+    `stopping` is the end that is coming while what was done is undone.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -304,9 +365,10 @@ class Execution(NamedTuple):
     opened_ms: int = 0
     last_control: str = ""
     origin: Origin | None = None
+    parent: Parent | None = None
     redrives: int = 0
     resting: Mapping[str, Frame] = MappingProxyType({})
-    stopping: Mapping[str, str] | None = None
+    stopping: Stopping | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -322,6 +384,11 @@ class Execution(NamedTuple):
             if getattr(frame.waiting, "entry", None) == entry:
                 return frame
         return None
+
+    def is_open(self, entry: int) -> bool:
+        """Something waits under this number: a waiting place, or a block's deadline."""
+        dues = (due.entry for frame in self.frames.values() for due in frame.deadlines)
+        return entry in dues or self.frame_of(entry) is not None
 
     def moved(self, frames: Mapping[str, Frame], last_event: int) -> Execution:
         """What nearly every event does, in half the time that `_replace` takes."""
@@ -340,75 +407,3 @@ class Execution(NamedTuple):
 
 
 _FRAMES_AT: Final = Execution._fields.index("frames")  # `last_event` is the field after it
-
-_WAITING: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind
-    for kind in (Entered, Exited, Failed, Attempt, Awaiting, Timer, Delay, Lanes, Children)
-}
-
-
-def to_json(state: Execution) -> dict[str, Any]:
-    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state."""
-    return {
-        **_fields(state, ("frames", "resting")),
-        "frames": [_frame_to_json(frame) for frame in state.frames.values()],
-        "resting": [_frame_to_json(frame) for frame in state.resting.values()],
-    }
-
-
-def from_json(document: Mapping[str, Any]) -> Execution:
-    frames = {
-        name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
-        for name in ("frames", "resting")
-    }
-    return Execution(**{**document, **frames})
-
-
-def _frame_to_json(frame: Frame) -> dict[str, Any]:
-    waiting = _fields(frame.waiting, ())
-    if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
-        waiting["claim"] = _fields(frame.waiting.claim, ())
-    if isinstance(frame.waiting, Failed) and frame.waiting.lanes is not None:
-        waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
-    if isinstance(frame.waiting, Lanes | Children):
-        waiting["results"] = _pairs(frame.waiting.results)
-    return {
-        **_fields(frame, ("waiting", "retries")),
-        "retries": _pairs(frame.retries),
-        "waiting": {"kind_of_wait": type(frame.waiting).__name__, **waiting},
-    }
-
-
-def _lanes_to_json(lanes: Lanes) -> dict[str, Any]:
-    return {**_fields(lanes, ()), "results": _pairs(lanes.results)}
-
-
-def _frame_from_json(document: Mapping[str, Any]) -> Frame:
-    waiting = dict(document["waiting"])
-    name = waiting.pop("kind_of_wait")
-    kind = _WAITING.get(name)
-    if kind is None:
-        raise HoldfastBug(f"a snapshot holds an unknown kind of wait {name!r:.40}")
-    if waiting.get("claim"):
-        waiting["claim"] = Claim(**waiting["claim"])
-    if waiting.get("lanes"):
-        waiting["lanes"] = Lanes(
-            **{**waiting["lanes"], "results": dict(waiting["lanes"]["results"])}
-        )
-    if kind is Lanes or kind is Children:
-        waiting["results"] = dict(waiting["results"])
-    return Frame(**{**document, "retries": dict(document["retries"]), "waiting": kind(**waiting)})
-
-
-def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
-    """JSON has no numbers as keys; pairs keep them, and their order."""
-    return [[number, value] for number, value in numbered.items()]
-
-
-def _fields(value: Any, without: tuple[str, ...]) -> dict[str, Any]:
-    names = (
-        value._fields
-        if isinstance(value, Frame | Execution | Lanes)
-        else value.__dataclass_fields__
-    )
-    return {name: getattr(value, name) for name in names if name not in without}

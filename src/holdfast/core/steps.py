@@ -18,25 +18,24 @@ from holdfast.asl.program import (
 )
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.asl.timestamps import nanos_of
-from holdfast.core import map_run
+from holdfast.core import cancelling, lanes, map_run
 from holdfast.core.decision import Decision
 from holdfast.core.flow import (
     fail_state,
     leave,
     pass_on,
     schedule,
-    start_lanes,
 )
 from holdfast.core.state import Frame
-from holdfast.core.stopping import is_undone
 from holdfast.core.tasks import whole_seconds
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
 def run(decision: Decision, frame: Frame) -> None:
     """Evaluates the state that the frame has entered, up to what it has to wait for."""
-    if is_undone(decision, frame):
+    if cancelling.is_taken(decision, frame) or not _begin_block(decision, frame):
         return
+    frame = decision.frame(frame.id)
     state = decision.state_of(frame)
     match state:
         case Pass():
@@ -54,7 +53,17 @@ def run(decision: Decision, frame: Frame) -> None:
         case Map(run=MapRun()):
             map_run.begin(decision, frame, state)
         case Parallel() | Map():
-            start_lanes(decision, frame, state)
+            lanes.start(decision, frame, state)
+
+
+def _begin_block(decision: Decision, frame: Frame) -> bool:
+    """False when the time that a block has could not be worked out: then the state has failed."""
+    try:
+        cancelling.begin_block(decision, frame)
+    except StateError as error:
+        fail_state(decision, frame, error)
+        return False
+    return True
 
 
 def _pass(decision: Decision, frame: Frame, state: Pass) -> None:

@@ -27,7 +27,8 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 from holdfast.core.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
-from holdfast.core.state import Execution, from_json, to_json
+from holdfast.core.state import Execution
+from holdfast.core.state_json import from_json, to_json
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, NewerFormatError
 from holdfast.limits import (

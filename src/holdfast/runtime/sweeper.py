@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast import resources
 from holdfast.core.commands import next_due_ms
-from holdfast.core.state import Attempt, Awaiting, Children, Execution
+from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
     CLOCK_ERROR_MS,
@@ -139,20 +139,21 @@ def _needs_a_look(state: Execution, now_ms: int) -> bool:
     if state.due_ms is not None and state.due_ms + OVERDUE_SECONDS * 1_000 < now_ms:
         return True
     return any(
-        _is_due_for_recovery(frame.waiting, next_due_ms(frame), now_ms)
+        _is_due_for_recovery(frame, now_ms)
         for frame in state.frames.values()
     )
 
 
-def _is_due_for_recovery(waiting: Any, due_ms: int | None, now_ms: int) -> bool:
+def _is_due_for_recovery(frame: Frame, now_ms: int) -> bool:
     """A lapsed claim, something overdue, or mail that its wake may never have announced."""
-    match waiting:
+    match frame.waiting:
         case Attempt(claim=None, is_unknown=True) | Awaiting() | Children():
             return True
         case Attempt(claim=claim) if claim is not None:
-            return bool(claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms)
-        case _:
-            return due_ms is not None and due_ms + OVERDUE_SECONDS * 1_000 < now_ms
+            if claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms:
+                return True
+    due_ms = next_due_ms(frame)
+    return due_ms is not None and due_ms + OVERDUE_SECONDS * 1_000 < now_ms
 
 
 # -- dead letters ----------------------------------------------------------------------------------

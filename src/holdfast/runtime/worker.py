@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from holdfast import resources
 from holdfast.asl.program import Program, Task
 from holdfast.core import facts
-from holdfast.core.advance import Step, advance, is_overdue
+from holdfast.core.advance import Step, advance
 from holdfast.core.commands import (
     WHOLE_EXECUTION,
     Command,
@@ -38,6 +38,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
+from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Children, Execution, Origin
 from holdfast.errors import NewerFormatError
 from holdfast.limits import (
@@ -51,6 +52,7 @@ from holdfast.limits import (
     VISIBILITY_EXTENSION_SECONDS,
 )
 from holdfast.runtime import children, duties, keys, mail, messages, status_events
+from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows, call, name_in
 from holdfast.runtime.claims import (
     Delivery,
     Ticket,
@@ -86,7 +88,8 @@ NEWER_FORMAT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What this process knows: definitions, which functions it can run, how to sign a token.
+    """What this process knows: definitions, which functions it can run, how to sign a token, and
+    which workflows it can start for those that call them.
 
     `status_source`: by whom the bus is told when executions of state machines begin and end; None:
     by nobody.
@@ -96,6 +99,7 @@ class Setting:
     knows: Callable[[str, bool], bool]
     keys: Callable[[], Keys]
     status_source: str | None = None
+    workflows: Workflows = NO_WORKFLOWS
 
 
 def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool]:
@@ -196,6 +200,7 @@ class Hold:
             data,
             self.body["t0"],
             self.body.get("origin"),
+            self.body.get("parent"),
         )
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
@@ -214,8 +219,12 @@ class Hold:
     def _may_run_first(self, state: Execution) -> bool:
         """The first tasks run before record 0: they follow from the message alone (R3).
 
-        Not beside a timer that may be due before then: nobody else would wake for it.
+        Not beside a timer that may be due before then: nobody else would wake for it. Not those of
+        a workflow that another calls: hosts of two deployments may have sent its start, each with
+        its own definition, and record 0 says which of them counts.
         """
+        if state.parent is not None and state.origin is None:
+            return False
         attempts = attempts_of(state)
         timers = [command for command in owed(state) if isinstance(command, StartTimer)]
         return (
@@ -312,14 +321,14 @@ class Hold:
     def _again_if_early(self, now_ms: int) -> Does:
         """The sender's clock ran ahead of ours: without a copy the only wake would be gone."""
         entry, due_ms = int(self.body["entry"]), int(self.body["due"])
-        is_open = entry == WHOLE_EXECUTION or self.state.frame_of(entry) is not None
+        is_open = entry == WHOLE_EXECUTION or self.state.is_open(entry)
         if is_open and now_ms < due_ms + 2 * CLOCK_ERROR_MS:
             yield from duties.start_timer(self.log, entry, due_ms, now_ms)
 
     def _past_timeouts(self, now_ms: int) -> Does:
         """R14: for each wait that is about to time out, its mail first; then the tick."""
         past_ms = now_ms - 2 * CLOCK_ERROR_MS
-        overdue = [frame for frame in self.state.frames.values() if is_overdue(frame, past_ms)]
+        overdue = overdue_frames(self.state, past_ms)
         is_late = self.state.due_ms is not None and self.state.due_ms <= past_ms
         if not overdue and not is_late:
             return
@@ -365,6 +374,9 @@ class Hold:
         ]
 
     def _knows(self, attempt: Attempt) -> bool:
+        workflow = name_in(attempt.target)
+        if workflow is not None:
+            return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
             return True  # a service's action: whoever calls it says when there is none
         return self.setting.knows(attempt.target, attempt.kind == "pure")
@@ -434,12 +446,21 @@ class Hold:
                 self.taken.discard(ticket)
                 self.facts.append(facts.TaskUnknown(*ticket))
                 continue
+            if name_in(attempt.target) is not None:
+                yield from self._start_workflow(attempt, now_ms)
+                continue
             deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = Begun(
                 deadline_ms if attempt.timeout_seconds else 0, attempt.kind in ANSWERED_LATER
             )
             self.has_run_tasks = True
             yield Begin(ticket, self._task(state, attempt, deadline_ms))
+
+    def _start_workflow(self, attempt: Attempt, now_ms: int) -> Does:
+        """A child is begun here and now: two effects, no code of the user's but its types."""
+        workflows, programs = self.setting.workflows, self.setting.programs
+        self.facts.append((yield from call(self.log, programs, workflows, attempt, now_ms)))
+        self.taken.discard(ticket_of(attempt))
 
     def _task(self, state: Execution, waiting: Attempt | Awaiting, deadline_ms: int) -> RunTask:
         frame = state.frame_of(waiting.entry)
@@ -565,6 +586,8 @@ class Hold:
         yield from self.log.load()
         if self.log.state is None:
             return False  # a refused put to an empty log: TTL or damage; let the message come back
+        # Of a child's two starts another may have counted: that of another definition.
+        yield from self._program_of(self.state.definition)
         self._notice_twin()
         yield from self._publish_again()
         if self.state.is_ended:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from holdfast.core.apply import fold
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.core.state import Execution, to_json
+from holdfast.core.state import Execution
+from holdfast.core.state_json import to_json
 from holdfast.errors import HoldfastError
 from holdfast.runtime.codec import Reader, Record, blobs_named_by
 from holdfast.runtime.effects import Item
@@ -54,6 +55,7 @@ def check(world: World) -> list[str]:
     except (HoldfastError, KeyError, AssertionError) as error:
         return [f"a log cannot be read: {error!r}"]
     violations = [text for history in found for text in _of_history(world, history)]
+    violations += _children_were_asked_for(found)
     return [*violations, *_tasks_were_scheduled(world, found), *_leftovers(world, found)]
 
 
@@ -145,6 +147,21 @@ def _tasks_were_scheduled(world: World, found: Iterable[History]) -> Iterator[st
     for ran in world.task_runs:
         if ran not in scheduled:
             yield f"task attempt {ran} ran, and the log never scheduled it"
+
+
+def _children_were_asked_for(found: Iterable[History]) -> Iterator[str]:
+    """Nothing began for a parent whose log has no such place."""
+    found = list(found)
+    places = {
+        (history.run, event.holdfast["entry"])
+        for history in found
+        for event in history.events
+        if "entry" in event.holdfast
+    }
+    for history in found:
+        parent = history.state.parent
+        if parent is not None and (parent["run"], parent["entry"]) not in places:
+            yield f"{history.run} began, and the log of {parent['run']} never asked for it"
 
 
 def _leftovers(world: World, found: Iterable[History]) -> Iterator[str]:

@@ -178,6 +178,7 @@ class Hold:
         due: list[int] = [] if state.due_ms is None else [state.due_ms]
         for frame in state.frames.values():
             waiting = frame.waiting
+            due += [deadline.due_ms for deadline in frame.deadlines]
             is_begun = isinstance(waiting, Attempt) and ticket_of(waiting) in self.begun
             next_ms = None if is_begun else next_due_ms(frame)
             due += [] if next_ms is None else [next_ms]

@@ -1,0 +1,73 @@
+"""The fields named `Holdfast`, which AWS does not know. What they mean: docs/extensions.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from holdfast.asl.program import Choice, Deadline, Quorum, State, Undo
+from holdfast.asl.template import Template, compile_template
+
+StateJson: TypeAlias = Mapping[str, Any]
+Extensions: TypeAlias = tuple[tuple[Undo, ...], tuple[Deadline, ...], tuple[frozenset[str], ...]]
+
+
+def read_extensions(machine: StateJson, states: Mapping[str, State]) -> Extensions:
+    extension = machine.get("Holdfast", {})
+    return (
+        tuple(_undo(undo, states) for undo in extension.get("Undo", ())),
+        tuple(_deadline(deadline) for deadline in extension.get("Deadlines", ())),
+        tuple(frozenset(names) for names in extension.get("Shielded", ())),
+    )
+
+
+def read_quorum(state: StateJson, where: str) -> Quorum | None:
+    extension = state.get("Holdfast", {})
+    if "Needed" not in extension and "Tolerated" not in extension:
+        return None
+    return Quorum(_template(extension, "Needed", where), _template(extension, "Tolerated", where))
+
+
+def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(earlier) for earlier in state.get("Holdfast", {}).get("After", ()))
+
+
+def _undo(undo: StateJson, states: Mapping[str, State]) -> Undo:
+    begin, end = undo["Begin"], undo["End"]
+    own = _between(begin, end, states)
+    return Undo(frozenset(undo["States"]), begin, end, _template(undo, "Assign", ""), own)
+
+
+def _deadline(deadline: StateJson) -> Deadline:
+    return Deadline(
+        states=frozenset(deadline["States"]),
+        begin=deadline["Begin"],
+        seconds=compile_template(deadline["Seconds"], "/Seconds"),
+        next=deadline.get("Next"),
+        assign=_template(deadline, "Assign", ""),
+    )
+
+
+def _between(begin: str, end: str, states: Mapping[str, State]) -> frozenset[str]:
+    """What the flow reaches before `end`; where a Catch leads is outside."""
+    found, pending = set[str](), [begin]
+    while pending:
+        name = pending.pop()
+        if name not in found and name != end:
+            found.add(name)
+            pending += _following(states[name])
+    return frozenset(found)
+
+
+def _following(state: State) -> Iterable[str]:
+    if isinstance(state, Choice):
+        yield from (rule.next for rule in state.rules)
+        if state.default is not None:
+            yield state.default
+    following = getattr(state, "next", None)
+    if following is not None:
+        yield following
+
+
+def _template(holder: StateJson, name: str, where: str) -> Template | None:
+    return compile_template(holder[name], f"{where}/{name}") if name in holder else None

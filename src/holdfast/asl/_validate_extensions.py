@@ -1,0 +1,78 @@
+"""The fields named `Holdfast`, which AWS does not know. What they mean: docs/extensions.md."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from holdfast.asl import _validate_paths as paths
+from holdfast.asl import _validate_values as values
+from holdfast.asl._validate_report import Field, Scope, Shape, expected
+
+_TEXT: Final = Field(values.text)
+_NAMES: Final = values.list_of(values.text)
+
+
+def _assign_with_error(scope: Scope, value: Any, location: str) -> None:
+    paths.assign(scope.with_states("errorOutput"), value, location)
+
+
+_ASSIGN: Final = Field(_assign_with_error)
+_UNDO: Final = Shape(
+    {"States": Field(_NAMES), "Begin": _TEXT, "End": _TEXT, "Assign": _ASSIGN},
+    required=("States", "Begin", "End"),
+)
+_DEADLINE: Final = Shape(
+    {
+        "Begin": _TEXT,
+        "Seconds": Field(values.integer(1, jsonata=True)),
+        "States": Field(_NAMES),
+        "Next": _TEXT,
+        "Assign": _ASSIGN,
+    },
+    required=("Begin", "Seconds", "States"),
+)
+#: Of a machine.
+MACHINE: Final = Shape(
+    {
+        "Undo": Field(values.list_of(_UNDO.check)),
+        "Shielded": Field(values.list_of(_NAMES)),
+        "Deadlines": Field(values.list_of(_DEADLINE.check)),
+    }
+)
+
+_NEEDED: Final = Field(values.integer(1, jsonata=True))
+_TOLERATED: Final = Field(values.integer(0, jsonata=True))
+MAP: Final = Shape({"Needed": _NEEDED, "Tolerated": _TOLERATED})
+
+
+def _after(scope: Scope, value: Any, location: str) -> None:
+    """For each branch the numbers of earlier ones: one that names a later one might never start."""
+    if not isinstance(value, list):
+        return expected(scope, location, "ARRAY")
+    for number, earlier in enumerate(value):
+        known = isinstance(earlier, list) and all(
+            type(other) is int and 0 <= other < number for other in earlier
+        )
+        if not known:
+            message = f"Expected the numbers of branches before branch {number}"
+            scope.refuse(f"{location}[{number}]", message)
+    return None
+
+
+PARALLEL: Final = Shape({"Needed": _NEEDED, "Tolerated": _TOLERATED, "After": Field(_after)})
+
+
+def check_lanes(scope: Scope, state: dict[str, Any], location: str) -> None:
+    """What the fields of a Parallel or Map say of each other."""
+    extension = state.get("Holdfast")
+    if not isinstance(extension, dict):
+        return
+    after, branches = extension.get("After"), state.get("Branches")
+    if isinstance(after, list) and isinstance(branches, list) and len(after) != len(branches):
+        message = f"Expected one list for each of {len(branches)} branches, found {len(after)}"
+        scope.refuse(f"{location}/Holdfast/After", message)
+    processor = state.get("ItemProcessor")
+    config = processor.get("ProcessorConfig") if isinstance(processor, dict) else None
+    if isinstance(config, dict) and config.get("Mode") == "DISTRIBUTED":
+        message = "A distributed Map has ToleratedFailureCount; 'Holdfast' is for an inline one"
+        scope.refuse(f"{location}/Holdfast", message)

@@ -1,0 +1,86 @@
+"""The events of lines that are cancelled, and of blocks with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.core._apply_frames import Apply, frame_of_event, moved, without, without_lanes
+from holdfast.core.events import Event
+from holdfast.core.state import Due, Execution, Exited, Frame, Lanes, Reason, Stopping
+
+
+def _stopping(state: Execution, event: Event) -> Execution:
+    own = event.holdfast
+    stopping: Stopping = own["stopping"]
+    has_timed_out = stopping["status"] == "TIMED_OUT"
+    return state._replace(
+        stopping=stopping,
+        last_control=own.get("control", state.last_control),
+        due_ms=None if has_timed_out else state.due_ms,
+    )
+
+
+def _closing(state: Execution, event: Event) -> Execution:
+    """The lane that has failed, if one has, is over."""
+    frame, own = frame_of_event(state, event), event.holdfast
+    assert isinstance(frame.waiting, Lanes)
+    closed = frame._replace(waiting=frame.waiting._replace(closing=own["closing"]))
+    state = state.with_frame(closed)
+    return without(state, {own["failed"]}) if "failed" in own else state
+
+
+def _cancelled(state: Execution, event: Event) -> Execution:
+    """A deadline that has passed is no longer waited for."""
+    frame, reason = frame_of_event(state, event), event.holdfast["reason"]
+    kept = tuple(due for due in frame.deadlines if due.number != reason.get("deadline"))
+    return state.with_frame(frame._replace(cancelled=reason, deadlines=kept))
+
+
+def _undo_started(state: Execution, event: Event) -> Execution:
+    frame, own = frame_of_event(state, event), event.holdfast
+    assert frame.cancelled is not None
+    undone = [*frame.cancelled.get("undone", ()), own["undo"]]
+    reason: Reason = {**frame.cancelled, "undone": undone}
+    variables = {**frame.variables, **own["assigned"]}
+    state = without_lanes(state, frame)
+    return moved(state, frame, event, variables=variables, cancelled=reason, waiting=Exited())
+
+
+def _unwound(state: Execution, event: Event) -> Execution:
+    return without(state, {frame_of_event(state, event).id})
+
+
+def _deadline_set(state: Execution, event: Event) -> Execution:
+    frame, own = frame_of_event(state, event), event.holdfast
+    due = Due(own["number"], own["entry"], own["due"], own["seconds"])
+    state = state._replace(next_entry=max(state.next_entry, due.entry + 1))
+    return state.with_frame(frame._replace(deadlines=(*frame.deadlines, due)))
+
+
+def _deadline_passed(state: Execution, event: Event) -> Execution:
+    """The line has been cancelled out to the block."""
+    frame, own = frame_of_event(state, event), event.holdfast
+    variables = {**frame.variables, **own["assigned"]}
+    left = without_deadlines(frame, own["over"])
+    return without_lanes(state, frame).with_frame(
+        left._replace(variables=variables, waiting=Exited())
+    )
+
+
+def without_deadlines(frame: Frame, numbers: Sequence[int]) -> Frame:
+    """The line has left these blocks; what cancelled it in one of them is over with it."""
+    kept = tuple(due for due in frame.deadlines if due.number not in numbers)
+    is_over = frame.cancelled is not None and frame.cancelled.get("deadline") in numbers
+    return frame._replace(deadlines=kept, cancelled=None if is_over else frame.cancelled)
+
+
+HANDLERS: Final[Mapping[str, Apply]] = {
+    "Stopping": _stopping,
+    "Closing": _closing,
+    "Cancelled": _cancelled,
+    "UndoStarted": _undo_started,
+    "Unwound": _unwound,
+    "DeadlineSet": _deadline_set,
+    "DeadlinePassed": _deadline_passed,
+}

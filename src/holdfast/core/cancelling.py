@@ -1,0 +1,281 @@
+"""Cancelling lines of control: what is open is undone from the inside, then the line is over.
+
+Rules of this file (docs/extensions.md tells them at length):
+* A cancelled line does nothing more of its own: it runs the undos that its position lies in, the
+  innermost first, and no handler sees it.
+* In a shielded part, and in an undo, it goes on; it is cancelled when it leaves.
+* A Parallel or Map waits until the last of its lines is over: then comes what `Closing` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from holdfast.asl.program import Deadline, Json, Undo
+from holdfast.asl.template import StateError
+from holdfast.core import flow, lanes
+from holdfast.core.decision import Decision
+from holdfast.core.facts import StopRequested
+from holdfast.core.retry import TIMEOUT
+from holdfast.core.state import ROOT, Closing, Due, Frame, Lanes, Reason, Stopping
+from holdfast.core.tasks import note_started, whole_seconds
+
+#: The errors that undo steps see.
+STOPPED: Final = "Holdfast.Stopped"
+CANCELLED: Final = "Holdfast.Cancelled"
+BLOCK_TIMEOUT: Final = "BlockTimeout"
+
+
+# -- the whole execution ---------------------------------------------------------------------------
+
+
+def stop(decision: Decision, fact: StopRequested) -> None:
+    """A second stop does not wait for the first one's undo."""
+    texts = {"error": fact.error, "cause": fact.cause}
+    details = {key: text for key, text in texts.items() if text is not None}
+    is_second = decision.state.stopping is not None
+    if is_second or not _has_to_unwind(decision, decision.frame(ROOT)):
+        note_started(decision)
+        decision.emit("ExecutionAborted", details=details, control=fact.control_id)
+        return
+    stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
+    decision.emit("Stopping", control=fact.control_id, stopping=stopping)
+    _cancel(decision, ROOT, {"error": fact.error or STOPPED, "cause": fact.cause or ""})
+
+
+def time_out(decision: Decision) -> None:
+    """The time that the whole execution has is over."""
+    if not _has_to_unwind(decision, decision.frame(ROOT)):
+        note_started(decision)
+        decision.emit("ExecutionTimedOut")
+        return
+    stopping: Stopping = {"status": "TIMED_OUT"}
+    decision.emit("Stopping", stopping=stopping)
+    _cancel(decision, ROOT, {"error": TIMEOUT, "cause": ""})
+
+
+def _end_execution(decision: Decision) -> None:
+    stopping = decision.state.stopping
+    assert stopping is not None
+    details = {key: text for key, text in stopping.items() if key != "status"}
+    ending = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "ExecutionTimedOut"}
+    decision.emit(ending[stopping["status"]], details=details)
+
+
+# -- blocks with a deadline ------------------------------------------------------------------------
+
+
+def begin_block(decision: Decision, frame: Frame) -> None:
+    """Starts the clock of the block that the line enters, if it enters one. Raises StateError."""
+    for number, deadline in enumerate(decision.program.deadlines):
+        if deadline.begin == frame.position:
+            value = decision.evaluate(deadline.seconds, frame)
+            seconds = whole_seconds(value, "Seconds", least=1)
+            set_deadline(decision, frame.id, number, seconds)
+
+
+def set_deadline(decision: Decision, frame_id: str, number: int, seconds: int) -> None:
+    decision.emit(
+        "DeadlineSet",
+        frame=frame_id,
+        number=number,
+        entry=decision.state.next_entry,
+        due=decision.moment.now_ms + seconds * 1_000,
+        seconds=seconds,
+    )
+
+
+def pass_deadline(decision: Decision, frame: Frame, due: Due) -> None:
+    reason: Reason = {"error": BLOCK_TIMEOUT, "cause": "", "deadline": due.number}
+    _cancel(decision, frame.id, reason)
+
+
+def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
+    """Everything in the block is undone: the error is raised where the block stands."""
+    deadline = decision.program.deadlines[number]
+    error: Json = {"Error": BLOCK_TIMEOUT, "Cause": ""}
+    assigned = _assigned(decision, frame, deadline, error) or {}
+    decision.emit("DeadlinePassed", frame=frame.id, assigned=assigned, over=[number])
+    frame = decision.frame(frame.id)
+    if deadline.next is None:
+        flow.pass_on(decision, frame, BLOCK_TIMEOUT, "")
+    else:
+        flow.enter(decision, frame.id, deadline.next, frame.input, frame.previous)
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | None = None) -> bool:
+    """Cancels the lanes of `owner`; False when none of them has anything to undo: all may be
+    dropped at once. `failed` is the one that is over already.
+    """
+    open_lanes = [lane for lane in _lanes_of(decision, owner) if lane.id != _id(failed)]
+    if not any(_has_to_unwind(decision, lane) for lane in open_lanes):
+        return False
+    own: dict[str, Any] = {} if failed is None else {"failed": failed.id}
+    decision.emit("Closing", frame=owner.id, closing=closing, **own)
+    reason: Reason = {"error": CANCELLED, "cause": ""}
+    if owner.cancelled is not None:
+        reason = {"error": owner.cancelled["error"], "cause": owner.cancelled["cause"]}
+    for lane in open_lanes:
+        if _has_to_unwind(decision, lane):
+            _cancel(decision, lane.id, reason)
+        else:
+            flow.abort_lane(decision, owner, lane)
+            decision.emit("Unwound", frame=lane.id)
+    return True
+
+
+def is_over(decision: Decision, frame: Frame) -> bool:
+    """A cancelled line has come to its end in a shielded part or an undo: nobody wants its result.
+
+    If it is only a block that is out of time, that is what the line ends the block with.
+    """
+    if frame.cancelled is None:
+        return False
+    frame = decision.frame(frame.id)
+    assert frame.cancelled is not None
+    if "deadline" in frame.cancelled:
+        _leave_block(decision, frame, frame.cancelled["deadline"])
+    else:
+        _end_line(decision, frame)
+    return True
+
+
+def is_late(decision: Decision, frame_id: str, name: str) -> bool:
+    """The line leaves a block whose time was over while it was shielded."""
+    frame = decision.state.frames.get(frame_id)
+    if frame is None or frame.cancelled is None or "deadline" not in frame.cancelled:
+        return False
+    number = frame.cancelled["deadline"]
+    if name in decision.program.deadlines[number].states:
+        return False
+    _leave_block(decision, frame, number)
+    return True
+
+
+def is_taken(decision: Decision, frame: Frame) -> bool:
+    """The line has entered a state and is cancelled before it: it unwinds further."""
+    if frame.cancelled is None or _is_shielded(decision, frame):
+        return False
+    _unwind(decision, frame)
+    return True
+
+
+def _cancel(decision: Decision, frame_id: str, reason: Reason) -> None:
+    frame = decision.frame(frame_id)
+    if frame.cancelled is not None and "deadline" not in frame.cancelled:
+        return  # the whole line already
+    undone = () if frame.cancelled is None else frame.cancelled.get("undone", ())
+    decision.emit("Cancelled", frame=frame_id, reason={**reason, "undone": list(undone)})
+    frame = decision.frame(frame_id)
+    if _is_shielded(decision, frame):
+        return
+    if not isinstance(frame.waiting, Lanes) or not close(decision, frame, {"then": "cancel"}):
+        _unwind(decision, frame)
+
+
+def _unwind(decision: Decision, frame: Frame) -> None:
+    reason = frame.cancelled
+    assert reason is not None
+    found = _next_undo(decision, frame, reason)
+    if found is None:
+        if "deadline" in reason:
+            _leave_block(decision, frame, reason["deadline"])
+        else:
+            _end_line(decision, frame)
+        return
+    number, undo = found
+    error: Json = {"Error": reason["error"], "Cause": reason["cause"]}
+    assigned = _assigned(decision, frame, undo, error)
+    decision.emit("UndoStarted", frame=frame.id, undo=number, assigned=assigned or {})
+    if assigned is None:
+        # Compiled expressions do not fail; if one does, this part cannot be undone.
+        _unwind(decision, decision.frame(frame.id))
+    else:
+        flow.enter(decision, frame.id, undo.begin, frame.input, frame.previous)
+
+
+def _next_undo(decision: Decision, frame: Frame, reason: Reason) -> tuple[int, Undo] | None:
+    """The innermost around the position; of a block that is out of time, only those within."""
+    within = None
+    if "deadline" in reason:
+        within = decision.program.deadlines[reason["deadline"]].states
+    for number, undo in enumerate(decision.program.undos):
+        is_within = within is None or undo.begin in within
+        if frame.position in undo.states and is_within and number not in reason.get("undone", ()):
+            return number, undo
+    return None
+
+
+def _assigned(
+    decision: Decision, frame: Frame, part: Undo | Deadline, error: Json
+) -> dict[str, Json] | None:
+    """-> what the part assigns on the way in; None when that cannot be worked out."""
+    if part.assign is None:
+        return {}
+    try:
+        assigned = decision.evaluate(part.assign, frame, {"errorOutput": error})
+    except StateError:
+        return None
+    assert isinstance(assigned, dict)
+    return assigned
+
+
+def _end_line(decision: Decision, frame: Frame) -> None:
+    if frame.owner is None:
+        _end_execution(decision)
+        return
+    decision.emit("Unwound", frame=frame.id)
+    owner = decision.frame(frame.owner)
+    if not any(_lanes_of(decision, owner)):
+        _settle(decision, owner)
+
+
+def _settle(decision: Decision, owner: Frame) -> None:
+    """The last of the lanes is over."""
+    assert isinstance(owner.waiting, Lanes)
+    closing = owner.waiting.closing
+    assert closing is not None
+    match closing["then"]:
+        case "cancel":
+            _unwind(decision, owner)
+        case "join":
+            lanes.join(decision, owner)
+        case "fail":
+            error, cause = closing.get("error"), closing.get("cause")
+            flow.settle_failure(decision, owner, error, cause, closing["previous"])
+
+
+# -- what is where ---------------------------------------------------------------------------------
+
+
+def _lanes_of(decision: Decision, owner: Frame) -> list[Frame]:
+    return [frame for frame in decision.state.frames.values() if frame.owner == owner.id]
+
+
+def _id(frame: Frame | None) -> str | None:
+    return None if frame is None else frame.id
+
+
+def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
+    """Something has to be done, or finished, before the line is over."""
+    return (
+        frame.cancelled is not None
+        or any(frame.position in undo.states for undo in decision.program.undos)
+        or _is_shielded(decision, frame)
+        or any(_has_to_unwind(decision, lane) for lane in _lanes_of(decision, frame))
+    )
+
+
+def _is_shielded(decision: Decision, frame: Frame) -> bool:
+    program = decision.program
+    return _is_in(frame.position, program.shielded) or _is_in(
+        frame.position, (undo.own for undo in program.undos)
+    )
+
+
+def _is_in(position: str, parts: Iterable[frozenset[str]]) -> bool:
+    return any(position in part for part in parts)

@@ -1,0 +1,193 @@
+"""The branches of a Parallel and the iterations of an inline Map: opened, ended, joined."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from holdfast.asl.program import Json, Map, Parallel, Quorum
+from holdfast.asl.template import EvaluationError, StateError
+from holdfast.core import cancelling, flow
+from holdfast.core.decision import Decision
+from holdfast.core.state import Frame, Lanes
+from holdfast.core.tasks import whole_number
+from holdfast.limits import MAX_CONCURRENCY_DEFAULT
+
+#: All lanes have ended, and fewer have succeeded than are needed.
+TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
+
+
+def start(decision: Decision, frame: Frame, state: Parallel | Map) -> None:
+    """Opens the branches of a Parallel, or as many iterations of a Map as may run at once."""
+    try:
+        match state:
+            case Parallel():
+                _start_branches(decision, frame, state)
+            case Map():
+                _start_iterations(decision, frame, state)
+    except StateError as error:
+        flow.fail_state(decision, frame, error)
+
+
+def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
+    data = frame.input
+    own: dict[str, Any] = {}
+    if state.after:
+        own["after"] = state.after
+    if state.arguments is not None:
+        data = own["input"] = decision.evaluate(state.arguments, frame)
+    entry, count = decision.state.next_entry, len(state.branches)
+    started = decision.emit(
+        "ParallelStateStarted",
+        frame=frame.id,
+        previous=frame.previous,
+        entry=entry,
+        count=count,
+        concurrency=count,
+        **own,
+        **_quorum(decision, frame, state.quorum),
+    )
+    for number, start_at in enumerate(state.branches):
+        if not state.after or not state.after[number]:
+            flow.enter(decision, f"{entry}.{number}", start_at, data, started)
+
+
+def _quorum(decision: Decision, frame: Frame, quorum: Quorum | None) -> dict[str, Any]:
+    if quorum is None:
+        return {}
+    own: dict[str, Any] = {}
+    if quorum.needed is not None:
+        own["needed"] = whole_number(decision.evaluate(quorum.needed, frame), "Needed", least=1)
+    if quorum.tolerated is not None:
+        own["tolerated"] = whole_number(decision.evaluate(quorum.tolerated, frame), "Tolerated")
+    return own
+
+
+def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
+    items = frame.input if state.items is None else decision.evaluate(state.items, frame)
+    if not isinstance(items, list):
+        text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+        raise EvaluationError("", f"Map state input must be an array but was: {text}")
+    concurrency = 0
+    if state.concurrency_max is not None:
+        concurrency = whole_number(
+            decision.evaluate(state.concurrency_max, frame), "MaxConcurrency"
+        )
+    started = decision.emit(
+        "MapStateStarted",
+        frame=frame.id,
+        previous=frame.previous,
+        details={"length": len(items)},
+        entry=decision.state.next_entry,
+        items=items,
+        concurrency=min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT),
+        **_quorum(decision, frame, state.quorum),
+    )
+    lanes = decision.frame(frame.id).waiting
+    assert isinstance(lanes, Lanes)
+    if not items:
+        join(decision, decision.frame(frame.id))
+    for _ in range(min(lanes.count, lanes.concurrency)):
+        owner = decision.state.frames.get(frame.id)
+        # An iteration whose selector fails ends the Map before the others begin, or, where that is
+        # tolerated, makes room for the next one.
+        if owner is None or not is_same_entry(owner, lanes.entry) or _is_exhausted(owner):
+            return
+        _start_iteration(decision, owner, state, started)
+
+
+def _is_exhausted(owner: Frame) -> bool:
+    return isinstance(owner.waiting, Lanes) and owner.waiting.started >= owner.waiting.count
+
+
+def is_same_entry(frame: Frame, entry: int) -> bool:
+    return getattr(frame.waiting, "entry", None) == entry
+
+
+def _start_iteration(decision: Decision, owner: Frame, state: Map, previous: int) -> None:
+    lanes = owner.waiting
+    assert isinstance(lanes, Lanes)
+    assert isinstance(lanes.items, list)
+    index = lanes.started
+    frame_id = f"{lanes.entry}.{index}"
+    details = {"index": index, "name": owner.position}
+    started = decision.emit(
+        "MapIterationStarted", frame=frame_id, previous=previous, details=details
+    )
+    data = lanes.items[index]
+    frame = decision.frame(frame_id)
+    if state.item_selector is not None:
+        # The selector sees the Map's own input and position, and the item through the context.
+        selecting = frame._replace(
+            input=owner.input,
+            position=owner.position,
+            entered_event=owner.entered_event,
+            entered_ms=owner.entered_ms,
+        )
+        try:
+            data = decision.evaluate(state.item_selector, selecting)
+        except StateError as error:
+            flow.fail_state(decision, selecting, error)
+            return
+    flow.enter(decision, frame_id, state.processor, data, started)
+
+
+def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
+    """Notes the failure of a lane and goes on without it, where so many may fail."""
+    lanes = owner.waiting
+    assert isinstance(lanes, Lanes)
+    if lanes.failed >= lanes.tolerated:
+        return False
+    previous = decision.frame(lane.id).previous
+    decision.emit("LaneFailed", frame=lane.id)
+    ended(decision, decision.frame(owner.id), previous)
+    return True
+
+
+def ended(decision: Decision, owner: Frame, exited: int) -> None:
+    """Starts what waited for the lane, or joins when enough lanes are in."""
+    lanes, state = owner.waiting, decision.state_of(owner)
+    assert isinstance(lanes, Lanes)
+    if lanes.needed is not None and lanes.succeeded >= lanes.needed:
+        if not cancelling.close(decision, owner, {"then": "join"}):
+            flow.abort_lanes(decision, owner, None)
+            join(decision, decision.frame(owner.id))
+    elif isinstance(state, Map) and lanes.started < lanes.count:
+        _start_iteration(decision, owner, state, exited)
+    elif len(lanes.results) == lanes.count:
+        join(decision, owner)
+    elif isinstance(state, Parallel) and lanes.after:
+        _start_following(decision, lanes, state, exited)
+
+
+def _start_following(decision: Decision, lanes: Lanes, state: Parallel, exited: int) -> None:
+    """Opens the branches that waited for nothing else."""
+    for number, earlier in enumerate(lanes.after):
+        frame_id = f"{lanes.entry}.{number}"
+        has_begun = frame_id in decision.state.frames or number in lanes.results
+        if not has_begun and all(other in lanes.results for other in earlier):
+            data: Json = [lanes.results[other] for other in earlier]
+            flow.enter(decision, frame_id, state.branches[number], data, exited)
+
+
+def join(decision: Decision, owner: Frame) -> None:
+    """The results in the order of the lanes; None for those that failed or were cancelled."""
+    lanes, state = owner.waiting, decision.state_of(owner)
+    assert isinstance(lanes, Lanes)
+    assert isinstance(state, Parallel | Map)
+    if lanes.needed is not None and lanes.succeeded < lanes.needed:
+        cause = f"{lanes.succeeded} of {lanes.needed} needed branches succeeded"
+        flow.handle_failure(decision, owner.id, TOO_FEW_SUCCEEDED, cause)
+        return
+    results: Json = [lanes.results.get(number) for number in range(lanes.count)]
+    previous = owner.previous
+    decision.emit(f"{type(state).__name__}StateSucceeded", frame=owner.id, previous=previous)
+    flow.leave(
+        decision,
+        decision.frame(owner.id),
+        state.next,
+        (state.assign, state.output),
+        default=results,
+        extra={"result": results},
+        previous=previous,  # AWS: the exit hangs off the same event as the success, not off it
+    )

@@ -1,0 +1,47 @@
+"""What happens because its time has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.core.state import Awaiting, Delay, Due, Execution, Frame, Timer
+
+
+def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, Due | None]]:
+    """What happens by `past_ms`, as (when, which of its kind, frame, the block's deadline).
+
+    At the same moment a block's deadline comes before what is in it, an outer one before an inner.
+    """
+    for place, frame in enumerate(state.frames.values()):
+        for due in frame.deadlines:
+            if due.due_ms <= past_ms:
+                yield due.due_ms, due.entry, frame.id, due
+        for due_ms in _own_dues(frame):
+            if due_ms <= past_ms:
+                yield due_ms, state.next_entry + place, frame.id, None
+
+
+def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
+    """-> the frames in which, or around which, something happens because `past_ms` has come."""
+    found: dict[str, Frame] = {}
+    for frame in state.frames.values():  # those that opened lanes stand before them
+        is_passed = any(due.due_ms <= past_ms for due in frame.deadlines)
+        if is_passed or frame.owner in found or is_overdue(frame, past_ms):
+            found[frame.id] = frame
+    return list(found.values())
+
+
+def is_overdue(frame: Frame, past_ms: int) -> bool:
+    """What the frame waits for happens because `past_ms` has come."""
+    return any(due_ms <= past_ms for due_ms in _own_dues(frame))
+
+
+def _own_dues(frame: Frame) -> list[int]:
+    """A retry's start is no event."""
+    match frame.waiting:
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return [due_ms]
+        case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
+            return [due for due in (due_ms, heartbeat_due_ms) if due is not None]
+        case _:
+            return []

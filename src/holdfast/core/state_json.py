@@ -1,0 +1,106 @@
+"""The state of an execution as JSON, for a snapshot, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    Children,
+    Claim,
+    Delay,
+    Due,
+    Entered,
+    Execution,
+    Exited,
+    Failed,
+    Frame,
+    Lanes,
+    Timer,
+)
+from holdfast.errors import HoldfastBug
+
+_WAITING: Final[Mapping[str, type[Any]]] = {
+    kind.__name__: kind
+    for kind in (Entered, Exited, Failed, Attempt, Awaiting, Timer, Delay, Lanes, Children)
+}
+
+
+def to_json(state: Execution) -> dict[str, Any]:
+    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state."""
+    return {
+        **_fields(state, ("frames", "resting")),
+        "frames": [_frame_to_json(frame) for frame in state.frames.values()],
+        "resting": [_frame_to_json(frame) for frame in state.resting.values()],
+    }
+
+
+def from_json(document: Mapping[str, Any]) -> Execution:
+    frames = {
+        name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
+        for name in ("frames", "resting")
+    }
+    return Execution(**{**document, **frames})
+
+
+def _frame_to_json(frame: Frame) -> dict[str, Any]:
+    waiting = _fields(frame.waiting, ())
+    if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
+        waiting["claim"] = _fields(frame.waiting.claim, ())
+    if isinstance(frame.waiting, Failed) and frame.waiting.lanes is not None:
+        waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
+    if isinstance(frame.waiting, Lanes | Children):
+        waiting["results"] = _pairs(frame.waiting.results)
+    return {
+        **_fields(frame, ("waiting", "retries", "deadlines")),
+        "retries": _pairs(frame.retries),
+        "deadlines": [list(due) for due in frame.deadlines],
+        "waiting": {"kind_of_wait": type(frame.waiting).__name__, **waiting},
+    }
+
+
+def _lanes_to_json(lanes: Lanes) -> dict[str, Any]:
+    return {**_fields(lanes, ()), "results": _pairs(lanes.results)}
+
+
+def _frame_from_json(document: Mapping[str, Any]) -> Frame:
+    waiting = dict(document["waiting"])
+    name = waiting.pop("kind_of_wait")
+    kind = _WAITING.get(name)
+    if kind is None:
+        raise HoldfastBug(f"a snapshot holds an unknown kind of wait {name!r:.40}")
+    if waiting.get("claim"):
+        waiting["claim"] = Claim(**waiting["claim"])
+    if waiting.get("lanes"):
+        waiting["lanes"] = Lanes(**_lanes_from_json(waiting["lanes"]))
+    if kind is Lanes:
+        waiting = _lanes_from_json(waiting)
+    if kind is Children:
+        waiting["results"] = dict(waiting["results"])
+    parts = {
+        "retries": dict(document["retries"]),
+        "deadlines": tuple(Due(*due) for due in document["deadlines"]),
+        "waiting": kind(**waiting),
+    }
+    return Frame(**{**document, **parts})
+
+
+def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    after = tuple(map(tuple, document["after"]))
+    return {**document, "results": dict(document["results"]), "after": after}
+
+
+def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
+    """JSON has no numbers as keys; pairs keep them, and their order."""
+    return [[number, value] for number, value in numbered.items()]
+
+
+def _fields(value: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    names = (
+        value._fields
+        if isinstance(value, Frame | Execution | Lanes)
+        else value.__dataclass_fields__
+    )
+    return {name: getattr(value, name) for name in names if name not in without}

@@ -1,0 +1,297 @@
+"""Lines that are cancelled: undone from the inside, shielded, out of time. docs/extensions.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.facts import StopRequested
+from tests.builders import Machine, call, machine, wait_for
+from tests.unit.core_kit import Case
+
+STOP = StopRequested("1", None, None)
+
+
+def part(name: str, follow: str | None = None) -> tuple[Machine, Machine]:
+    """A task `name`, taken back by `undo <name>`, and its entry in the extension."""
+    states = {
+        name: call(name, follow),
+        f"undo {name}": call(f"undo {name}", f"{name} undone"),
+        f"{name} undone": {"Type": "Fail", "Error": "never seen"},
+    }
+    undo = {
+        "States": [name],
+        "Begin": f"undo {name}",
+        "End": f"{name} undone",
+        "Assign": {f"why_{name}": "{% $states.errorOutput.Error %}"},
+    }
+    return states, undo
+
+
+def side_by_side(*names: str, **fields: Any) -> Machine:
+    """Branches that each have something to undo, then the task `then`."""
+    parts = [part(name) for name in names]
+    branches = [
+        {"StartAt": name, "States": states} for name, (states, _) in zip(names, parts, strict=True)
+    ]
+    parallel = {"Type": "Parallel", "Branches": branches, "Next": "then", **fields}
+    states = {"all": parallel, "then": call("then"), "caught": call("caught")}
+    return machine(states, Holdfast={"Undo": [undo for _, undo in parts]})
+
+
+def test_the_siblings_of_a_failure_are_undone_before_it_is_handled() -> None:
+    catch = [{"ErrorEquals": ["Broken"], "Next": "caught"}]
+    case = Case(side_by_side("a", "b", Catch=catch)).start().fail("Broken", "why", at="a")
+
+    assert case.positions == ["undo b"]
+    assert case.frame("undo b").variables["why_b"] == "Holdfast.Cancelled"
+    case.succeed(at="undo b")
+    assert case.positions == ["caught"]
+    assert case.frame("caught").input == {"Error": "Broken", "Cause": "why"}
+
+
+def test_the_losers_of_a_race_are_undone_before_the_winner_goes_on() -> None:
+    case = Case(side_by_side("a", "b", "c", Holdfast={"Needed": 1})).start().succeed(7, at="b")
+
+    assert sorted(case.positions) == ["undo a", "undo c"]
+    case.succeed(at="undo c").succeed(at="undo a")
+    assert case.positions == ["then"]
+    assert case.frame("then").input == [None, 7, None]
+
+
+def test_a_retry_of_lanes_waits_for_their_undo() -> None:
+    retry = [{"ErrorEquals": ["States.ALL"], "MaxAttempts": 1, "IntervalSeconds": 1}]
+    case = Case(side_by_side("a", "b", Retry=retry)).start().fail("Broken", at="a")
+
+    case.succeed(at="undo b").after(2)
+    assert case.positions == ["a", "b"]
+
+
+def test_a_stop_while_the_siblings_are_undone_waits_for_them_and_ends_aborted() -> None:
+    case = Case(side_by_side("a", "b")).start().fail("Broken", at="a").offer(STOP)
+
+    assert case.status == "RUNNING"
+    assert case.succeed(at="undo b").status == "ABORTED"
+
+
+def test_a_time_out_of_the_execution_is_undone_as_a_stop_is() -> None:
+    definition = side_by_side("a", "b") | {"TimeoutSeconds": 60}
+    case = Case(definition).start().after(61)
+
+    assert sorted(case.positions) == ["undo a", "undo b"]
+    assert case.frame("undo a").variables["why_a"] == "States.Timeout"
+    case.succeed(at="undo a").succeed(at="undo b")
+    assert case.status == "TIMED_OUT"
+
+
+def test_a_stop_ends_at_once_what_a_time_out_undoes() -> None:
+    definition = side_by_side("a", "b") | {"TimeoutSeconds": 60}
+    case = Case(definition).start().after(61).offer(STOP)
+
+    assert case.status == "ABORTED"
+
+
+def test_an_undo_is_not_begun_twice() -> None:
+    """The state where it ends lies in the part itself."""
+    states, undo = part("a")
+    undo["States"] = ["a", "a undone"]
+    case = Case(machine(states, Holdfast={"Undo": [undo]})).start().offer(STOP).succeed()
+
+    assert case.status == "ABORTED"
+
+
+def test_a_stop_that_comes_during_an_undo_lets_it_end() -> None:
+    """The undo runs because a step has failed; the handler after it is not reached."""
+    states, undo = part("a")
+    states["a"]["Catch"] = [{"ErrorEquals": ["States.ALL"], "Next": "undo a"}]
+    states["a undone"] = call("handler")
+    case = Case(machine(states, Holdfast={"Undo": [undo]})).start().fail("Broken").offer(STOP)
+
+    assert case.positions == ["undo a"]
+    assert case.succeed().status == "ABORTED"
+
+
+def shielded(*names: str) -> Machine:
+    states = {"first": call("first", "second"), "second": call("second", "third")}
+    return machine(
+        {**states, "third": call("third")}, Holdfast={"Shielded": [list(names)]}, TimeoutSeconds=60
+    )
+
+
+def test_a_shielded_part_is_finished_before_the_execution_ends() -> None:
+    case = Case(shielded("first", "second")).start().offer(STOP)
+
+    assert case.positions == ["first"]
+    assert case.succeed().positions == ["second"]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_time_out_waits_for_a_shielded_part() -> None:
+    case = Case(shielded("first")).start().after(61)
+
+    assert case.succeed().status == "TIMED_OUT"
+
+
+def test_two_shielded_parts_in_a_row_have_a_gap_between_them() -> None:
+    definition = shielded("first")
+    definition["Holdfast"]["Shielded"].append(["third"])
+    case = Case(definition).start().offer(STOP)
+
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_shielded_part_that_fails_ends_as_the_stop_says() -> None:
+    case = Case(shielded("first")).start().offer(STOP).fail("Broken")
+
+    assert case.status == "ABORTED"
+
+
+def test_an_execution_that_ends_in_a_shielded_part_was_stopped_all_the_same() -> None:
+    case = Case(shielded("first", "second", "third")).start().offer(STOP)
+
+    assert case.succeed().succeed().succeed("done").status == "ABORTED"
+
+
+def timed(body: Machine, *names: str, seconds: Any = 60, **deadline: Any) -> Machine:
+    """`names` are the states of a block with a deadline; afterwards comes `late` or `after`."""
+    begin = {"block": {"Type": "Pass", "Next": names[0]}}
+    rest = {"late": call("late"), "after": call("after")}
+    found = {"Begin": "block", "Seconds": seconds, "States": list(names), "Next": "late"}
+    extension = {"Deadlines": [{**found, **deadline}], **body.pop("Holdfast", {})}
+    return machine({**begin, **body, **rest}, Holdfast=extension)
+
+
+BODY = {"one": call("one", "two"), "two": call("two", "after")}
+
+
+def test_a_block_that_is_over_in_time_goes_on() -> None:
+    case = Case(timed({**BODY}, "one", "two")).start().after(50).succeed().succeed()
+
+    assert case.after(60).positions == ["after"]
+    assert case.frame("after").deadlines == ()
+
+
+def test_a_block_that_is_late_goes_on_where_its_error_is_handled() -> None:
+    assign = {"err": "{% $states.errorOutput %}"}
+    case = Case(timed({**BODY}, "one", "two", Assign=assign)).start().succeed().after(61)
+
+    assert case.positions == ["late"]
+    assert case.frame("late").variables["err"] == {"Error": "BlockTimeout", "Cause": ""}
+
+
+def test_nobody_who_handles_it_fails_the_line() -> None:
+    definition = timed({**BODY}, "one", "two")
+    del definition["Holdfast"]["Deadlines"][0]["Next"]
+    case = Case(definition).start().after(61)
+
+    assert case.failure == ("BlockTimeout", "")
+
+
+def test_the_time_may_be_worked_out() -> None:
+    case = Case(timed({**BODY}, "one", "two", seconds="{% $states.input.s %}")).start({"s": 5})
+
+    assert case.after(4).positions == ["one"]
+    assert case.after(2).positions == ["late"]
+
+
+def test_a_time_that_is_no_number_fails_the_block() -> None:
+    case = Case(timed({**BODY}, "one", "two", seconds="{% 'soon' %}")).start()
+
+    assert case.failure[0] == "States.QueryEvaluationError"
+
+
+def test_the_clock_starts_anew_each_time_the_block_is_entered() -> None:
+    body = {"one": call("one", "two"), "two": call("two", "block")}
+    case = Case(timed(body, "one", "two")).start()
+    for _ in range(3):
+        case.after(50).succeed().succeed()
+
+    assert case.positions == ["one"]
+    assert len(case.frame("one").deadlines) == 1
+
+
+def test_a_wait_in_a_late_block_is_not_answered_any_more() -> None:
+    case = Case(timed({"one": wait_for("paid", "after")}, "one")).start().after(61)
+
+    assert case.positions == ["late"]
+
+
+def test_what_a_late_block_has_open_is_undone_first() -> None:
+    states, undo = part("one", "after")
+    body = {**states, "Holdfast": {"Undo": [undo]}}
+    case = Case(timed(body, "one", "undo one", "one undone")).start().after(61)
+
+    assert case.positions == ["undo one"]
+    assert case.frame("undo one").variables["why_one"] == "BlockTimeout"
+    assert case.succeed().positions == ["late"]
+
+
+def test_what_is_undone_around_a_late_block_is_left_alone() -> None:
+    states, undo = part("one", "after")
+    undo["States"] = ["block", "one", "late"]
+    body = {**states, "Holdfast": {"Undo": [undo]}}
+    case = Case(timed(body, "one")).start().after(61)
+
+    assert case.positions == ["late"]
+    assert case.offer(STOP).positions == ["undo one"]
+
+
+def test_the_lanes_of_a_late_block_are_cancelled_with_it() -> None:
+    body = side_by_side("a", "b")
+    inside = {"all": body["States"]["all"] | {"Next": "after"}, "Holdfast": body["Holdfast"]}
+    case = Case(timed(inside, "all")).start().after(61)
+
+    assert sorted(case.positions) == ["undo a", "undo b"]
+    assert case.frame("undo a").variables["why_a"] == "BlockTimeout"
+    assert case.succeed(at="undo b").succeed(at="undo a").positions == ["late"]
+
+
+def test_of_two_deadlines_that_have_passed_the_outer_one_counts() -> None:
+    body = {"inner": {"Type": "Pass", "Next": "one"}, "one": call("one", "after")}
+    definition = timed({**body, "early": call("early")}, "inner", "one", "early")
+    inner = {"Begin": "inner", "Seconds": 60, "States": ["one"], "Next": "early"}
+    definition["Holdfast"]["Deadlines"].insert(0, inner)
+
+    assert Case(definition).start().after(61).positions == ["late"]
+
+
+def test_an_inner_deadline_leaves_the_outer_one_running() -> None:
+    body = {"inner": {"Type": "Pass", "Next": "one"}, "one": call("one", "after")}
+    definition = timed({**body, "early": call("early")}, "inner", "one", "early")
+    inner = {"Begin": "inner", "Seconds": 30, "States": ["one"], "Next": "early"}
+    definition["Holdfast"]["Deadlines"].insert(0, inner)
+    case = Case(definition).start().after(31)
+
+    assert case.positions == ["early"]
+    assert case.after(30).positions == ["late"]
+
+
+def test_a_stop_cancels_what_a_deadline_has_begun_to_undo() -> None:
+    states, undo = part("one", "after")
+    body = {**states, "Holdfast": {"Undo": [undo]}}
+    case = Case(timed(body, "one", "undo one", "one undone")).start().after(61).offer(STOP)
+
+    assert case.positions == ["undo one"]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_shielded_part_outlasts_the_deadline_around_it() -> None:
+    body = {**BODY, "Holdfast": {"Shielded": [["one"]]}}
+    case = Case(timed(body, "one", "two")).start().after(61)
+
+    assert case.positions == ["one"]
+    assert case.succeed().positions == ["late"]
+
+
+def test_a_shielded_part_that_ends_its_block_late_is_late_all_the_same() -> None:
+    body = {**BODY, "Holdfast": {"Shielded": [["one", "two"]]}}
+    case = Case(timed(body, "one", "two")).start().after(61).succeed().succeed()
+
+    assert case.positions == ["late"]
+    assert case.frame("late").cancelled is None
+
+
+def test_a_line_that_ends_in_a_shielded_part_of_a_late_block_has_not_ended() -> None:
+    body = {"one": call("one"), "Holdfast": {"Shielded": [["one"]]}}
+
+    assert Case(timed({**body}, "one")).start().after(61).succeed().positions == ["late"]
+    assert Case(timed({**body}, "one")).start().after(61).fail("Broken").positions == ["late"]
