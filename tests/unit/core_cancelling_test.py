@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.core.facts import StopRequested
+from holdfast.core.facts import RedriveRequested, StopRequested
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.core_kit import Case
 
@@ -232,6 +232,7 @@ def test_what_is_undone_around_a_late_block_is_left_alone() -> None:
     case = Case(timed(body, "one")).start().after(61)
 
     assert case.positions == ["late"]
+    assert "UndoStarted" not in case.types
     assert case.offer(STOP).positions == ["undo one"]
 
 
@@ -295,3 +296,29 @@ def test_a_line_that_ends_in_a_shielded_part_of_a_late_block_has_not_ended() -> 
 
     assert Case(timed({**body}, "one")).start().after(61).succeed().positions == ["late"]
     assert Case(timed({**body}, "one")).start().after(61).fail("Broken").positions == ["late"]
+
+
+def test_a_late_block_does_not_go_on_into_another_shielded_part() -> None:
+    body = {"one": call("one", "after"), "Holdfast": {"Shielded": [["one"], ["after"]]}}
+
+    assert Case(timed(body, "one")).start().after(61).succeed().positions == ["late"]
+
+
+def test_a_redrive_gives_a_block_its_time_anew() -> None:
+    case = Case(timed({**BODY}, "one", "two")).start().after(50).fail("Broken")
+    assert case.status == "FAILED"
+
+    case.after(100).offer(RedriveRequested("5"))
+
+    assert case.after(50).positions == ["one"]
+    assert case.after(11).positions == ["late"]
+
+
+def test_a_redrive_after_an_undo_begins_its_lanes_anew() -> None:
+    case = Case(side_by_side("a", "b")).start().offer(STOP)
+    case.succeed(at="undo a").succeed(at="undo b")
+    assert case.status == "ABORTED"
+
+    case.offer(RedriveRequested("5"))
+
+    assert case.positions == ["a", "b"]
