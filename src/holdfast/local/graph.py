@@ -1,0 +1,112 @@
+"""`holdfast graph`: pictures of the workflows of modules, and of definitions in files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
+from holdfast.asl.parse import definition_hash
+from holdfast.asl.program import Json
+from holdfast.dsl.compile import compile_module
+from holdfast.errors import RequestError, WorkflowError
+from holdfast.local.build import import_module
+from holdfast.pictures.mermaid import draw_mermaid
+from holdfast.pictures.model import Drawing, Look
+from holdfast.pictures.read import read_drawing
+from holdfast.pictures.svg import draw_svg
+
+Format: TypeAlias = Literal["svg", "mermaid"]
+SUFFIXES: Final[dict[Format, str]] = {"svg": ".svg", "mermaid": ".mmd"}
+_DEFINITION: Final = ".asl.json"
+#: What a link may begin with: a picture in a page must not run anything.
+_LINKS: Final = ("https://", "http://", "/", "./", "../", "file:///")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is drawn, and what the picture's file is called without its suffix."""
+
+    name: str
+    drawing: Drawing
+
+
+def subjects_of_modules(names: Sequence[str]) -> list[Subject]:
+    """Compiled as the sources are now, whatever the files beside them say."""
+    return [
+        Subject(found.name, read_drawing(json.loads(found.asl_text), json.loads(found.map_text)))
+        for name in names
+        for found in compile_module(import_module(name))
+    ]
+
+
+def subject_of_file(path: Path) -> Subject:
+    """With the lines of `<name>.map.json` beside `<name>.asl.json`, if it is of this definition.
+
+    Raises RequestError HF282 for a file that cannot be read, WorkflowError HF104 for its content.
+    """
+    definition = _read(path)
+    name = path.name.removesuffix(_DEFINITION).removesuffix(".json")
+    map_path = path.with_name(f"{name}.map.json")
+    found = _read(map_path) if path.name.endswith(_DEFINITION) and map_path.is_file() else None
+    # The lines of another definition would point anywhere.
+    is_own = isinstance(found, dict) and found.get("definition") == definition_hash(definition)
+    return Subject(name, read_drawing(definition, found if is_own else None, title=name))
+
+
+def _read(path: Path) -> Json:
+    try:
+        return read_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise RequestError("HF282", f"{path}: {reason}") from None
+    except JsonTextError as error:
+        raise WorkflowError(
+            "HF104", f"{path} cannot be drawn: {error.message}", help=f"holdfast check {path}"
+        ) from None
+    except JsonDepthError:
+        raise WorkflowError(
+            "HF104", f"{path} cannot be drawn: it is nested too deeply", help="flatten it"
+        ) from None
+
+
+def draw(subject: Subject, form: Format, link_prefix: str) -> str:
+    """Raises RequestError HF282 for a prefix that is no address."""
+    if link_prefix and not link_prefix.startswith(_LINKS):
+        raise RequestError(
+            "HF282",
+            f"--link {link_prefix}: expected an address",
+            help="--link https://github.com/OWNER/PROJECT/blob/main/",
+        )
+    match form:
+        case "svg":
+            return draw_svg(subject.drawing, Look(link_prefix=link_prefix))
+        case "mermaid":
+            return draw_mermaid(subject.drawing)
+
+
+def write(drawn: Sequence[tuple[str, str]], output: Path, suffix: str) -> list[Path]:
+    """`drawn`: names and texts. `output`: the file of the one picture, or a folder for all of them.
+
+    Raises RequestError HF282, before anything is written where it is the names' fault.
+    """
+    is_file = output.suffix == suffix
+    paths = [output if is_file else output / f"{name}{suffix}" for name, _ in drawn]
+    twice = [path for path, count in Counter(paths).items() if count > 1]
+    if twice:
+        raise RequestError(
+            "HF282",
+            f"two pictures would be {twice[0]}",
+            help=f"--output {output.with_suffix('')}/" if is_file else "draw them one by one",
+        )
+    try:
+        for path, (_, text) in zip(paths, drawn, strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestError("HF282", f"{output}: {error.strerror}") from None
+    return paths

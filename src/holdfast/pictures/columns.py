@@ -1,0 +1,178 @@
+"""The items' places from left to right.
+
+Every item is drawn towards what it is connected with. In one row the places that are nearest to
+what each item wants, while none comes too near to the next, are found exactly (isotonic regression
+by pooling); rows take turns.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from holdfast.pictures.rows import Item, Rows
+
+GAP: Final = 28.0
+COLUMN_GAP: Final = 10.0
+_SWEEPS: Final = 10
+_FIXED: Final = 1e6
+_STRAIGHTENINGS: Final = 3
+
+
+def place_columns(rows: Rows, fixed: AbstractSet[int]) -> list[float]:
+    """-> the middle of each item; that of the `fixed` ones, at most one in a row, is 0."""
+    middles = [0.0] * len(rows.items)
+    weights = [_FIXED if n in fixed else _weight(item) for n, item in enumerate(rows.items)]
+    for row in rows.rows:
+        _settle(rows, row, [0.0] * len(row), weights, middles)
+    for sweep in range(_SWEEPS):
+        for row in rows.rows if sweep % 2 == 0 else reversed(rows.rows):
+            wishes = [0.0 if item in fixed else _wish(rows, item, middles) for item in row]
+            _settle(rows, row, wishes, weights, middles)
+    for _ in range(_STRAIGHTENINGS):
+        _straighten(rows, fixed, middles)
+    return middles
+
+
+def _weight(item: Item) -> float:
+    """A line that bends is worse than a box that is not in the middle."""
+    return 4.0 if item.trunk is not None else 1.0
+
+
+def _wish(rows: Rows, item: int, middles: Sequence[float]) -> float:
+    beside = rows.neighbours[item]
+    if not beside:
+        return middles[item]
+    if rows.items[item].trunk is None:
+        return sum(middles[other] for other in beside) / len(beside)
+    # A column follows itself rather than all that comes together in it.
+    trunk = rows.items[item].trunk
+    weights = [8.0 if rows.items[other].trunk == trunk else 1.0 for other in beside]
+    total = sum(weight * middles[other] for weight, other in zip(weights, beside, strict=True))
+    return total / sum(weights)
+
+
+def distance(left: Item, right: Item) -> float:
+    """Between the middles of two neighbours, at least."""
+    is_column = left.trunk is not None and right.trunk is not None
+    return (left.width + right.width) / 2 + (COLUMN_GAP if is_column else GAP)
+
+
+def _settle(
+    rows: Rows,
+    row: Sequence[int],
+    wishes: Sequence[float],
+    weights: Sequence[float],
+    middles: list[float],
+) -> None:
+    apart = [
+        distance(rows.items[left], rows.items[right]) for left, right in itertools.pairwise(row)
+    ]
+    own = [weights[item] for item in row]
+    for item, middle in zip(row, nearest(wishes, own, apart), strict=True):
+        middles[item] = middle
+
+
+def nearest(
+    wishes: Sequence[float], weights: Sequence[float], apart: Sequence[float]
+) -> list[float]:
+    """-> rising numbers, `apart` from each other or more, as near to `wishes` as can be."""
+    offsets = [0.0, *itertools.accumulate(apart)]
+    # Without the distances what remains is to find the nearest numbers that do not fall.
+    pools: list[tuple[float, float, int]] = []
+    for wish, weight, offset in zip(wishes, weights, offsets, strict=False):
+        pool = ((wish - offset) * weight, weight, 1)
+        while pools and pools[-1][0] / pools[-1][1] > pool[0] / pool[1]:
+            last = pools.pop()
+            pool = (last[0] + pool[0], last[1] + pool[1], last[2] + pool[2])
+        pools.append(pool)
+    flat = [total / weight for total, weight, count in pools for _ in range(count)]
+    return [place + offset for place, offset in zip(flat, offsets, strict=False)]
+
+
+def _straighten(rows: Rows, fixed: AbstractSet[int], middles: list[float]) -> None:
+    """Chains of items that only lead to each other get one place, as far as there is room."""
+    room = _room(rows, middles)
+    for chain in _chains(rows):
+        run: list[int] = []
+        low, high = float("-inf"), float("inf")
+        for item in chain:
+            left, right = (middles[item], middles[item]) if item in fixed else room[item]
+            if run and max(low, left) > min(high, right):
+                _align(run, low, high, middles)
+                run, low, high = [], float("-inf"), float("inf")
+            run.append(item)
+            low, high = max(low, left), min(high, right)
+        _align(run, low, high, middles)
+        for item in chain:
+            _update(rows, room, item, middles)
+
+
+def _align(run: Sequence[int], low: float, high: float, middles: list[float]) -> None:
+    wanted = sorted(middles[item] for item in run)[len(run) // 2]
+    for item in run:
+        middles[item] = min(max(wanted, low), high)
+
+
+def _room(rows: Rows, middles: Sequence[float]) -> dict[int, tuple[float, float]]:
+    room: dict[int, tuple[float, float]] = {}
+    for row in rows.rows:
+        for number, item in enumerate(row):
+            room[item] = _between(rows, row, number, middles)
+    return room
+
+
+def _between(
+    rows: Rows, row: Sequence[int], number: int, middles: Sequence[float]
+) -> tuple[float, float]:
+    low, high, item = float("-inf"), float("inf"), rows.items[row[number]]
+    if number > 0:
+        low = middles[row[number - 1]] + distance(rows.items[row[number - 1]], item)
+    if number + 1 < len(row):
+        high = middles[row[number + 1]] - distance(item, rows.items[row[number + 1]])
+    here = middles[row[number]]
+    # Sums of the same distances may differ in the last digit.
+    return min(low, here), max(high, here)
+
+
+def _update(
+    rows: Rows, room: dict[int, tuple[float, float]], item: int, middles: Sequence[float]
+) -> None:
+    row = rows.rows[rows.items[item].row]
+    number = rows.positions[item]
+    for other in (number - 1, number + 1):
+        if 0 <= other < len(row):
+            room[row[other]] = _between(rows, row, other, middles)
+
+
+def _chains(rows: Rows) -> list[list[int]]:
+    """Columns of one trunk, and items with one neighbour on each side, from the top."""
+    taken: set[int] = set()
+    chains: list[list[int]] = []
+    for row in rows.rows:
+        for first in row:
+            if first in taken:
+                continue
+            chain = [first]
+            taken.add(first)
+            while (on := _onwards(rows, chain[-1])) is not None and on not in taken:
+                chain.append(on)
+                taken.add(on)
+            if len(chain) > 1:
+                chains.append(chain)
+    return chains
+
+
+def _onwards(rows: Rows, item: int) -> int | None:
+    here = rows.items[item]
+    below = [other for other in rows.neighbours[item] if rows.items[other].row == here.row + 1]
+    if here.trunk is not None:
+        same = [other for other in below if rows.items[other].trunk == here.trunk]
+        if same:
+            return same[0]
+    if len(below) != 1:
+        return None
+    above = [other for other in rows.neighbours[below[0]] if rows.items[other].row == here.row]
+    return below[0] if len(above) == 1 else None

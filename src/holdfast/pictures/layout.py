@@ -1,0 +1,194 @@
+"""A drawing laid out: each machine by itself, from the inside outwards.
+
+A state never leads out of its machine, so a Parallel or a Map is one box to what is around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.pictures.arrange import arrange
+from holdfast.pictures.graph import Box, Link, Point, Route
+from holdfast.pictures.model import Edge, Machine, Node
+from holdfast.pictures.sizes import Caption, Words, caption, words
+
+START_SIZE: Final = 12.0
+_FRAME_PADDING: Final = 14.0
+_FRAME_GAP: Final = 16.0
+_ROW_WIDTH_MAX: Final = 1200.0
+_NAMES_MAX: Final = 3
+_WORD_PADDING: Final = 14.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNode:
+    """`corner`: the upper left one, within the machine around it. `frames` lie within the node."""
+
+    node: Node
+    corner: Point
+    width: float
+    height: float
+    caption: Caption
+    frames: tuple[PlacedFrame, ...]
+    waits: tuple[Route, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFrame:
+    """A branch or a processor, within the node around it; `corner` is that of its border.
+
+    `content`: where the machine begins.
+    """
+
+    corner: Point
+    width: float
+    height: float
+    content: Point
+    machine: PlacedMachine
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEdge:
+    """`edge` None: from the dot where the machine starts."""
+
+    edge: Edge | None
+    words: Words
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMachine:
+    """`start`: the corner of the dot that leads to the state `first`."""
+
+    first: str
+    start: Point
+    width: float
+    height: float
+    nodes: tuple[PlacedNode, ...]
+    edges: tuple[PlacedEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A node whose size is known and whose place is not."""
+
+    width: float
+    height: float
+    caption: Caption
+    frames: tuple[PlacedFrame, ...] = ()
+    waits: tuple[Route, ...] = ()
+
+
+def place_machine(machine: Machine) -> PlacedMachine:
+    positions = {node.name: n for n, node in enumerate(machine.nodes)}
+    said = [words(_label(edge)) for edge in machine.edges]
+    needed = _words_width(machine, said)
+    shapes = [_shape(node, needed.get(node.name, 0.0)) for node in machine.nodes]
+    boxes = [
+        Box(
+            shape.width,
+            shape.height,
+            node.role != "forward",
+            node.is_end and node.kind != "fail",
+        )
+        for shape, node in zip(shapes, machine.nodes, strict=True)
+    ]
+    links = [
+        Link(
+            positions[edge.source],
+            positions[edge.target],
+            edge.kind != "next",
+            word.long_size,
+            word.short_width,
+        )
+        for edge, word in zip(machine.edges, said, strict=True)
+    ]
+    dot = len(boxes)
+    boxes.append(Box(START_SIZE, START_SIZE))
+    links.append(Link(dot, positions[machine.start]))
+    found = arrange(boxes, links, dot)
+    return PlacedMachine(
+        machine.start,
+        found.places[dot],
+        found.width,
+        found.height,
+        tuple(
+            PlacedNode(
+                node, place, shape.width, shape.height, shape.caption, shape.frames, shape.waits
+            )
+            for node, place, shape in zip(machine.nodes, found.places, shapes, strict=False)
+        ),
+        tuple(
+            PlacedEdge(edge, word, route)
+            for edge, word, route in zip(
+                (*machine.edges, None), (*said, words("")), found.routes, strict=True
+            )
+        ),
+    )
+
+
+def _label(edge: Edge) -> str:
+    """An error comes with all that are derived from it; the tooltip has them all."""
+    first, *more = edge.label.split(" or ")
+    is_long = edge.kind == "catch" and len(more) >= _NAMES_MAX
+    return f"{first} or {len(more)} more" if is_long else edge.label
+
+
+def _words_width(machine: Machine, said: Sequence[Words]) -> dict[str, float]:
+    """-> by state, how wide it has to be for the words at its lower side.
+
+    Beside each other there is room for all, and right of the middle for any: what goes straight
+    down leaves from there.
+    """
+    widths: dict[str, list[float]] = {}
+    for edge, word in zip(machine.edges, said, strict=True):
+        widths.setdefault(edge.source, []).append(word.short_width + _WORD_PADDING)
+    return {
+        name: max(sum(found), 2 * max(found) if len(found) > 1 else 0.0)
+        for name, found in widths.items()
+    }
+
+
+def _shape(node: Node, width_min: float) -> _Shape:
+    told = caption(node)
+    if not node.machines:
+        return _Shape(max(told.width, width_min), told.height, told)
+    inner = [place_machine(machine) for machine in node.machines]
+    # The one processor of a Map needs no border of its own.
+    padding = _FRAME_PADDING if node.kind == "parallel" else 0.0
+    sizes = [(one.width + 2 * padding, one.height + 2 * padding) for one in inner]
+    corners, waits, width, height = _side_by_side(sizes, node.after)
+    whole = max(width + 2 * _FRAME_PADDING, told.width, width_min)
+    left, top = (whole - width) / 2, told.height
+    frames = tuple(
+        PlacedFrame((left + x, top + y), *size, (left + x + padding, top + y + padding), one)
+        for (x, y), size, one in zip(corners, sizes, inner, strict=True)
+    )
+    moved = tuple(_moved(route, left, top) for route in waits)
+    return _Shape(whole, top + height + _FRAME_PADDING, told, frames, moved)
+
+
+def _side_by_side(
+    sizes: Sequence[tuple[float, float]], after: Sequence[Sequence[int]]
+) -> tuple[Sequence[Point], Sequence[Route], float, float]:
+    """-> corners, what waits for what, width and height."""
+    links = [Link(wait, line) for line, waits in enumerate(after) for wait in waits]
+    if links:
+        found = arrange([Box(*size) for size in sizes], links, 0)
+        return found.places, found.routes, found.width, found.height
+    corners: list[Point] = []
+    x = y = widest = lowest = 0.0
+    for width, height in sizes:
+        if x and x + width > _ROW_WIDTH_MAX:
+            x, y = 0.0, lowest + _FRAME_GAP
+        corners.append((x, y))
+        x += width + _FRAME_GAP
+        widest, lowest = max(widest, x - _FRAME_GAP), max(lowest, y + height)
+    return corners, (), widest, lowest
+
+
+def _moved(route: Route, x: float, y: float) -> Route:
+    points = tuple((left + x, top + y) for left, top in route.points)
+    return Route(points, route.joins, None)

@@ -1,0 +1,103 @@
+"""What a picture shows: the states of a machine, what leads from one to another, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal[
+    "task",
+    "pure",
+    "event",
+    "ask",
+    "child",
+    "wait",
+    "choice",
+    "pass",
+    "succeed",
+    "fail",
+    "parallel",
+    "map",
+]
+#: "forward": what runs when all goes well. "handler": only after an error. "undo": takes back.
+Role: TypeAlias = Literal["forward", "handler", "undo"]
+#: "next": the way on. "catch": after an error. "deadline": after the time of a block is over.
+EdgeKind: TypeAlias = Literal["next", "catch", "deadline"]
+Status: TypeAlias = Literal["succeeded", "running", "failed", "cancelled", "not_reached"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a state was written; `line` from 1."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One state. `details` are short remarks, `notes` whole sentences for the tooltip.
+
+    `machines`: the branches of a Parallel, or the one processor of a Map. `after`: for each branch
+    the positions of those that it waits for.
+    """
+
+    name: str
+    kind: Kind
+    role: Role
+    is_end: bool
+    details: tuple[str, ...]
+    notes: tuple[str, ...]
+    source: Source | None
+    machines: tuple[Machine, ...] = ()
+    after: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`label` is what leads this way, "" for what needs no word; it may be long."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`edges` hold one edge for two states and a kind, however many rules lead that way."""
+
+    start: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """`remarks` are about the whole machine: its timeout, its language."""
+
+    title: str
+    remarks: tuple[str, ...]
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an execution did with a state. `count`: how often it was entered."""
+
+    status: Status
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a drawing is shown, apart from what it is.
+
+    `marks`: by state name; a state that is not in a non-empty `marks` was not reached.
+    `link_prefix`: the address that `file#Lline` is appended to; "" for no links.
+    """
+
+    marks: Mapping[str, Mark] | None = None
+    link_prefix: str = ""

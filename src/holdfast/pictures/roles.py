@@ -1,0 +1,150 @@
+"""Which states run when all goes well, which only after an error, and which take something back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.pictures.model import Role
+from holdfast.pictures.wording import duration
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One machine of a definition: the whole, a branch, or the processor of a Map."""
+
+    machine: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPart:
+    states: frozenset[str]
+    begin: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """`after`: the time, in words. `next` "": nothing handles it."""
+
+    states: frozenset[str]
+    begin: str
+    after: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What the field `Holdfast` of all machines says (docs/extensions.md)."""
+
+    undos: tuple[UndoPart, ...]
+    deadlines: tuple[Deadline, ...]
+    shielded: tuple[frozenset[str], ...]
+
+
+def extension_of(levels: Iterable[Level]) -> Extension:
+    """What is not as it should be is left out: a picture is not where it is checked."""
+    undos: list[UndoPart] = []
+    deadlines: list[Deadline] = []
+    shielded: list[frozenset[str]] = []
+    for level in levels:
+        states = level.machine["States"]
+        for undo in _entries(level, "Undo"):
+            if undo.get("Begin") in states:
+                end = str(undo.get("End", ""))
+                undos.append(UndoPart(_names(undo.get("States")), undo["Begin"], end))
+        for one in _entries(level, "Deadlines"):
+            target = one.get("Next")
+            deadlines.append(
+                Deadline(
+                    _names(one.get("States")),
+                    str(one.get("Begin", "")),
+                    duration(one.get("Seconds")),
+                    target if isinstance(target, str) and target in states else "",
+                )
+            )
+        shielded += [_names(part) for part in _listed(level, "Shielded")]
+    return Extension(tuple(undos), tuple(deadlines), tuple(shielded))
+
+
+def _listed(level: Level, field: str) -> Sequence[Any]:
+    marked = level.machine.get("Holdfast")
+    found = marked.get(field) if isinstance(marked, dict) else None
+    return found if isinstance(found, list) else ()
+
+
+def _entries(level: Level, field: str) -> Iterator[Mapping[str, Any]]:
+    yield from (entry for entry in _listed(level, field) if isinstance(entry, dict))
+
+
+def _names(value: Any) -> frozenset[str]:
+    return frozenset(map(str, value)) if isinstance(value, list) else frozenset()
+
+
+# -- roles -----------------------------------------------------------------------------------------
+
+
+def roles_of(levels: Iterable[Level], extension: Extension) -> Mapping[str, Role]:
+    roles: dict[str, Role] = {}
+    for level in levels:
+        states = level.machine["States"]
+        aside = _caught(states) | {undo.begin for undo in extension.undos}
+        aside |= {deadline.next for deadline in extension.deadlines}
+        forward = _forward(level.machine, aside)
+        undoing = {
+            name
+            for undo in extension.undos
+            if undo.begin in states
+            for name in _reached(states, [undo.begin], ends={undo.end})
+        }
+        for name in states:
+            is_undo = name in undoing and name not in forward
+            roles[name] = "undo" if is_undo else "forward" if name in forward else "handler"
+    return roles
+
+
+def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet[str]:
+    """What is reached without an error: `raise` goes where a Catch would."""
+    states = machine["States"]
+    found: set[str] = set()
+    waiting = [machine["StartAt"]]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        on = ways_on(states[name])
+        waiting += [to for to in on if not (name.startswith("raise ") and to in aside)]
+    # Where nothing is reached at all, everything is as good as forward: there is no error either.
+    never = set(states) - _reached(states, [machine["StartAt"], *sorted(aside & set(states))])
+    return found | never
+
+
+def _reached(
+    states: Mapping[str, Any], begin: Sequence[str], ends: AbstractSet[str] = frozenset()
+) -> set[str]:
+    found: set[str] = set()
+    waiting = list(begin)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name not in ends:
+            found.add(name)
+            waiting += ways_on(states[name])
+    return found
+
+
+def ways_on(state: Mapping[str, Any]) -> list[str]:
+    """Where a state leads without an error, in the order of its rules."""
+    rules = [rule["Next"] for rule in state.get("Choices", ()) if "Next" in rule]
+    return [*rules, *(state[field] for field in ("Next", "Default") if field in state)]
+
+
+def _caught(states: Mapping[str, Any]) -> set[str]:
+    return {
+        catcher["Next"]
+        for state in states.values()
+        for catcher in state.get("Catch", ())
+        if "Next" in catcher
+    }
