@@ -322,3 +322,15 @@ def test_a_redrive_after_an_undo_begins_its_lanes_anew() -> None:
     case.offer(RedriveRequested("5"))
 
     assert case.positions == ["a", "b"]
+
+
+def test_what_follows_a_shielded_part_without_a_step_is_not_cancelled() -> None:
+    """As a coroutine is cancelled where it waits next, and nowhere before."""
+    body = {"one": call("one", "two"), "two": {"Type": "Pass", "Assign": {"n": 1}, "Next": "three"}}
+    shields = {"Shielded": [["one"]]}
+    states, undo = part("three")
+    definition = machine({**body, **states}, Holdfast={**shields, "Undo": [undo]})
+    case = Case(definition).start().offer(STOP).succeed()
+
+    assert case.positions == ["undo three"]
+    assert case.frame("undo three").variables["n"] == 1

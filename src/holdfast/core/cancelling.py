@@ -3,16 +3,15 @@
 Rules of this file (docs/extensions.md tells them at length):
 * A cancelled line does nothing more of its own: it runs the undos that its position lies in, the
   innermost first, and no handler sees it.
-* In a shielded part, and in an undo, it goes on; it is cancelled when it leaves.
+* In a shielded part, and in an undo, it goes on; it is cancelled at the next step outside.
 * A Parallel or Map waits until the last of its lines is over: then comes what `Closing` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
-from holdfast.asl.program import Deadline, Json, Undo
+from holdfast.asl.program import Deadline, Json, Map, Parallel, Task, Undo, Wait
 from holdfast.asl.template import StateError
 from holdfast.core import flow, lanes
 from holdfast.core.decision import Decision
@@ -21,6 +20,7 @@ from holdfast.core.retry import TIMEOUT
 from holdfast.core.state import ROOT, Closing, Due, Frame, Lanes, Reason, Stopping
 from holdfast.core.tasks import note_started, whole_seconds
 
+_STEPS: Final = (Task, Wait, Parallel, Map)
 #: The errors that undo steps see.
 STOPPED: Final = "Holdfast.Stopped"
 CANCELLED: Final = "Holdfast.Cancelled"
@@ -157,8 +157,17 @@ def is_late(decision: Decision, frame_id: str, name: str) -> bool:
 
 
 def is_taken(decision: Decision, frame: Frame) -> bool:
-    """The line has entered a state and is cancelled before it: it unwinds further."""
-    if frame.cancelled is None or _is_shielded(decision, frame):
+    """The cancelled line has entered a state that it does not run any more: it unwinds further.
+
+    Where an undo of the cancellation ends it does so at once, else at the next step: what a
+    coroutine does without waiting cannot be cancelled either.
+    """
+    assert frame.cancelled is not None
+    if _is_shielded(decision, frame):
+        return False
+    undone = frame.cancelled.get("undone", ())
+    is_undone = any(decision.program.undos[number].end == frame.position for number in undone)
+    if not is_undone and not isinstance(decision.state_of(frame), _STEPS):
         return False
     _unwind(decision, frame)
     return True
@@ -271,11 +280,12 @@ def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
 
 
 def _is_shielded(decision: Decision, frame: Frame) -> bool:
+    """A shield holds back what comes from outside of it: not the deadline of a block in it, and
+    not the end of a Parallel or Map in it, which is what cancels their lanes.
+    """
     program = decision.program
-    return _is_in(frame.position, program.shielded) or _is_in(
-        frame.position, (undo.own for undo in program.undos)
-    )
-
-
-def _is_in(position: str, parts: Iterable[frozenset[str]]) -> bool:
-    return any(position in part for part in parts)
+    inside = [] if frame.owner is None else [decision.frame(frame.owner).position]
+    if frame.cancelled is not None and "deadline" in frame.cancelled:
+        inside.append(program.deadlines[frame.cancelled["deadline"]].begin)
+    parts = (*program.shielded, *(undo.own for undo in program.undos))
+    return any(frame.position in part and not part.intersection(inside) for part in parts)
