@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.dsl.lambdas import lambda_handler
 from holdfast.dsl.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -61,6 +62,7 @@ __all__ = [
     "each",
     "first",
     "hours",
+    "lambda_handler",
     "minutes",
     "parallel",
     "pure",

@@ -23,6 +23,7 @@ from holdfast.local.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, pri
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
 PORT_DEFAULT: Final = 8080
 SIGNAL_SECONDS: Final = 0.5
+TARGETS: Final = ("holdfast", "stepfunctions")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,6 +110,12 @@ def _add_authoring(commands: Any) -> None:
     compiling.add_argument(
         "--check", action="store_true", help="only say whether the files are up to date"
     )
+    compiling.add_argument(
+        "--target",
+        choices=TARGETS,
+        default=TARGETS[0],
+        help="who runs them; default: %(default)s",
+    )
     checking = _command(
         commands, "check", _check, "Say all that is wrong with workflows or state machines."
     )
@@ -119,6 +126,30 @@ def _add_authoring(commands: Any) -> None:
         help="files hold definitions in Amazon States Language; " + _MODULES_HELP,
     )
     checking.add_argument("--json", action="store_true", help="print one line of JSON")
+    checking.add_argument("--strict", action="store_true", help="exit 1 for warnings, too")
+    drawing = _command(commands, "graph", _graph, "Draw workflows or state machines.")
+    drawing.add_argument(
+        "targets",
+        nargs="*",
+        metavar="MODULE|FILE.json",
+        help="files hold definitions in Amazon States Language; " + _MODULES_HELP,
+    )
+    drawing.add_argument(
+        "--format", choices=("svg", "mermaid"), default="svg", help="default: %(default)s"
+    )
+    drawing.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="a file (.svg, .mmd) for one picture, or a folder for <workflow>.svg of each; "
+        "default: one picture is printed",
+    )
+    drawing.add_argument(
+        "--link",
+        default="",
+        metavar="PREFIX",
+        help="of an address that FILE#Lline is appended to: lines in the SVG become links",
+    )
 
 
 def _add_local(commands: Any) -> None:
@@ -182,7 +213,13 @@ _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 def _compile(arguments: argparse.Namespace) -> int:
     from holdfast.local import build  # noqa: PLC0415
 
-    outputs = build.compile_modules(project.modules_or_default(arguments.modules))
+    modules = project.modules_or_default(arguments.modules)
+    notes: list[str] = []
+    match arguments.target:
+        case "stepfunctions":
+            outputs, notes = build.export_modules(modules)
+        case _:
+            outputs = build.compile_modules(modules)
     stale = [output for output in outputs if not output.is_current()]
     if arguments.check:
         for output in stale:
@@ -192,29 +229,60 @@ def _compile(arguments: argparse.Namespace) -> int:
         print(f"{'written' if output in stale else 'current'}  {output.path}")
         if output in stale:
             output.write()
+    for note in notes:
+        print(note)
     return FINE
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from holdfast.local import build, check  # noqa: PLC0415
+    from holdfast.local import build, check, proving  # noqa: PLC0415
 
     files = [target for target in arguments.targets if target.endswith(".json")]
     modules = [target for target in arguments.targets if target not in files]
-    findings = [found for file in files for found in check.check_file(Path(file))]
+    found = {file: check.check_file(Path(file)) for file in files}
     wanted = [] if files and not modules else project.modules_or_default(modules)
     errors = build.find_errors(wanted) if wanted else []
+    refusals = [finding for findings in found.values() for finding in findings]
+    # What is refused has no meaning that anything could be proved of.
+    sound = [file for file in files if not any(map(check.is_error, found[file]))]
+    subjects = [proving.subject_of_file(Path(file)) for file in sound]
+    subjects += proving.subjects_of_modules([] if errors else wanted)
     if arguments.json:
         print_json(
-            [found.to_json() for found in findings]
+            [refusal.to_json() for refusal in refusals]
             + [{"severity": "ERROR", "message": error} for error in errors]
+            + [row for subject in subjects for row in subject.to_json()]
         )
     else:
-        problems = [*findings, *errors]
-        for problem in problems:
-            print(problem, end="\n\n")
-        print("no problems" if not problems else f"{len(problems)} problems")
-    refused = [found for found in findings if found.diagnostic.severity == "ERROR"]
-    return NEGATIVE if errors or refused else FINE
+        for part in [*refusals, *errors, *(subject.render() for subject in subjects)]:
+            print(part, end="\n\n")
+        count = len(refusals) + len(errors) + sum(subject.problems for subject in subjects)
+        print(f"{count} problem{'s'[: count != 1]}" if count else "no problems")
+    gravest = {"error", "warning"} if arguments.strict else {"error"}
+    is_refused = len(sound) < len(files) or (arguments.strict and bool(refusals))
+    is_wrong = any(subject.severities & gravest for subject in subjects)
+    return NEGATIVE if errors or is_refused or is_wrong else FINE
+
+
+def _graph(arguments: argparse.Namespace) -> int:
+    from holdfast.local import graph  # noqa: PLC0415
+
+    files = [target for target in arguments.targets if target.endswith(".json")]
+    modules = [target for target in arguments.targets if target not in files]
+    wanted = [] if files and not modules else project.modules_or_default(modules)
+    subjects = [graph.subject_of_file(Path(file)) for file in files]
+    subjects += graph.subjects_of_modules(wanted)
+    drawn = [(one.name, graph.draw(one, arguments.format, arguments.link)) for one in subjects]
+    if arguments.output is not None:
+        for path in graph.write(drawn, arguments.output, graph.SUFFIXES[arguments.format]):
+            print(f"written  {path}")
+        return FINE
+    if len(drawn) != 1:
+        raise RequestError(
+            "HF282", f"{len(drawn)} pictures, and one can be printed", help="--output FOLDER"
+        )
+    print(drawn[0][1], end="")
+    return FINE
 
 
 # -- local -----------------------------------------------------------------------------------------

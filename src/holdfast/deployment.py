@@ -6,22 +6,22 @@ the same one. Nothing is compiled in Lambda: definitions are read from the files
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from holdfast.asl.parse import definition_hash
 from holdfast.asl.program import Json
+from holdfast.dsl import payloads
 from holdfast.dsl.boundary import Misfit, normalise_payload
 from holdfast.dsl.registry import Registry
 from holdfast.dsl.surface import InvalidResult, TaskContext, Workflow, running_task
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.front import Front
@@ -61,6 +61,8 @@ class Deployment:
         definitions = {}
         for name, workflow in registry.workflows.items():
             asl, source_map = load(workflow)
+            called = source_map.get("tasks", ()), source_map.get("workflows", {})
+            registry.require_known(name, *called)
             definitions[name] = Definition(asl, source_map, definition_hash(asl))
         return cls(registry, definitions)
 
@@ -73,7 +75,8 @@ class Deployment:
     def setting(
         self, programs: Programs, keys: Callable[[], Keys], status_source: str | None = None
     ) -> Setting:
-        return Setting(programs, self.knows, keys, status_source)
+        workflows = Workflows(self.definitions, self._child_input)
+        return Setting(programs, self.knows, keys, status_source, workflows)
 
     def front(self, programs: Programs, keys: Keys) -> Front:
         return Front(programs, self.definitions, self, keys)
@@ -119,6 +122,18 @@ class Deployment:
             )
         return TaskSucceeded(output)
 
+    def _child_input(self, workflow: str, value: Json) -> Json:
+        """As `normalise_input`, and whatever the author's own validators raise is HF210, too."""
+        try:
+            return self.normalise_input(workflow, value)
+        except RequestError:
+            raise
+        except Exception as error:  # noqa: BLE001  # else each delivery of the message would fail
+            raise RequestError(
+                "HF210",
+                f"the input of {workflow} cannot be validated: {type(error).__name__}",
+            ) from None
+
     # -- types (runtime.front.Types) ---------------------------------------------------------------
 
     def normalise_input(self, workflow: str, value: Json) -> Json:
@@ -126,11 +141,11 @@ class Deployment:
 
     def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
         try:
-            return normalise_payload(_resolve(reference), value)
+            return normalise_payload(payloads.resolve(reference), value)
         except Misfit as misfit:
             raise RequestError(
                 "HF211",
-                f"the {what} does not fit {reference.rpartition(':')[2]}: {misfit}",
+                f"the {what} does not fit {payloads.display(reference)}: {misfit}",
             ) from None
 
 
@@ -140,12 +155,3 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001
         return f"{type(error).__name__} has no printable text"
-
-
-def _resolve(reference: str) -> type[Any]:
-    module_name, _, qualified = reference.partition(":")
-    found: ModuleType | Any = importlib.import_module(module_name)
-    for part in qualified.split("."):
-        found = getattr(found, part)
-    assert isinstance(found, type)
-    return found

@@ -20,6 +20,7 @@ DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
 CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
+DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
 # -- The log (our choice; the reasons stand in docs/log.md) ----------------------------------------
 WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
@@ -47,6 +48,7 @@ TAKEOVERS_MAX: Final = 3  # the next one is a failed attempt
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40  # per run and invocation
 MAX_CONCURRENCY_DEFAULT: Final = 40
 CHILDREN_AT_ONCE_MAX: Final = 100  # of one distributed Map; a definition may ask for fewer
+CHILD_DEPTH_MAX: Final = 50  # executions in one another: their ids are parts of keys of 1,024 bytes
 READER_BYTES_MAX: Final = 64 * 1024 * 1024  # of one object, compressed or not; AWS: 10 GB
 READER_ITEM_BYTES_MAX: Final = 8 * 1024 * 1024  # one field of a CSV; AWS bounds the item
 READER_ITEMS_MAX: Final = 10_000  # of one distributed Map: its parent's log holds them

@@ -17,4 +17,3 @@ def flow(order: Order, payment: Payment, n: int, flag: bool, colour: Colour) -> 
     g = flag < True
     h = order.lines > order.lines
     i = [1] == (1,)
-    j = 1 < n < 5 < 9

@@ -2,7 +2,8 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import compensating, workflow
+from holdfast import compensating, hours, shielded, timeout, workflow
+from tests.golden.shop import notify
 
 
 @workflow
@@ -12,4 +13,16 @@ def flow(n: int) -> None:
     with compensating():
         pass
     with compensating() as undo, compensating() as other:
+        pass
+    with compensating(on_undo_failure="retry") as undo:
+        pass
+    with timeout():
+        pass
+    with timeout(90):
+        pass
+    with timeout(hours(0)):
+        pass
+    with timeout(hours(1)) as clock:
+        pass
+    with shielded(n), open("x"):
         pass

@@ -20,11 +20,3 @@ def flow(order: Order) -> None:
         charge(order.id, 5)
     except vat:
         pass
-    try:
-        charge(order.id, 5)
-    except Exception:
-        pass
-    else:
-        pass
-    finally:
-        pass

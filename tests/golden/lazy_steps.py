@@ -11,7 +11,8 @@ def flow(order: Order) -> None:
     if order.coupon == "X" and charge(order.id, 5).status == "ok":
         pass
     receipts = [charge(order.id, line.unit_cents) for line in order.lines]
-    while is_valid(order):
+    while order.lines and is_valid(order):
         pass
+    ok = is_valid(order) and is_valid(order)
     found = order.coupon or anything()
     text = charge(order.id, 1).id if order.lines else ""

@@ -10,10 +10,8 @@ from tests.golden.shop import Colour, Order, anything
 def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
     a = text - 1
     b = x // 2.0
-    c = n ** 2
     d = anything() + 1
     e = -text
-    f = text * 3
     for item in n:
         pass
     for item in range(x):

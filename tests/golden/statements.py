@@ -9,14 +9,13 @@ from tests.golden.shop import Order
 @workflow
 def flow(order: Order) -> str:
     import json
-    assert order.lines
     for line in order.lines:
         del line
-    else:
+    try:
         pass
-    match order.coupon:
-        case None:
-            return json.dumps("none")
+    except* ValueError:
+        pass
+    async def nothing(): ...
     class Inner:
         pass
     global other

@@ -16,5 +16,5 @@ def odd() -> None: ...
 def flow(order_id: str) -> None:
     render(order_id)
     odd()
-    other(order_id)
+    other()
     odd.options(timeout=timedelta(seconds=5), retry=Retry(max_attempts=0))()

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core import apply as apply_module
 from holdfast.core import facts
-from holdfast.core.advance import is_overdue
+from holdfast.core.overdue import is_overdue
 from holdfast.errors import RequestError
 from holdfast.runtime import duties, log, mail, messages, sweeper, worker
 from holdfast.runtime.effects import (

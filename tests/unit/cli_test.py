@@ -160,7 +160,7 @@ def test_check_shows_every_refusal_of_every_module(holdfast: Project) -> None:
 def test_check_has_nothing_to_say_about_good_modules(holdfast: Project) -> None:
     holdfast.module("greeting", GREETING)
     assert holdfast("check", "greeting") == 0
-    assert holdfast.printed == "no problems\n"
+    assert holdfast.printed.endswith("\n\nno problems\n")
 
 
 MACHINE = """{
@@ -210,9 +210,34 @@ def test_check_has_nothing_to_say_about_a_good_machine(holdfast: Project) -> Non
     good = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
     (holdfast.folder / "machine.json").write_text(json.dumps(good))
     assert holdfast("check", "machine.json") == 0
-    assert holdfast.printed == "no problems\n"
+    assert holdfast.printed.endswith("\n\nno problems\n")
     assert holdfast("check", "--json", "machine.json") == 0
-    assert json.loads(holdfast.printed) == []
+    (proved,) = json.loads(holdfast.printed)
+    assert (proved["severity"], proved["events"]) == ("PROVED", "4")
+
+
+UNBOUNDED = {
+    "StartAt": "A",
+    "States": {
+        "A": {"Type": "Task", "Resource": "holdfast:token.waitForTaskToken", "End": True},
+    },
+}
+
+
+def test_a_warning_fails_a_strict_check_and_no_other(holdfast: Project) -> None:
+    (holdfast.folder / "machine.json").write_text(json.dumps(UNBOUNDED, indent=2))
+    assert holdfast("check", "machine.json") == 0
+    assert "machine.json:4:10: warning[HF098]: " in holdfast.printed
+    assert holdfast.printed.endswith("1 problem\n")
+    assert holdfast("check", "--strict", "machine.json") == 1
+
+
+def test_an_error_that_only_the_proofs_find_fails_a_check(holdfast: Project) -> None:
+    state = {"Type": "Succeed", "Output": "{% $nobody %}"}
+    machine = {"QueryLanguage": "JSONata", "StartAt": "A", "States": {"A": state}}
+    (holdfast.folder / "machine.json").write_text(json.dumps(machine))
+    assert holdfast("check", "machine.json") == 1
+    assert "error[HF094]" in holdfast.printed
 
 
 @pytest.mark.parametrize("content", [None, b"\xff"])

@@ -20,7 +20,7 @@ from holdfast.core.facts import (
     Started,
     Submitted,
 )
-from holdfast.core.state import Attempt, Awaiting, Origin
+from holdfast.core.state import Attempt, Awaiting, Origin, Parent
 from holdfast.core.state_json import from_json, to_json
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from tests.builders import Machine, machine
@@ -212,12 +212,22 @@ def test_a_poll_is_no_time_out_and_a_time_out_is_no_poll() -> None:
     assert case.after(3).failure == ("States.Timeout", None)
 
 
-def test_a_nested_execution_is_not_polled() -> None:
-    case = begun(task(NEST, Arguments={"StateMachineArn": "m"})).submit({"ExecutionArn": "a"})
+@pytest.mark.parametrize("resource", [NEST, "holdfast:workflow:ship"])
+def test_another_execution_tells_of_its_end_and_is_not_polled(resource: str) -> None:
+    case = begun(task(resource, Arguments={"StateMachineArn": "m"})).submit({"ExecutionArn": "a"})
     assert case.waiting().poll_due_ms is None
     assert owed(case.state) == [ReadAnswer(0, 1)]
     case.offer(Polled(0, 1, 0))
     assert case.types[-1] == "TaskSubmitted"
+
+
+def test_whom_an_execution_tells_of_its_end_is_in_its_history_and_in_a_snapshot() -> None:
+    parent: Parent = {"run": "p", "entry": 3, "attempt": 1}
+    case = Case(machine({"rest": {"Type": "Wait", "Seconds": 5, "End": True}}))
+    case.offer(Started(RUN, None, "ship", {}, START_MS, parent=parent))
+    assert case.state.parent == parent
+    assert case.state.origin is None
+    assert fold(case.events) == case.state == from_json(to_json(case.state))
 
 
 # -- activities ------------------------------------------------------------------------------------

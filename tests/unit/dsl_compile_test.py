@@ -154,7 +154,13 @@ def flow(n: int) -> None:
         "HeartbeatSeconds": 30,
         "Retry": [
             {
-                "ErrorEquals": ["Problem", "Small", "States.Timeout", "WaitTimeout"],
+                "ErrorEquals": [
+                    "Problem",
+                    "Small",
+                    "States.Timeout",
+                    "WaitTimeout",
+                    "BlockTimeout",
+                ],
                 "IntervalSeconds": 1,
                 "MaxAttempts": 3,
                 "BackoffRate": 2.0,

@@ -1,7 +1,4 @@
-"""Runs a workflow twice, as plain Python and compiled on the core, and compares what happened.
-
-Both runs write the same trace: every task with its arguments, every wait, every sleep.
-"""
+"""Programs of the language's own tests, run by the testing kit: real tasks, scripted answers."""
 
 from __future__ import annotations
 
@@ -15,29 +12,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from holdfast.asl.parse import parse_definition
-from holdfast.core.advance import advance
-from holdfast.core.commands import RunAttempt, StartTimer, owed
-from holdfast.core.facts import (
-    EventReceived,
-    Fact,
-    FailedWith,
-    Moment,
-    Started,
-    Succeeded,
-    Tick,
-)
-from holdfast.core.state import Awaiting, Execution
-from holdfast.dsl import surface
-from holdfast.dsl.compile import compile_workflow
 from holdfast.dsl.registry import Registry
-from holdfast.dsl.surface import Task, WaitTimeout, Workflow
-from holdfast.limits import CLOCK_ERROR_MS
+from holdfast.dsl.surface import Workflow
+from holdfast.testing import Call, World, real
+from holdfast.testing.compiled import run_compiled as run_on_the_core
+from holdfast.testing.ends import EXPRESSION_ERROR
+from holdfast.testing.script import Script
+from holdfast.testing.world import STARTED
 
-Call = tuple[Any, ...]
+__all__ = ["EXPRESSION_ERROR", "Arrivals", "Outcome", "assert_same", "loaded", "run_compiled"]
+
 _numbers = itertools.count()
 
 
@@ -60,147 +46,49 @@ def loaded(folder: Path, source: str) -> Iterator[ModuleType]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`output` of a success; `error` and `cause` of a failure."""
+    """`output` of a success; `error` and `cause` of a failure. `trace`: names and arguments."""
 
     output: Any = None
     error: str | None = None
     cause: str | None = None
-    trace: list[Call] = field(default_factory=list)
+    trace: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 #: What arrives: answers by event name or by the title of a question; the rest times out.
 Arrivals = Mapping[str, Any]
 
 
-def run_direct(workflow: Workflow[..., Any], values: Mapping[str, Any], come: Arrivals) -> Outcome:
-    harness = _Harness(come)
-    token = surface.harness.set(harness)
-    try:
-        normal: Any = workflow.normalise_input(to_jsonable_python(dict(values)))
-        arguments = workflow._boundary.parse_arguments(normal)
-        output = to_jsonable_python(workflow(**arguments))
-    except Exception as error:  # noqa: BLE001 - the outcome of the run
-        name = "States.Timeout" if type(error) is WaitTimeout else type(error).__name__
-        return Outcome(error=name, cause=str(error), trace=harness.trace)
-    finally:
-        surface.harness.reset(token)
-    return Outcome(output=output, trace=harness.trace)
-
-
-@dataclass
-class _Harness:
-    come: Arrivals
-    trace: list[Call] = field(default_factory=list)
-
-    def run_task(self, task: Task[..., Any], arguments: dict[str, Any], /) -> Any:
-        plain = to_jsonable_python(arguments)
-        self.trace.append((task.name, plain))
-        result = task.call_json(plain)
-        return TypeAdapter(task._boundary._result._type).validate_python(result)
-
-    def wait(
-        self, kind: str, name: str, payload: Any, /, *, arguments: Any, timeout_seconds: Any
-    ) -> Any:
-        plain = to_jsonable_python(dict(arguments))
-        self.trace.append((kind, name, plain.get("key"), timeout_seconds))
-        if name not in self.come:
-            assert timeout_seconds is not None, f"{name} never comes"
-            raise WaitTimeout("")
-        return TypeAdapter(payload).validate_python(self.come[name])
-
-    def sleep(self, seconds: float, /) -> None:
-        self.trace.append(("sleep", seconds))
+def assert_same(
+    workflow: Workflow[..., Any], values: Mapping[str, Any], come: Arrivals | None = None
+) -> Outcome:
+    """Both runs end alike, after the same steps."""
+    world = World(dict(come or {}), others=real)
+    run = world.run_json(workflow, to_jsonable_python(dict(values)))
+    end = run.end
+    error = EXPRESSION_ERROR if run.compiled_error == EXPRESSION_ERROR else end.error
+    return Outcome(end.output, error, end.cause, _rows(run.calls))
 
 
 def run_compiled(
     workflow: Workflow[..., Any], values: Mapping[str, Any], come: Arrivals
 ) -> Outcome:
+    """The compiled run alone, where plain Python cannot be asked."""
     module = sys.modules[workflow.function.__module__]
-    tasks = Registry.from_modules([module.__name__]).tasks
-    run = _Run(tasks, come)
-    compiled = compile_workflow(workflow)
-    program = parse_definition(compiled.asl)
-    normal = workflow.normalise_input(to_jsonable_python(dict(values)))
-    state = advance(program, None, [Started("run", None, "w", normal, 0)], run.moment).state
-    while not state.is_ended:
-        state = advance(program, state, run.next_facts(state), run.moment).state
-    if state.status == "SUCCEEDED":
-        return Outcome(output=state.output, trace=run.trace)
-    return Outcome(error=state.error, cause=state.cause, trace=run.trace)
+    registry = Registry.from_modules([module.__name__])
+    script = Script(
+        outcomes=come,
+        others=real,
+        sent=(),
+        started_ms=round(STARTED.timestamp() * 1_000),
+        workflow=workflow.name,
+        tasks=dict(registry.tasks),
+        workflows=dict(registry.workflows),
+    )
+    normal: Any = workflow.normalise_input(to_jsonable_python(dict(values)))
+    trace = run_on_the_core(workflow, normal, script, None)
+    assert trace.end is not None, trace.why
+    return Outcome(trace.end.output, trace.end.error, trace.end.cause, _rows(trace.calls))
 
 
-@dataclass
-class _Run:
-    tasks: Mapping[str, Task[..., Any]]
-    come: Arrivals
-    trace: list[Call] = field(default_factory=list)
-    now_ms: int = 0
-
-    @property
-    def moment(self) -> Moment:
-        return Moment(self.now_ms, lambda: 0.5, lambda _: None, CLOCK_ERROR_MS)
-
-    def next_facts(self, state: Execution) -> list[Fact]:
-        """Steps in the order in which they were entered; time passes when nothing else can."""
-        commands = owed(state)
-        for command in commands:
-            if isinstance(command, RunAttempt):
-                attempt = command.attempt
-                self.trace.append((attempt.target, attempt.arguments))
-                return [self._attempt(attempt.entry, attempt.attempt, attempt)]
-        for frame in state.frames.values():
-            if isinstance(frame.waiting, Awaiting):
-                found = self._awaiting(frame.waiting)
-                if found is not None:
-                    return [found]
-        dues = [command.due_ms for command in commands if isinstance(command, StartTimer)]
-        if dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
-            self.trace.append(("sleep", (min(dues) - self.now_ms) / 1000))
-        self.now_ms = min(dues)
-        late = Moment(self.now_ms + 2 * CLOCK_ERROR_MS, lambda: 0.5, lambda _: None, CLOCK_ERROR_MS)
-        self.now_ms = late.now_ms
-        return [Tick()] if dues else []
-
-    def _attempt(self, entry: int, number: int, attempt: Any) -> Fact:
-        try:
-            output = self.tasks[attempt.target].call_json(attempt.arguments)
-        except Exception as error:  # noqa: BLE001 - what the worker does
-            return FailedWith(entry, number, type(error).__name__, str(error))
-        return Succeeded(entry, number, output)
-
-    def _awaiting(self, waiting: Awaiting) -> Fact | None:
-        arguments: Any = waiting.arguments
-        name = arguments.get("event") or arguments["title"]
-        seconds = None if waiting.due_ms is None else (waiting.due_ms - waiting.since_ms) / 1000
-        kind = "event" if waiting.kind == "event" else "ask"
-        self.trace.append((kind, name, arguments.get("key"), seconds))
-        if name not in self.come:
-            return None
-        data = self.come[name]
-        if kind == "event":
-            return EventReceived(waiting.entry, f"e{waiting.entry}", data, 2**40)
-        return Succeeded(waiting.entry, waiting.attempt, data)
-
-
-EXPRESSION_ERROR = "States.QueryEvaluationError"
-
-
-def assert_same(
-    workflow: Workflow[..., Any], values: Mapping[str, Any], come: Arrivals | None = None
-) -> Outcome:
-    """Both runs end alike, after the same steps; gives what the compiled one came to.
-
-    An expression's own error has another name on the engine; both must fail, and at the same step.
-    """
-    direct = run_direct(workflow, values, come or {})
-    compiled = run_compiled(workflow, values, come or {})
-    if compiled.error == EXPRESSION_ERROR:
-        assert direct.error in ("IndexError", "KeyError", "ZeroDivisionError", "ValueError"), direct
-    else:
-        assert (compiled.output, compiled.error) == (direct.output, direct.error), (
-            direct,
-            compiled,
-        )
-        assert (compiled.cause or "") == (direct.cause or "")
-    assert compiled.trace == direct.trace
-    return compiled
+def _rows(calls: list[Call]) -> list[tuple[Any, ...]]:
+    return [(call.name or call.kind, call.arguments) for call in calls]

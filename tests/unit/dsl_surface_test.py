@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -249,13 +247,3 @@ def test_a_module_that_is_missing_is_named() -> None:
     with pytest.raises(WorkflowError) as refused:
         Registry.from_modules(["tests.golden.nowhere"])
     assert refused.value.code == "HF070"
-
-
-def test_importing_the_surface_imports_neither_pydantic_nor_the_compiler() -> None:
-    program = (
-        "import holdfast, sys; print([m for m in sys.modules if 'pydantic' in m or 'emit' in m])"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.strip() == "[]"

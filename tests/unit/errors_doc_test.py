@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ERRORS_PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 LANGUAGE_PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+PROOFS_PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
 CODE = re.compile(r"\bHF\d{3}\b")
 ROW = re.compile(r"^\| (HF\d{3}) \|(?:.*\| ([^|]+) \|)?", re.MULTILINE)
 STATUS_DEFAULT = 400
@@ -45,13 +46,13 @@ def documented_statuses() -> dict[str, set[int]]:
 
 def test_every_code_of_the_sources_is_explained_and_no_other() -> None:
     raised = {code for path in sources() for code in CODE.findall(path.read_text(encoding="utf-8"))}
-    pages = ERRORS_PAGE + LANGUAGE_PAGE
+    pages = ERRORS_PAGE + LANGUAGE_PAGE + PROOFS_PAGE
     assert {code for code, _ in ROW.findall(pages)} == raised
     assert set(CODE.findall(pages)) == raised
 
 
 def test_no_page_explains_a_code_twice() -> None:
-    for page in (ERRORS_PAGE, LANGUAGE_PAGE):
+    for page in (ERRORS_PAGE, LANGUAGE_PAGE, PROOFS_PAGE):
         counts = Counter(code for code, _ in ROW.findall(page))
         assert [code for code, number in counts.items() if number > 1] == []
 

@@ -18,7 +18,9 @@ ALLOWED = {
     "cost": {"limits", "resources"},
     "asl": {"errors", "limits"},
     "dsl": {"asl", "errors", "limits"},
+    "proofs": {"asl", "dsl", "cost", "limits"},
     "core": {"asl", "errors", "limits"},
+    "pictures": {"asl", "errors", "limits"},
     "runtime": {"core", "asl", "cost", "resources", "errors", "limits"},
     "stepfunctions": {"runtime", "core", "asl", "errors", "limits"},
     "integrations": {"runtime", "stepfunctions", "core", "errors", "limits"},
@@ -34,11 +36,12 @@ ALLOWED = {
         "errors",
         "limits",
     },
+    "testing": {"dsl", "asl", "core", "errors", "limits"},
     "deployment": {"dsl", "asl", "runtime", "errors", "limits"},
 }
 #: Nothing in the engine may depend on what only wires it together.
 WIRING = {"local", "cli", "deployment"}
-PURE = ("asl", "core", "dsl")
+PURE = ("asl", "core", "dsl", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {
     "datetime.now",

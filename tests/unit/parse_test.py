@@ -390,6 +390,7 @@ def test_a_distributed_map_knows_its_reader_batches_and_writer() -> None:
     [
         ("holdfast:pure:add", "pure", "add"),
         ("holdfast:ask.waitForTaskToken", "ask", ""),
+        ("holdfast:workflow:ship", "sync", "workflow:ship"),
         (FUNCTION, "lambda", FUNCTION),
         (f"{FUNCTION}:$LATEST", "lambda", f"{FUNCTION}:$LATEST"),
         ("arn:aws-cn:states:::sqs:sendMessage", "service", "sqs:sendMessage"),

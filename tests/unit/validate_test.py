@@ -646,6 +646,10 @@ def test_names_and_labels_are_used_once() -> None:
             "arn:aws:states:::states:startExecution.sync:2",
             "Express state machine does not support '.sync' service integration ",
         ),
+        (
+            "holdfast:workflow:ship",
+            "Express state machine does not support '.sync' service integration ",
+        ),
     ],
 )
 def test_an_express_machine_waits_for_nobody(resource: str, message: str) -> None:

@@ -71,8 +71,10 @@ def _deadline_passed(state: Execution, event: Event) -> Execution:
 def without_deadlines(frame: Frame, numbers: Sequence[int]) -> Frame:
     """The line has left these blocks; what cancelled it in one of them is over with it."""
     kept = tuple(due for due in frame.deadlines if due.number not in numbers)
-    is_over = frame.cancelled is not None and frame.cancelled.get("deadline") in numbers
-    return frame._replace(deadlines=kept, cancelled=None if is_over else frame.cancelled)
+    reason = frame.cancelled
+    if reason is not None and reason.get("deadline") in numbers:
+        reason = reason.get("outer")
+    return frame._replace(deadlines=kept, cancelled=reason)
 
 
 HANDLERS: Final[Mapping[str, Apply]] = {

@@ -176,7 +176,9 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
 def _cancel(decision: Decision, frame_id: str, reason: Reason) -> None:
     frame = decision.frame(frame_id)
     if frame.cancelled is not None and "deadline" not in frame.cancelled:
-        return  # the whole line already
+        if "deadline" not in reason or not _is_shielded(decision, frame):
+            return  # the whole line already
+        reason = {**reason, "outer": frame.cancelled}
     undone = () if frame.cancelled is None else frame.cancelled.get("undone", ())
     decision.emit("Cancelled", frame=frame_id, reason={**reason, "undone": list(undone)})
     frame = decision.frame(frame_id)

@@ -211,13 +211,15 @@ class Closing(TypedDict):
 class Reason(TypedDict):
     """Why a line of control is cancelled, as its undo sees it.
 
-    `deadline` is the number of the block whose time is over: so far outwards, no further. `undone`
+    `deadline` is the number of the block whose time is over: so far outwards, no further; `outer`
+    is what holds from there, for a block in a shielded part of a line that is cancelled. `undone`
     are the numbers of the undos that have begun.
     """
 
     error: str
     cause: str
     deadline: NotRequired[int]
+    outer: NotRequired[Reason]
     undone: NotRequired[Sequence[int]]
 
 

@@ -1,105 +1,182 @@
-"""A list that the workflow changes must not be reachable by a second name.
+"""A list or dict that the workflow changes must not be reachable by a second name.
 
 Python would show the change through both names; a state machine has values, not references. So a
-name that is appended to may only be given a fresh list, and may only be read where no second
-reference to the list remains.
+name owns its list from where it is given a fresh one to where the list itself is given to something
+else, and only then may it be changed.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from holdfast.dsl.context import Unit
+_CHANGES: Final = frozenset({"append", "extend"})
+#: Methods that keep nothing of their arguments but the items.
+_HARMLESS_METHODS: Final = frozenset(
+    [
+        "count",
+        "endswith",
+        "extend",
+        "find",
+        "index",
+        "join",
+        "removeprefix",
+        "removesuffix",
+        "replace",
+        "split",
+        "startswith",
+        "strip",
+    ]
+)
+_KEEPING_FUNCTIONS: Final = frozenset({"max", "min"})
+_FRESH_METHODS: Final = frozenset({"copy", "items", "keys", "split", "splitlines", "values"})
 
-_FRESH_CALLS = frozenset({"list", "sorted"})
+IsDurable = Callable[[ast.AST], bool]
 
 
-def check_aliases(unit: Unit, function: ast.FunctionDef) -> None:
-    nodes = tuple(ast.walk(function))
-    if not any(_changed_by(node) for node in nodes):
-        return
-    for body in nodes:
-        if isinstance(body, ast.FunctionDef):
-            changed = {name for node in _nodes(body) if (name := _changed_by(node)) is not None}
-            _check(unit, body, changed)
-
-
-def _nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    for statement in function.body:
-        yield from ast.walk(statement)
-
-
-def _changed_by(node: ast.AST) -> str | None:
+def changes_in_place(node: ast.AST) -> bool:
+    """Whether a statement in a function changes a list or dict, or may do so."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append")):
-            return name
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=method))):
+            return method in _CHANGES
+        case ast.AugAssign():
+            return True
+        case ast.Assign(targets=targets):
+            return any(isinstance(target, ast.Subscript) for target in targets)
         case _:
-            return None
+            return any(map(changes_in_place, _inner_statements(node)))
 
 
-def _check(unit: Unit, function: ast.FunctionDef, changed: set[str]) -> None:
-    for node in _nodes(function):
-        for name in _shared_by(node, changed):
-            unit.refuse(
-                name,
-                "HF023",
-                f"`{name.id}` is changed by append(), and this would be a second name for it",
-                f"list({name.id})",
-            )
-        for target, value in _given(node):
-            if target.id in changed and not _is_fresh(value):
-                unit.refuse(
-                    value,
-                    "HF023",
-                    f"`{target.id}` is changed by append(), so it needs a list of its own",
-                    f"{target.id} = list({unit.text(value)})",
-                )
+def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        yield from getattr(node, name, ())
 
 
-def _given(node: ast.AST) -> Iterator[tuple[ast.Name, ast.expr]]:
-    """The plain assignments; a loop variable that is appended to is one of its list's items."""
+def captured_names(function: ast.FunctionDef) -> frozenset[str]:
+    """What branches keep or return of the names around them: others may hold it afterwards."""
+    found: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Lambda):
+            found.update(kept_names(node.body, _is_never, is_kept=True))
+        elif isinstance(node, ast.FunctionDef) and node is not function:
+            found.update(_kept_by_statements(node) - _given_names(node))
+    return frozenset(found)
+
+
+def _kept_by_statements(function: ast.FunctionDef) -> set[str]:
+    return {
+        name
+        for part in ast.walk(function)
+        if isinstance(part, ast.expr)
+        for name in kept_names(part, _is_never, is_kept=False)
+    } | {
+        name
+        for part in ast.walk(function)
+        if isinstance(part, ast.Return | ast.Assign | ast.AnnAssign) and part.value is not None
+        for name in kept_names(part.value, _is_never, is_kept=True)
+    }
+
+
+def _given_names(function: ast.FunctionDef) -> set[str]:
+    """The names of the branch itself."""
+    own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    return own | {
+        part.id
+        for part in ast.walk(function)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+
+
+def _is_never(_: ast.AST, /) -> bool:
+    return False
+
+
+def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterator[str]:
+    """The names whose value itself is in the result of `node`, or is kept by something in it.
+
+    `is_kept` says whether the result goes anywhere. A step gets copies.
+    """
     match node:
-        case ast.Assign(targets=[ast.Name() as target], value=value):
-            yield target, value
-        case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
-            yield target, value
-        case ast.For(target=target, iter=iterated):
-            names = [part for part in ast.walk(target) if isinstance(part, ast.Name)]
-            yield from ((name, iterated) for name in names)
+        case ast.Name(id=name):
+            if is_kept:
+                yield name
+            return
+        case ast.Lambda():
+            return
+        case ast.Call() if is_durable(node):
+            return
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            inner = [(part, True) for part in parts]
+        case ast.Dict(keys=keys, values=values):
+            # `**other` copies.
+            inner = [(value, key is not None) for key, value in zip(keys, values, strict=True)]
+        case ast.BoolOp(values=parts):
+            inner = [(part, is_kept) for part in parts]
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            inner = [(test, False), (body, is_kept), (orelse, is_kept)]
+        case ast.ListComp(elt=element) | ast.SetComp(elt=element) | ast.GeneratorExp(elt=element):
+            inner = [(element, True), *((part.iter, False) for part in node.generators)]
+        case ast.DictComp(value=value):
+            inner = [(value, True), *((part.iter, False) for part in node.generators)]
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            keeps = _keeps_arguments(function)
+            named = [(keyword.value, True) for keyword in keywords]
+            inner = [(function, False), *((part, keeps) for part in arguments), *named]
+        case _:
+            inner = [
+                (child, False)
+                for child in ast.iter_child_nodes(node)
+                if isinstance(child, ast.expr)
+            ]
+    for part, is_part_kept in inner:
+        yield from kept_names(part, is_durable, is_kept=is_part_kept)
 
 
-def _is_fresh(value: ast.expr) -> bool:
-    match value:
-        case ast.List() | ast.ListComp() | ast.BinOp():
+def _keeps_arguments(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(id=name):
+            return name in _KEEPING_FUNCTIONS
+        case ast.Attribute(attr=method):
+            return method not in _HARMLESS_METHODS
+        case _:
+            return True
+
+
+def is_fresh(node: ast.AST, is_durable: IsDurable) -> bool:
+    """Whether nothing else can refer to the list or dict that `node` gives."""
+    match node:
+        case ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() | ast.BinOp():
             return True
         case ast.Subscript(slice=ast.Slice()):
             return True
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_fresh(body, is_durable) and is_fresh(orelse, is_durable)
+        case ast.BoolOp(values=parts):
+            return all(is_fresh(part, is_durable) for part in parts)
+        case ast.Call(func=ast.Attribute(attr=method)):
+            return is_durable(node) or method in _FRESH_METHODS
         case ast.Call(func=ast.Name(id=name)):
-            # Any other call that is allowed is a step, and its result is nobody else's.
-            return name in _FRESH_CALLS or name not in ("min", "max")
-        case ast.Call(func=ast.Attribute()):
-            return True
+            return name not in _KEEPING_FUNCTIONS
+        case ast.Call():
+            return is_durable(node)
         case _:
             return False
 
 
-def _shared_by(node: ast.AST, changed: set[str]) -> Iterator[ast.Name]:
-    """The names in places where the list itself is kept."""
-    kept: list[ast.expr] = []
+def walked_names(node: ast.expr) -> Iterator[str]:
+    """The names that a `for` over `node` goes through while its body runs."""
     match node:
-        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-            kept = [value]
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Dict(values=parts):
-            kept = parts
-        case ast.BoolOp(values=parts):
-            kept = parts
+        case ast.Name(id=name):
+            yield name
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed"), args=arguments):
+            for argument in arguments:
+                yield from walked_names(argument)
+        case ast.Call(func=ast.Attribute(value=base, attr="items" | "keys" | "values")):
+            yield from walked_names(base)
         case ast.IfExp(body=body, orelse=orelse):
-            kept = [body, orelse]
-        case ast.Call(func=ast.Attribute(attr="append"), args=parts):
-            kept = parts
-        case ast.Call(keywords=keywords):
-            kept = [keyword.value for keyword in keywords]
-    for part in kept:
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in changed:
-            yield part
+            yield from walked_names(body)
+            yield from walked_names(orelse)
+        case ast.BoolOp(values=parts):
+            for part in parts:
+                yield from walked_names(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,8 +12,9 @@ from holdfast import limits
 from holdfast.dsl.ir import Origin
 
 _FIELD_ORDER: Final = (
-    "Type Resource Arguments Seconds Items MaxConcurrency ItemProcessor Branches Choices Default"
-    " Error Cause TimeoutSeconds HeartbeatSeconds Retry Output Assign Catch Next End"
+    "Type Resource Arguments Seconds Timestamp Items MaxConcurrency Holdfast ItemProcessor Branches"
+    " Choices Default Error Cause TimeoutSeconds HeartbeatSeconds Retry Output Assign Catch Next"
+    " End"
 )
 _ORDER: Final = {name: place for place, name in enumerate(_FIELD_ORDER.split())}
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -39,17 +41,22 @@ class Label:
 
 @dataclass(slots=True)
 class Names:
-    """State names are unique in the whole machine, branches included; each has its origin."""
+    """State names are unique in the whole machine, branches included; each has its origin.
+
+    `mark` tells the copies of a `finally` body apart.
+    """
 
     origins: dict[str, Origin] = field(default_factory=dict)
+    mark: str = ""
 
     def give(self, wanted: str, origin: Origin) -> str:
         wanted = _UNPRINTABLE.sub(" ", wanted).strip() or "state"
+        mark = f" ({self.mark})" if self.mark else ""
         attempt = 1
-        name = _cut(wanted, "")
+        name = _cut(wanted, mark)
         while name in self.origins:
             attempt += 1
-            name = _cut(wanted, f" ({attempt})")
+            name = _cut(wanted, f"{mark} ({attempt})")
         self.origins[name] = origin
         return name
 
@@ -75,8 +82,12 @@ class Assembler:
         return any(label.is_used for label in self._pending)
 
     @property
-    def state_names(self) -> tuple[str, ...]:
-        return tuple(self._states)
+    def size(self) -> int:
+        return len(self._states)
+
+    def names_since(self, size: int) -> list[str]:
+        """The states that were added since there were so many."""
+        return list(itertools.islice(self._states, size, None))
 
     def place(self, label: Label) -> None:
         """`label` is where the next state is."""

@@ -1,4 +1,4 @@
-"""Assignments, and `xs.append(v)`, which is one."""
+"""Assignments to names."""
 
 from __future__ import annotations
 
@@ -8,42 +8,49 @@ import typing
 from typing import TYPE_CHECKING, Any
 
 from holdfast.dsl import operators
-from holdfast.dsl.context import NOTHING, Expression, Held, Unit
+from holdfast.dsl.annotations import from_annotation
+from holdfast.dsl.changes import lower_extension, lower_item_assignment, lower_item_change
+from holdfast.dsl.context import NOTHING, Held, Unit
 from holdfast.dsl.ir import Assign, Target
-from holdfast.dsl.iteration import Leaf, bind, refused_names
 from holdfast.dsl.models import fits
-from holdfast.dsl.query import Call, items_of
 from holdfast.dsl.types import (
+    DURATION,
     REFUSED,
     UNKNOWN,
+    WRITTEN_DURATION,
     ListOf,
-    TupleOf,
     Type,
     describe,
-    from_annotation,
-    is_list,
     is_refused,
-    join,
+    join_all,
+    members_of,
 )
+from holdfast.dsl.unpacking import give, held, lower_unpacking
 
 if TYPE_CHECKING:
     from holdfast.dsl.statements import Statements
 
-_SNAPSHOT_HELP = (
-    "build a new value instead, e.g. `order = order.model_copy(update={...})` "
-    "inside a @pure function"
-)
-
 
 def lower_assignment(statements: Statements, node: ast.Assign) -> None:
-    if len(node.targets) != 1:
-        statements.unit.refuse(
-            node, "HF020", "one assignment gives a value to one target", "a = value; b = a"
-        )
-        for target in node.targets:
-            _hold_refused(statements, target)
+    if len(node.targets) == 1:
+        _assign(statements, node, node.targets[0], node.value, None)
+    else:
+        _assign_to_all(statements, node)
+
+
+def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
+    """`a = b = value`: evaluated once, given to the targets from left to right."""
+    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if len(names) == len(node.targets) and is_call_of_step(statements, node.value):
+        assert isinstance(node.value, ast.Call)
+        targets = tuple(Target(statements.scope.name(name)) for name in names)
+        found = statements.step(node.value, targets, node)
+        for name in names:
+            statements.hold(name, REFUSED if found is None else found)
         return
-    _assign(statements, node, node.targets[0], node.value, None)
+    value = held(statements, node, statements.value(node.value))
+    for target in node.targets:
+        give(statements, node, target, value)
 
 
 def lower_annotated_assignment(statements: Statements, node: ast.AnnAssign) -> None:
@@ -69,6 +76,12 @@ def _annotation(unit: Unit, node: ast.expr) -> Any:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             sides = _annotation(unit, left), _annotation(unit, right)
             return NOTHING if NOTHING in sides else typing.Union[sides]  # noqa: UP007
+        case ast.Subscript(value=base, slice=part) if unit.outside(base) is typing.Literal:
+            return _literal(part)
+        case ast.Subscript(value=base, slice=ast.Tuple(elts=[first, *_])) if (
+            unit.outside(base) is typing.Annotated
+        ):
+            return _annotation(unit, first)
         case ast.Subscript(value=base, slice=ast.Tuple(elts=parts)):
             arguments = tuple(_annotation(unit, part) for part in parts)
         case ast.Subscript(value=base, slice=part):
@@ -78,7 +91,17 @@ def _annotation(unit: Unit, node: ast.expr) -> Any:
     generic = unit.outside(base)
     if NOTHING in (generic, *arguments):
         return NOTHING
+    if generic is typing.Optional or generic is typing.Union:
+        # `Optional[int]` is `Union[int, None]`.
+        members = (*arguments, None) if generic is typing.Optional else arguments
+        return typing.Union[members]  # noqa: UP007
     return types.GenericAlias(generic, arguments) if isinstance(generic, type) else NOTHING
+
+
+def _literal(node: ast.expr) -> Any:
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    values = tuple(part.value for part in parts if isinstance(part, ast.Constant))
+    return typing.Literal[values] if len(values) == len(parts) else NOTHING
 
 
 def _assign(
@@ -91,25 +114,17 @@ def _assign(
     match target:
         case ast.Name(id=name):
             _assign_name(statements, node, name, value, declared)
-        case ast.Tuple(elts=parts) if all(isinstance(part, ast.Name) for part in parts):
-            _assign_names(statements, node, target, value)
+        case ast.Subscript(value=ast.Name(id=name)) if statements.scope.is_local(name):
+            lower_item_assignment(statements, node, target, name, value)
+        case ast.Tuple() | ast.List():
+            lower_unpacking(statements, node, target, value)
         case _:
             # What the right side does wrong is said too.
-            statements.value(value)
-            statements.unit.refuse(
-                target,
-                "HF020",
-                "cannot assign to this target in a workflow "
-                "(values are JSON snapshots, not shared objects)",
-                _SNAPSHOT_HELP,
-            )
-            _hold_refused(statements, target)
+            give(statements, node, target, statements.value(value))
 
 
-def _hold_refused(statements: Statements, target: ast.expr) -> None:
-    for name, _ in refused_names(target):
-        if isinstance(name.ctx, ast.Store):
-            statements.hold(name.id, REFUSED)
+def is_call_of_step(statements: Statements, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and statements.durable(node) is not None
 
 
 def _assign_name(
@@ -125,12 +140,18 @@ def _assign_name(
         if not is_refused(type_):
             variable = statements.scope.name(name)
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))
-    statements.hold(name, _declared(statements.unit, value, type_, declared))
+    type_ = _declared(statements.unit, value, type_, declared)
+    statements.hold(name, type_, is_own=statements.is_fresh(value))
 
 
 def _declared(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
     if declared is None or is_refused(found):
         return found
+    if DURATION in members_of(found):
+        # Here a duration is a number; the annotation means the same.
+        declared = join_all(
+            DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
+        )
     if found == UNKNOWN or fits(found, declared):
         return declared
     message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
@@ -138,42 +159,12 @@ def _declared(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -
     return REFUSED
 
 
-def _assign_names(
-    statements: Statements, node: ast.stmt, target: ast.Tuple, value: ast.expr
-) -> None:
-    names = [part.id for part in target.elts if isinstance(part, ast.Name)]
-    if isinstance(value, ast.Call) and statements.durable(value) is not None:
-        targets = [Target(statements.scope.name(name), n) for n, name in enumerate(names)]
-        type_ = statements.step(value, tuple(targets), node)
-        types_ = _parts(statements, target, REFUSED if type_ is None else type_)
-        for name, part in zip(names, types_, strict=True):
-            statements.hold(name, part)
-        return
-    expression = statements.value(value)
-    pairs = bind(statements.expressions, target, Leaf(expression.query, expression.type))
-    values = tuple(
-        (statements.scope.name(bound.id), Expression(held.value, held.type, expression.fails))
-        for bound, held in pairs
-    )
-    if not any(is_refused(part.type) for _, part in values):
-        statements.emit(Assign(statements.origin(node), values))
-    for bound, held in pairs:
-        statements.hold(bound.id, held.type)
-
-
-def _parts(statements: Statements, target: ast.Tuple, type_: Type) -> tuple[Type, ...]:
-    count = len(target.elts)
-    if isinstance(type_, TupleOf) and len(type_.elements) == count:
-        return type_.elements
-    if not is_refused(type_):
-        message = f"this gives {describe(type_)}, which has not {count} parts"
-        help_ = "take it as one value, or annotate the task `-> tuple[A, B]`"
-        statements.unit.refuse(target, "HF040", message, help_)
-    return (REFUSED,) * count
-
-
 def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> None:
     unit = statements.unit
+    match node.target:
+        case ast.Subscript(value=ast.Name(id=name)) as item if statements.scope.is_local(name):
+            lower_item_change(statements, node, item, name)
+            return
     if not isinstance(node.target, ast.Name):
         statements.value(node.value)
         help_ = "total = total + line.qty"
@@ -187,13 +178,17 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
         refuse_outer(unit, node.target, name)
         statements.hold(name, REFUSED)
         return
+    entry = environment.entries.get(name)
+    if isinstance(entry, Held) and isinstance(entry.type, ListOf) and isinstance(node.op, ast.Add):
+        lower_extension(statements, node, name)
+        return
     read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
     value = statements.value(node.value)
     current = statements.expressions.lower(read)
     if isinstance(current.type, ListOf):
-        text = unit.text(node.value)
-        help_ = f"{name} = {name} + {text}"
-        unit.refuse(node.target, "HF023", "`+=` changes a list in place", help_)
+        symbol = operators.SYMBOLS.get(type(node.op), "+")
+        help_ = f"{name} = {name} {symbol} {unit.text(node.value)}"
+        unit.refuse(node.target, "HF023", f"`{symbol}=` changes a list in place", help_)
         return
     result = operators.arithmetic(unit, node, node.op, current, value)
     if not is_refused(result.type):
@@ -209,34 +204,3 @@ def refuse_outer(unit: Unit, node: ast.AST, name: str) -> None:
         f"`{name}` belongs to the enclosing workflow and cannot be assigned from a branch",
         "return the value from the branch and combine the results afterwards",
     )
-
-
-def lower_append(statements: Statements, node: ast.Expr, call: ast.Call, name: str) -> None:
-    """`xs.append(v)`: the variable gets a longer list."""
-    unit = statements.unit
-    if len(call.args) != 1 or call.keywords:
-        unit.refuse(call, "HF008", "append() takes one value", f"{name}.append(value)")
-        return
-    if name not in statements.scope.local_names:
-        refuse_outer(unit, call.func, name)
-        return
-    if name in statements.flow.iterated:
-        message = f"`{name}` is changed while the loop goes through it"
-        unit.refuse(call, "HF023", message, f"for x in list({name}): …")
-        return
-    value = statements.value(call.args[0])
-    environment = statements.flow.environment
-    assert environment is not None
-    entry = environment.entries.get(name)
-    current = statements.expressions.lower(ast.copy_location(ast.Name(name, ast.Load()), call))
-    if is_refused(value.type) or is_refused(current.type):
-        return
-    if not isinstance(current.type, ListOf) or not isinstance(entry, Held):
-        message = f"`.append()` on {describe(current.type)} has no JSONata form"
-        unit.refuse(call, "HF002", message, f"annotate it: {name}: list[str] = []")
-        return
-    one = items_of(value.query, is_list=is_list(value.type))
-    longer = Expression(Call("append", (current.query, one)), current.type, value.fails)
-    variable = statements.scope.name(name)
-    statements.emit(Assign(statements.origin(node), ((variable, longer),)))
-    statements.hold(name, ListOf(join(current.type.element, value.type)))

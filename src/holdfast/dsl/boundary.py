@@ -46,6 +46,7 @@ class Boundary:
             if parameter.default is not inspect.Parameter.empty:
                 self._defaults[name] = parameter.default
         self._result: TypeAdapter[Any] = TypeAdapter(annotations.get("return", Any))
+        self._returns_nothing = annotations.get("return", Any) is type(None)
 
     def parse_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         """The Python values for the JSON `arguments`; raises Misfit.
@@ -73,6 +74,35 @@ class Boundary:
             for name, adapter in self._parameters.items()
         }
 
+    def normalise_argument(self, name: str, value: object) -> Json:
+        """The JSON of a value for one parameter, with every field present; raises Misfit."""
+        parsed, problems = _validate(self._parameters[name], value, name)
+        if problems:
+            raise Misfit(problems)
+        dumped: Json = self._parameters[name].dump_python(parsed, mode="json")
+        return dumped
+
+    def parse_argument(self, name: str, value: object) -> Any:
+        """The Python value of one parameter; raises Misfit."""
+        parsed, problems = _validate(self._parameters[name], value, name)
+        if problems:
+            raise Misfit(problems)
+        return parsed
+
+    def defaults(self) -> dict[str, Json]:
+        """What parameters are that are left out, as JSON."""
+        return {
+            name: self._parameters[name].dump_python(value, mode="json")
+            for name, value in self._defaults.items()
+        }
+
+    def default_arguments(self) -> dict[str, Json]:
+        """The JSON of the parameters that a call may leave out."""
+        return {
+            name: self._parameters[name].dump_python(value, mode="json")
+            for name, value in self._defaults.items()
+        }
+
     def dump_result(self, result: object) -> Json:
         """The JSON of a returned value; raises Misfit."""
         value, problems = _validate(self._result, result, "result")
@@ -80,6 +110,16 @@ class Boundary:
             raise Misfit(problems)
         dumped: Json = self._result.dump_python(value, mode="json")
         return dumped
+
+
+    def parse_result(self, result: Json) -> Any:
+        """The Python value of what `dump_result` gave."""
+        return self._result.validate_python(result)
+
+    @property
+    def returns_nothing(self) -> bool:
+        """The function is declared to return None."""
+        return self._returns_nothing
 
 
 @functools.cache
@@ -96,6 +136,11 @@ def normalise_payload(payload: Any, value: Json) -> Json:
         raise Misfit(problems)
     dumped: Json = _adapter(payload).dump_python(parsed, mode="json")
     return dumped
+
+
+def parse_payload(payload: Any, value: Json) -> Any:
+    """The Python value of what `normalise_payload` gave."""
+    return _adapter(payload).validate_python(value)
 
 
 def _validate(adapter: TypeAdapter[Any], value: object, where: str) -> tuple[Any, list[str]]:

@@ -142,7 +142,10 @@ def parallel(*branches: Callable[[], Any], at_least: int | None = None) -> tuple
 
     With `at_least=n` the first n successes are enough: the other branches are cancelled, and None
     stands for those that failed or were cancelled. It fails when n can no longer be reached.
+    Raises ValueError when n is not 1 to the number of branches.
     """
+    if at_least is not None:
+        _require("at_least", at_least, least=1, most=len(branches))
     tolerated = 0 if at_least is None else len(branches) - at_least
     return tuple(_run(branches, needed=at_least, tolerated=tolerated))
 
@@ -238,13 +241,32 @@ def each(
     """Runs `function` once per item, at most `concurrency` side by side (0: no bound).
 
     With `batch=n` it gets lists of up to n items. With `tolerate=n` up to n calls may fail, and
-    None stands for what they would have returned.
+    None stands for what they would have returned. Raises ValueError for a negative number or batch.
     """
+    _require("concurrency", concurrency, least=0)
+    _require("tolerate", tolerate or 0, least=0)
+    _require("batch", 1 if batch is None else batch, least=1)
     given: Sequence[Any] = list(items)
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
     return _run(branches, concurrency=concurrency, tolerated=tolerate or 0)
+
+
+def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:
+    """Runs branch n when the branches `after[n]`, all before it, have ended; else side by side."""
+    stand_in = harness.get()
+    if stand_in is not None:
+        return stand_in.run_branches(
+            branches, concurrency=0, needed=None, tolerated=0, after=after
+        )
+    return _one_by_one(branches, None, 0)
+
+
+def _require(name: str, number: int, *, least: int, most: int | None = None) -> None:
+    if number < least or (most is not None and number > most):
+        expected = f"{least} or more" if most is None else f"{least} to {most}"
+        raise ValueError(f"{name} is not {expected}")
 
 
 def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from enum import Enum
 from typing import TYPE_CHECKING
 
+from holdfast.dsl.annotations import is_model
 from holdfast.dsl.construct import construct
 from holdfast.dsl.context import NOTHING, Expression, UndoHandle
 from holdfast.dsl.durable import find_durable
@@ -34,7 +36,7 @@ def lower_call(expressions: Expressions, node: ast.Call) -> Expression:
         if isinstance(function, ast.Attribute):
             return call_method(expressions, node, function)
         return _unknown_function(expressions, node)
-    if isinstance(found, type) and hasattr(found, "model_fields"):
+    if is_model(found):
         return construct(expressions, node, found)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
@@ -61,6 +63,9 @@ def _misplaced(expressions: Expressions, node: ast.Call) -> Expression:
 
 def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> Expression:
     name = expressions.unit.text(node.func)
+    if isinstance(found, type) and issubclass(found, Enum):
+        help_ = f"declare it: status: {name}, as a parameter, a field or the result of a task"
+        return refuse_call(expressions, node, "may fail to find a member", help_)
     if isinstance(found, type) or getattr(builtins, name, None) is found:
         return refuse_call(
             expressions, node, "has no JSONata form", "call it inside a @pure function"
@@ -80,5 +85,5 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> Expression:
         help_ = "return what is needed from the branch, and register the undo step afterwards"
         return expressions.unit.refused(node, "HF021", message, help_)
     help_ = f"parallel({name}, …), each(items, {name})"
-    message = f"`{name}` is local: only a branch of parallel() or each()"
+    message = f"`{name}` is local: only a branch of parallel(), first() or each()"
     return expressions.unit.refused(node, "HF005", message, help_)

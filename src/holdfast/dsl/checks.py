@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.dsl.context import Expression
 from holdfast.dsl.ir import (
     Ask,
     Assign,
     Block,
     Break,
     Compensate,
+    Deadline,
+    Finally,
     Handler,
     If,
     Loop,
@@ -24,7 +27,9 @@ from holdfast.dsl.ir import (
     RunEach,
     RunParallel,
     RunTask,
+    RunWorkflow,
     Sleep,
+    SleepUntil,
     Statement,
     Step,
     Try,
@@ -32,7 +37,8 @@ from holdfast.dsl.ir import (
     blocks_of,
     branches_of,
 )
-from holdfast.dsl.surface import CompensationFailed, WaitTimeout
+from holdfast.dsl.payloads import display, reference_of
+from holdfast.dsl.surface import BlockTimeout, CompensationFailed, WaitTimeout
 
 Report = Callable[[Origin, str, str, str], None]
 
@@ -72,7 +78,7 @@ def _failures_of_statement(statement: Statement) -> Failures:
             return _expressions(value.fails for _, value in values)
         case If(_, test):
             return _expressions([test.fails])
-        case Loop(_, setup, test, advance):
+        case Loop(_, setup, _, test, advance):
             fails = [value.fails for _, value in (*setup, *advance)]
             return _expressions([*fails, *([] if test is None else [test.fails])])
         case Return(_, value):
@@ -85,6 +91,8 @@ def _failures_of_statement(statement: Statement) -> Failures:
             return Failures(anything=True)
         case Compensate():
             return Failures(raised=frozenset({CompensationFailed}))
+        case Deadline(seconds=seconds):
+            return Failures(raised=frozenset({BlockTimeout})) | _expressions([seconds.fails])
         case Step(_, action):
             return _failures_of_action(action)
         case _:
@@ -93,18 +101,19 @@ def _failures_of_statement(statement: Statement) -> Failures:
 
 def _failures_of_action(action: object) -> Failures:
     match action:
-        case RunTask(_, arguments):
+        case RunTask(_, arguments) | RunWorkflow(_, arguments):
             return Failures(anything=True, expressions=arguments.fails)
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
             if timeout is None:
                 return _expressions([value.fails])
             timed_out = Failures(raised=frozenset({WaitTimeout}))
             return timed_out | _expressions([value.fails, timeout.fails])
-        case Sleep(seconds):
-            return _expressions([seconds.fails])
-        case RunEach(items=items):
-            return _expressions([items.fails])
-        case RunParallel() | _:
+        case Sleep(value) | SleepUntil(value) | RunParallel(_, Expression() as value):
+            return _expressions([value.fails])
+        case RunEach(items, _, _, concurrency, tolerated):
+            counts = [count for count in (concurrency, tolerated) if count is not None]
+            return _expressions([items.fails, *(count.fails for count in counts)])
+        case _:
             return NO_FAILURES
 
 
@@ -113,18 +122,19 @@ def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
 
 
 def check(block: Block, report: Report) -> None:
-    payloads: dict[str, type[Any]] = {}
+    payloads: dict[str, Any] = {}
     for statement in statements_of(block):
         match statement:
             case Try(_, body, handlers):
                 _check_handlers(failures_of(body), handlers, report)
-            case Loop(origin, _, None, _, body) if not _has_exit(body):
+            case Loop(origin, test=None, body=body) if not _has_exit(body):
                 help_ = "add a `break`, a `return`, or a condition that can become false"
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
             case Step(origin, WaitForEvent(event, payload)):
                 other = payloads.setdefault(event, payload)
-                if other is not payload:
-                    message = f"`{event}` is {payload.__name__} here and {other.__name__} before"
+                if other != payload:
+                    here, before = (display(reference_of(one)) for one in (payload, other))
+                    message = f"`{event}` is {here} here and {before} before"
                     report(origin, "HF053", message, "give each event one class, or two names")
             case _:
                 pass
@@ -167,9 +177,13 @@ def _has_exit(block: Block) -> bool:
         match statement:
             case Break() | Return() | Raise() | Reraise() | Step(targets=None):
                 return True
-            case Loop(body=body):
+            case Loop(body=body, orelse=orelse):
                 inner = tuple(one for one in statements_of(body) if not isinstance(one, Break))
-                if _has_exit(inner):
+                if _has_exit(inner) or _has_exit(orelse):
+                    return True
+            case Finally(body=body):
+                # That an error goes on after its `finally` is no exit.
+                if _has_exit(body):
                     return True
             case _:
                 if any(_has_exit(inner) for inner in blocks_of(statement)):

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.dsl import operators
+from holdfast.dsl.comparisons import compare
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, fails_of
-from holdfast.dsl.displays import lower_list
 from holdfast.dsl.query import FALSE, TRUE, Binary, Conditional, Query, hold
-from holdfast.dsl.types import BOOL, is_refused, join, without_none
+from holdfast.dsl.sets import is_hashable, members
+from holdfast.dsl.types import BOOL, NEVER, describe, element_of, is_refused, join, without_none
 
 if TYPE_CHECKING:
     from holdfast.dsl.expressions import Expressions
@@ -89,23 +90,41 @@ def lower_conditional(expressions: Expressions, node: ast.IfExp) -> Expression:
 def lower_comparison(expressions: Expressions, node: ast.Compare) -> Expression:
     unit = expressions.unit
     left = expressions.lower(node.left)
-    right = _comparand(expressions, node.ops[0], node.comparators[0])
-    first = operators.compare(unit, node, node.ops[0], left, right)
-    if len(node.ops) == 1:
-        return first
-    if len(node.ops) > 2 or right.fails or is_refused(first.type):
-        help_ = "join two comparisons with `and`"
-        return unit.refused(node, "HF002", "this chain of comparisons is too long", help_)
-    # The middle is written twice: it cannot fail and has no effect.
-    last = _comparand(expressions.inside(_PLACE), node.ops[1], node.comparators[1])
-    second = operators.compare(unit, node, node.ops[1], right, last)
-    if is_refused(second.type):
+    right = _comparand(expressions, left, node.ops[0], node.comparators[0])
+    found = [compare(unit, node, node.ops[0], left, right)]
+    for operator, comparator in zip(node.ops[1:], node.comparators[1:], strict=True):
+        if is_refused(found[-1].type):
+            return REFUSED_EXPRESSION
+        if right.fails:
+            message = "the middle of this chain of comparisons may fail"
+            help_ = "give it a name on a line of its own, or join two comparisons with `and`"
+            return unit.refused(node, "HF002", message, help_)
+        # The middle is written twice: it cannot fail and has no effect.
+        left = right
+        right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
+        found.append(compare(unit, node, operator, left, right))
+    return _all_of(found)
+
+
+def _all_of(tests: list[Expression]) -> Expression:
+    if any(is_refused(test.type) for test in tests):
         return REFUSED_EXPRESSION
-    return Expression(connect(first, second, is_and=True), BOOL, fails_of(first, second))
+    result = tests[-1]
+    for test in reversed(tests[:-1]):
+        query = connect(test, result, is_and=True)
+        result = Expression(query, BOOL, fails_of(test, result))
+    return result
 
 
-def _comparand(expressions: Expressions, operator: ast.cmpop, node: ast.expr) -> Expression:
+def _comparand(
+    expressions: Expressions, left: Expression, operator: ast.cmpop, node: ast.expr
+) -> Expression:
     """`x in {"a", "b"}` asks the same as `x in ["a", "b"]`."""
-    if isinstance(operator, ast.In | ast.NotIn) and isinstance(node, ast.Set):
-        return lower_list(expressions, node.elts)
-    return expressions.lower(node)
+    found = members(expressions, node) if isinstance(operator, ast.In | ast.NotIn) else None
+    if found is None:
+        return expressions.lower(node)
+    for type_ in (left.type, element_of(found.type) or NEVER):
+        if not is_hashable(type_):
+            message = f"a value of type {describe(type_)} cannot be in a set"
+            return expressions.unit.refused(node, "HF048", message, "x in [a, b]")
+    return found

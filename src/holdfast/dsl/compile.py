@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.asl.parse import definition_hash
-from holdfast.dsl.aliases import check_aliases
+from holdfast.dsl.aliases import captured_names, changes_in_place
 from holdfast.dsl.assembler import resolved
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.checks import check
@@ -20,10 +20,12 @@ from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
 from holdfast.dsl.emit import emit_block
 from holdfast.dsl.flow import Flow
 from holdfast.dsl.ir import Assign, Block, Origin
+from holdfast.dsl.local_names import local_names
+from holdfast.dsl.payloads import reference_of
 from holdfast.dsl.query import Field, Variable
 from holdfast.dsl.signatures import signature_of
 from holdfast.dsl.source import Source
-from holdfast.dsl.statements import Statements, local_names
+from holdfast.dsl.statements import Statements
 from holdfast.dsl.states import Machine
 from holdfast.dsl.surface import Workflow
 from holdfast.dsl.types import Type
@@ -38,6 +40,7 @@ class Compiled:
     asl: dict[str, Any]
     function: str
     tasks: tuple[str, ...]
+    workflows: dict[str, str]
     events: dict[str, str]
     answers: dict[str, str]
     sources: dict[str, Json]
@@ -60,6 +63,7 @@ class Compiled:
                 "function": self.function,
                 "definition": self.definition_hash,
                 "tasks": list(self.tasks),
+                "workflows": self.workflows,
                 "events": self.events,
                 "answers": self.answers,
                 "sources": self.sources,
@@ -142,7 +146,8 @@ def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | N
 def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> Block:
     names = local_names(node)
     scope = unit.scope(None, node, names)
-    check_aliases(unit, node)
+    if changes_in_place(node):
+        unit.captured = captured_names(node)
     statements = Statements(unit, scope, Flow(Environment({})))
     for name in names:
         scope.name(name)
@@ -177,20 +182,17 @@ def _emit(unit: Unit, workflow: Workflow[..., Any], block: Block) -> Compiled:
     head: dict[str, Any] = {"Comment": workflow.name, "QueryLanguage": "JSONata"}
     if workflow.timeout is not None:
         head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
-    extension = {"Holdfast": {"Undo": resolved(machine.undos)}} if machine.undos else {}
+    extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
     return Compiled(
         name=workflow.name,
         asl={**head, **states, **extension},
-        function=f"{workflow.function.__module__}:{workflow.function.__qualname__}",
+        function=reference_of(workflow.function),
         tasks=tuple(sorted(machine.tasks)),
-        events={name: _place(cls) for name, cls in sorted(machine.events.items())},
-        answers={name: _place(cls) for name, cls in machine.answers.items()},
+        workflows=dict(sorted(machine.workflows.items())),
+        events={name: reference_of(payload) for name, payload in sorted(machine.events.items())},
+        answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
     )
-
-
-def _place(cls: type[Any]) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def _row(unit: Unit, origin: Origin) -> Json:

@@ -8,6 +8,7 @@ nor a result can be a list, `[$map($filter(…))]` is exact and fast; elsewhere 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,56 +41,71 @@ _PLACE = "a comprehension"
 
 
 def lower_list_comprehension(
-    expressions: Expressions, node: ast.ListComp | ast.GeneratorExp
+    expressions: Expressions, node: ast.ListComp | ast.GeneratorExp | ast.SetComp
 ) -> Expression:
-    loop = _enter(expressions, node, node.generators)
-    if loop is None:
-        return REFUSED_EXPRESSION
-    inner, through, parameters, test = loop
-    value = inner.lower(node.elt)
-    if any(is_refused(part.type) for part in (value, test) if part is not None):
-        return REFUSED_EXPRESSION
-    query = _listed(through, parameters, test, value)
-    parts = (through.items, value, *(() if test is None else (test,)))
-    return Expression(query, ListOf(value.type), fails_of(*parts))
+    return _through(expressions, node, node.generators, lambda inner: inner.lower(node.elt))
 
 
 def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Expression:
-    loop = _enter(expressions, node, node.generators)
+    def entry(inner: Expressions) -> Expression:
+        key, value = inner.lower(node.key), inner.lower(node.value)
+        if is_refused(key.type, value.type):
+            return REFUSED_EXPRESSION
+        if not is_text(key.type):
+            message = "a dict of a workflow has text keys"
+            return expressions.unit.refused(node.key, "HF040", message, "use text: {str(n): …}")
+        query = Entry(key.query, value.query)
+        return Expression(query, DictOf(value.type), fails_of(key, value))
+
+    entries = _through(expressions, node, node.generators, entry)
+    if not isinstance(entries.type, ListOf) or not isinstance(entries.type.element, DictOf):
+        return REFUSED_EXPRESSION
+    return Expression(Call("merge", (entries.query,)), entries.type.element, entries.fails)
+
+
+def lower_rows(expressions: Expressions, node: ast.expr) -> Expression:
+    """`d.items()` or `enumerate(xs)` where a list of the pairs is wanted."""
+    entry = ast.comprehension(ast.Name("entry", ast.Store()), node, [], is_async=0)
+    name = ast.copy_location(ast.Name("entry", ast.Load()), node)
+    return _through(expressions, node, [entry], lambda inner: inner.lower(name))
+
+
+def _through(
+    expressions: Expressions,
+    key: ast.AST,
+    generators: list[ast.comprehension],
+    lower: Callable[[Expressions], Expression],
+) -> Expression:
+    """The list of what `lower` gives for each step of the loops, the first one outermost."""
+    first, *others = generators
+    loop = _enter(expressions, key, first)
     if loop is None:
         return REFUSED_EXPRESSION
     inner, through, parameters, test = loop
-    key, value = inner.lower(node.key), inner.lower(node.value)
-    if is_refused(key.type, value.type) or (test is not None and is_refused(test.type)):
+    is_last = not others
+    value = lower(inner) if is_last else _through(inner, first, others, lower)
+    parts = (through.items, value, *(() if test is None else (test,)))
+    if any(is_refused(part.type) for part in parts):
         return REFUSED_EXPRESSION
-    if not is_text(key.type):
-        message = "a dict of a workflow has text keys"
-        return expressions.unit.refused(node.key, "HF040", message, "use text: {str(n): …}")
-    entry = Expression(Entry(key.query, value.query), DictOf(value.type), fails_of(key, value))
-    query = Call("merge", (_listed(through, parameters, test, entry),))
-    parts = (through.items, entry, *(() if test is None else (test,)))
-    return Expression(query, DictOf(value.type), fails_of(*parts))
+    if is_last:
+        query = _listed(through, parameters, test, value)
+        return Expression(query, ListOf(value.type), fails_of(*parts))
+    query = _reduced(through.items.query, parameters, test, value.query)
+    return Expression(query, value.type, fails_of(*parts))
 
 
 _Loop = tuple["Expressions", Walk, tuple[Variable, ...], Expression | None]
 
 
-def _enter(
-    expressions: Expressions, node: ast.expr, generators: list[ast.comprehension]
-) -> _Loop | None:
-    """The point inside the comprehension, and the conjunction of its tests."""
+def _enter(expressions: Expressions, key: ast.AST, generator: ast.comprehension) -> _Loop | None:
+    """The point inside one loop of a comprehension, and the conjunction of its tests."""
     unit = expressions.unit
-    if len(generators) != 1 or generators[0].is_async:
-        unit.refuse(
-            node,
-            "HF002",
-            "a comprehension with several loops has no JSONata form",
-            "use loops, or a @pure function",
-        )
+    if generator.is_async:
+        help_ = "each(items, task) runs a step for each item"
+        unit.refuse(generator.iter, "HF002", "`async for` has no JSONata form", help_)
         return None
-    (generator,) = generators
     names = [part.id for part in ast.walk(generator.target) if isinstance(part, ast.Name)]
-    scope = unit.scope(expressions.scope, node, names)
+    scope = unit.scope(expressions.scope, key, names)
     item = Variable(scope.name(names[0] if len(names) == 1 else "item", "item of"))
     position = Variable(scope.name("position", "position of"))
     through = walk(expressions, generator.iter, item, position)
@@ -122,7 +138,8 @@ def _listed(
         test is None or not (may_be_list(item_type.element) or through.has_position)
     )
     if not is_exact:
-        return _reduced(items, parameters, test, value)
+        one = items_of(value.query, is_list=is_list(value.type))
+        return _reduced(items, parameters, test, one)
     names = tuple(parameter.name for parameter in parameters)
     if test is not None:
         items = Call("filter", (items, Function(names, test.query)))
@@ -132,11 +149,11 @@ def _listed(
 
 
 def _reduced(
-    items: Query, parameters: tuple[Variable, ...], test: Expression | None, value: Expression
+    items: Query, parameters: tuple[Variable, ...], test: Expression | None, some: Query
 ) -> Query:
+    """The lists `some` of all items, one after the other."""
     done = Variable("_done")
-    one = items_of(value.query, is_list=is_list(value.type))
-    longer: Query = Call("append", (done, one))
+    longer: Query = Call("append", (done, some))
     if test is not None:
         longer = Conditional(test.query, longer, done)
     names = (done.name, *(parameter.name for parameter in parameters))

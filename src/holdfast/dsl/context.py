@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeAlias
@@ -32,11 +32,15 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A variable: what its value is read by, and whether every path here has assigned it."""
+    """A variable: what its value is read by, and whether every path here has assigned it.
+
+    `is_own`: nothing else refers to the list or dict that it holds; see `aliases`.
+    """
 
     value: Query
     type: Type
     is_definite: bool = True
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,15 @@ class Environment:
         facts = {path: type_ for path, type_ in self.facts.items() if path.split(".", 1)[0] != name}
         return Environment(entries, facts)
 
+    def shared(self, names: Iterable[str]) -> Environment:
+        """Where something else refers to the values of `names`, too."""
+        own = {
+            name: replace(entry, is_own=False)
+            for name in names
+            if isinstance(entry := self.entries.get(name), Held) and entry.is_own
+        }
+        return Environment({**self.entries, **own}, self.facts) if own else self
+
     def with_fact(self, path: str, type_: Type) -> Environment:
         return Environment(self.entries, {**self.facts, path: type_})
 
@@ -90,7 +103,7 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
         if isinstance(entry, Held) and is_refused(entry.type):
             old = known.entries.get(name)
             if isinstance(old, Held):
-                entries[name] = Held(old.value, old.type, entry.is_definite)
+                entries[name] = Held(old.value, old.type, entry.is_definite, entry.is_own)
             else:
                 del entries[name]
     return Environment(entries, environment.facts)
@@ -117,9 +130,10 @@ def _join_entries(left: Entry | None, right: Entry | None) -> Entry | None:
     match (left, right):
         case Held() as some, Held() as other:
             is_definite = some.is_definite and other.is_definite
-            return Held(some.value, bounded(join(some.type, other.type)), is_definite)
+            is_own = some.is_own and other.is_own
+            return Held(some.value, bounded(join(some.type, other.type)), is_definite, is_own)
         case (Held() as only, None) | (None, Held() as only):
-            return Held(only.value, only.type, is_definite=False)
+            return Held(only.value, only.type, is_definite=False, is_own=only.is_own)
         case _:
             return left if left == right else None
 
@@ -137,6 +151,8 @@ class Unit:
         #: Branches that the author wrote as a bare task.
         self.made: dict[ast.expr, ast.Lambda] = {}
         self._scopes: dict[ast.AST, Scope] = {}
+        #: Names that branches keep; None when nothing is changed in place. See `aliases`.
+        self.captured: frozenset[str] | None = None
 
     @cached_property
     def world(self) -> World:

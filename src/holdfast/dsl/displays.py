@@ -20,6 +20,8 @@ from holdfast.dsl.types import (
 
 
 def lower_list(lowering: Lowering, nodes: list[ast.expr]) -> Expression:
+    if any(isinstance(node, ast.Starred) for node in nodes):
+        return _spread(lowering, nodes)
     items = [_item(lowering, node) for node in nodes]
     if any(is_refused(item.type) for item in items):
         return REFUSED_EXPRESSION
@@ -31,6 +33,23 @@ def lower_tuple(lowering: Lowering, nodes: list[ast.expr]) -> Expression:
     items = [_item(lowering, node) for node in nodes]
     type_ = TupleOf(tuple(item.type for item in items))
     return Expression(ArrayOf(tuple(item.query for item in items)), type_, fails_of(*items))
+
+
+def _spread(lowering: Lowering, nodes: list[ast.expr]) -> Expression:
+    """`[first, *others]`: the lists one after the other."""
+    parts = [
+        lowering.iterable(node.value)
+        if isinstance(node, ast.Starred)
+        else lower_list(lowering, [node])
+        for node in nodes
+    ]
+    if any(is_refused(part.type) for part in parts):
+        return REFUSED_EXPRESSION
+    query = parts[0].query
+    for part in parts[1:]:
+        query = Call("append", (query, part.query))
+    type_ = join_all(part.type for part in parts)
+    return Expression(query, type_, fails_of(*parts))
 
 
 def _item(lowering: Lowering, node: ast.expr) -> Expression:

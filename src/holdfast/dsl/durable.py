@@ -14,8 +14,10 @@ from holdfast.errors import WorkflowError
 
 _STEPS: Final = (
     surface.parallel,
+    surface.first,
     surface.each,
     surface.sleep,
+    surface.sleep_until,
     surface.wait_for_event,
     surface.ask,
 )
@@ -52,13 +54,13 @@ def _with_options(unit: Unit, scope: Scope, node: ast.Call, task: Task[..., Any]
     settings = {
         keyword.arg: _setting(unit, scope, keyword.value)
         for keyword in node.keywords
-        if keyword.arg in ("timeout", "retry", "label")
+        if keyword.arg in ("timeout", "heartbeat", "retry", "label")
     }
     if node.args or len(settings) < len(node.keywords) or NOTHING in settings.values():
         unit.refuse(
             node,
             "HF008",
-            "options() takes constants: timeout=, retry=, label=",
+            "options() takes constants: timeout=, heartbeat=, retry=, label=",
             f"{unit.text(node.func)}(timeout=minutes(5), retry=Retry(max_attempts=3))",
         )
         return task

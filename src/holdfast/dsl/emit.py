@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from holdfast.dsl.assembler import Assembler, Label
 from holdfast.dsl.context import Expression
-from holdfast.dsl.failures import ALL
+from holdfast.dsl.emit_scopes import (
+    emit_compensate,
+    emit_deadline,
+    emit_finally,
+    emit_register,
+    emit_shielded,
+)
+from holdfast.dsl.emit_steps import StepEmitter
 from holdfast.dsl.ir import (
-    Ask,
     Assign,
     Block,
     Break,
     Compensate,
     Continue,
+    Deadline,
+    Finally,
     Handler,
     If,
     Loop,
@@ -22,23 +31,15 @@ from holdfast.dsl.ir import (
     Register,
     Reraise,
     Return,
-    RunEach,
-    RunParallel,
-    RunTask,
-    Sleep,
+    Shielded,
     Statement,
     Step,
     Try,
-    WaitForEvent,
+    Way,
 )
 from holdfast.dsl.query import (
-    NULL,
-    ArrayOf,
-    Binary,
-    Call,
     Constant,
     Field,
-    Index,
     ObjectOf,
     Variable,
     cause_of,
@@ -46,87 +47,83 @@ from holdfast.dsl.query import (
     template,
 )
 from holdfast.dsl.regions import (
+    FinalRegion,
     Region,
     TryRegion,
-    UndoRegion,
     catchers,
     routes,
     static_route,
-    undo_region,
-    undo_when_stopped,
 )
-from holdfast.dsl.states import (
-    STATES,
-    Machine,
-    compensation_failed,
-    event_state,
-    is_one_of,
-    output_of,
-    part_of,
-    question_state,
-    short_name,
-    task_state,
-)
-
-_RESULT: Final = Field(STATES, "result")
+from holdfast.dsl.states import Machine, is_one_of, output_of
 
 
 def emit_block(machine: Machine, block: Block) -> dict[str, Any]:
     """`StartAt` and `States` of a whole body."""
-    emitter = _Emitter(machine)
+    emitter = Emitter(machine)
     emitter.block(block)
     return emitter.assembler.machine()
 
 
-class _Emitter:
-    """Of the workflow or of one branch."""
+@dataclass(frozen=True, slots=True)
+class _LoopExits:
+    head: Label
+    end: Label
+
+
+class Emitter:
+    """Of the workflow or of one branch. `regions` are what may catch at this point."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.assembler = Assembler(machine.names)
-        self._regions: list[Region] = []
-        self._loops: list[tuple[Label, Label]] = []
+        self._steps = StepEmitter(machine, self.assembler, emit_block)
+        self.regions: list[Region] = []
+        #: What a jump from here leaves, innermost last: loops, and parts with a `finally`.
+        self.exits: list[_LoopExits | FinalRegion] = []
 
     def block(self, block: Block) -> None:
         for statement in block:
             if self.assembler.is_reachable:
-                self._statement(statement)
+                self.statement(statement)
 
-    def _statement(self, statement: Statement) -> None:
+    def statement(self, statement: Statement) -> None:
         match statement:
             case Assign(origin, values):
-                self._assign(origin, origin.text, values)
+                self.assign(origin, origin.text, values)
             case If():
                 self._if(statement)
             case Loop():
                 self._loop(statement)
             case Break():
-                self.assembler.jump(self._loops[-1][1])
+                self._jump(Way.BREAK)
             case Continue():
-                self.assembler.jump(self._loops[-1][0])
-            case Return(origin, value):
-                state = {"Type": "Succeed", "Output": output_of(value.query)}
-                self.assembler.end(origin, origin.text, state)
+                self._jump(Way.CONTINUE)
+            case Return():
+                self._return(statement)
             case Raise():
                 self._raise(statement)
             case Reraise(origin, error):
-                self._dispatch(origin, origin.text, error)
+                self.dispatch(origin, origin.text, error)
             case Try():
                 self._try(statement)
+            case Finally():
+                emit_finally(self, statement)
             case Compensate():
-                self._compensate(statement)
+                emit_compensate(self, statement)
             case Register():
-                self._register(statement)
+                emit_register(self, statement)
+            case Shielded():
+                emit_shielded(self, statement)
+            case Deadline():
+                emit_deadline(self, statement)
             case Step():
-                self._step(statement)
+                self._steps.emit(statement, catchers(self.regions))
 
     # Plain states.
 
-    def _assign(
-        self, origin: Origin, name: str, values: tuple[tuple[str, Expression], ...]
-    ) -> None:
+    def assign(self, origin: Origin, name: str, values: tuple[tuple[str, Expression], ...]) -> None:
         assign = {variable: template(value.query) for variable, value in values}
-        if self._regions and any(value.fails for _, value in values):
+        if self.regions and any(value.fails for _, value in values):
             self.assembler.add(origin, name, self._catching(origin, name, assign))
         else:
             self.assembler.add(origin, name, {"Type": "Pass", "Assign": assign})
@@ -143,7 +140,7 @@ class _Emitter:
             "Type": "Parallel",
             "Branches": [branch],
             "Assign": assign,
-            "Catch": catchers(self._regions),
+            "Catch": catchers(self.regions),
         }
 
     def _if(self, statement: If) -> None:
@@ -168,32 +165,55 @@ class _Emitter:
 
     def _loop(self, statement: Loop) -> None:
         origin = statement.origin
-        head, body, end = Label(), Label(), Label()
+        head, body, otherwise, end = Label(), Label(), Label(), Label()
         if statement.setup:
-            self._assign(origin, f"start: {origin.text}", statement.setup)
+            self.assign(origin, f"start: {origin.text}", statement.setup)
         self.assembler.place(head)
+        self.block(statement.head)
         if statement.test is not None:
             rule: dict[str, Any] = {"Condition": expression(statement.test.query)}
             if statement.advance:
                 rule["Assign"] = {name: template(value.query) for name, value in statement.advance}
             rule["Next"] = body
-            state = {"Type": "Choice", "Choices": [rule], "Default": end}
+            state = {"Type": "Choice", "Choices": [rule], "Default": otherwise}
             self.assembler.end(origin, origin.text, state)
         self.assembler.place(body)
-        self._loops.append((head, end))
+        self.exits.append(_LoopExits(head, end))
         self.block(statement.body)
-        self._loops.pop()
+        self.exits.pop()
         self.assembler.jump(head)
+        self.assembler.place(otherwise)
+        self.block(statement.orelse)
+        self.assembler.jump(end)
         self.assembler.place(end)
+
+    # Jumps.
+
+    def _jump(self, way: Way) -> None:
+        match self.exits[-1]:
+            case FinalRegion(labels=labels):
+                self.assembler.jump(labels[way])
+            case _LoopExits(head, end):
+                self.assembler.jump(head if way is Way.CONTINUE else end)
+
+    def _return(self, statement: Return) -> None:
+        for part in reversed(self.exits):
+            if isinstance(part, FinalRegion):
+                # The value waits in a variable; see `statements.lower_return`.
+                self.assembler.jump(part.labels[Way.RETURN])
+                return
+        state = {"Type": "Succeed", "Output": output_of(statement.value.query)}
+        self.assembler.end(statement.origin, statement.origin.text, state)
 
     # Errors.
 
     def _try(self, statement: Try) -> None:
         end = Label()
         region = TryRegion(tuple((handler, Label()) for handler in statement.handlers))
-        self._regions.append(region)
+        self.regions.append(region)
         self.block(statement.body)
-        self._regions.pop()
+        self.regions.pop()
+        self.block(statement.orelse)
         self.assembler.jump(end)
         for handler, label in region.handlers:
             self._handler(handler, label, end)
@@ -207,7 +227,7 @@ class _Emitter:
     def _raise(self, statement: Raise) -> None:
         origin, name = statement.origin, statement.error.__name__
         error = ObjectOf((("Error", Constant(name)), ("Cause", statement.cause.query)))
-        route = static_route(self._regions, statement.error, template(error))
+        route = static_route(self.regions, statement.error, template(error))
         if route is not None:
             state: dict[str, Any] = {"Type": "Pass", "Next": route.label}
             if route.assign:
@@ -218,10 +238,10 @@ class _Emitter:
                 del state["Cause"]
         self.assembler.end(origin, origin.text, state)
 
-    def _dispatch(self, origin: Origin, name: str, error: str) -> None:
+    def dispatch(self, origin: Origin, name: str, error: str) -> None:
         """Sends an error that was caught on to whoever catches it here, or fails with it."""
         held = Variable(error)
-        ways = routes(self._regions, expression(held))
+        ways = routes(self.regions, expression(held))
         choices = [
             {
                 "Condition": expression(is_one_of(held, route.names)),
@@ -244,128 +264,3 @@ class _Emitter:
             cause = expression(cause_of(held))
             last = {"Type": "Fail", "Error": expression(Field(held, "Error")), "Cause": cause}
         self.assembler.end(origin, name, last)
-
-    # Compensation.
-
-    def _compensate(self, statement: Compensate) -> None:
-        origin = statement.origin
-        empty = {statement.steps: template(ArrayOf(()))}
-        self.assembler.add(origin, origin.text, {"Type": "Pass", "Assign": empty})
-        region = UndoRegion(statement)
-        before = self.assembler.state_names
-        self._regions.append(region)
-        self.block(statement.body)
-        self._regions.pop()
-        inside = [name for name in self.assembler.state_names if name not in before]
-        end = Label()
-        self.assembler.jump(end)
-        if region.is_used:
-            self.assembler.place(region.label)
-            self._undo(origin, region)
-            undone = Label()
-            self.assembler.place(undone)
-            self._dispatch(origin, "raise what was undone", statement.failure)
-            if region.tasks:
-                self.machine.undos.append(undo_when_stopped(region, inside, undone))
-        self.assembler.place(end)
-
-    def _register(self, statement: Register) -> None:
-        task = statement.task
-        self.machine.tasks.add(task.name)
-        region = undo_region(self._regions, statement.steps)
-        region.tasks[task.name] = task
-        # A stop may come where nothing can fail.
-        region.is_used = region.label.is_used = True
-        step = ObjectOf((("task", Constant(task.name)), ("arguments", statement.arguments.query)))
-        longer = Call("append", (Variable(statement.steps), ArrayOf((step,))))
-        value = Expression(longer, statement.arguments.type, statement.arguments.fails)
-        self._assign(statement.origin, statement.origin.text, ((statement.steps, value),))
-
-    def _undo(self, origin: Origin, region: UndoRegion) -> None:
-        """Runs the registered steps from the last to the first; one that fails stops no other."""
-        if not region.tasks:
-            return
-        steps = Variable(region.compensate.steps)
-        left = Variable(region.compensate.left)
-        last = Index(steps, Binary("-", left, Constant(1)))
-        head, done = Label(), Label()
-        labels = {name: Label() for name in region.tasks}
-        choices = [
-            {
-                "Condition": expression(
-                    Binary(
-                        "and",
-                        Binary(">", left, Constant(0)),
-                        Binary("=", Field(last, "task"), Constant(name)),
-                    )
-                ),
-                "Assign": {left.name: expression(Binary("-", left, Constant(1)))},
-                "Next": labels[name],
-            }
-            for name in region.tasks
-        ]
-        self.assembler.place(head)
-        state = {"Type": "Choice", "Choices": choices, "Default": done}
-        self.assembler.end(origin, "undo in reverse order", state)
-        for name, task in region.tasks.items():
-            self.assembler.place(labels[name])
-            arguments = expression(Field(Index(steps, left), "arguments"))
-            undone = task_state(self.machine, task, arguments)
-            failure = {region.compensate.failure: compensation_failed(name)}
-            undone["Catch"] = [{"ErrorEquals": [ALL], "Assign": failure, "Next": head}]
-            self.assembler.end(origin, f"undo: {name}", {**undone, "Next": head})
-        self.assembler.place(done)
-
-    # Steps.
-
-    def _step(self, statement: Step) -> None:
-        name, state = self._action(statement)
-        can_fail = state["Type"] != "Wait"
-        caught = catchers(self._regions) if can_fail else []
-        if caught:
-            state["Catch"] = caught
-        if statement.targets:
-            result = _RESULT if can_fail else NULL
-            state["Assign"] = {
-                target.variable: part_of(result, target) for target in statement.targets
-            }
-        if statement.targets is None and can_fail:
-            given = self.assembler.end(statement.origin, name, {**state, "End": True})
-        else:
-            given = self.assembler.add(statement.origin, name, state)
-        if isinstance(statement.action, Ask):
-            self.machine.answers[given] = statement.action.answer
-        if statement.targets is None and not can_fail:
-            nothing = {"Type": "Succeed", "Output": output_of(NULL)}
-            self.assembler.end(statement.origin, f"after {name}", nothing)
-
-    def _action(self, statement: Step) -> tuple[str, dict[str, Any]]:
-        origin = statement.origin
-        match statement.action:
-            case RunTask(task, arguments):
-                state = task_state(self.machine, task, template(arguments.query))
-                return task.label or task.name, state
-            case WaitForEvent() as wait:
-                return event_state(self.machine, wait)
-            case Ask() as question:
-                return question_state(question)
-            case Sleep(seconds):
-                return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
-            case RunParallel(branches):
-                bodies = [emit_block(self.machine, branch) for branch in branches]
-                return short_name(origin.text), {"Type": "Parallel", "Branches": bodies}
-            case RunEach() as each:
-                return short_name(origin.text), self._each(each, origin)
-
-    def _each(self, each: RunEach, origin: Origin) -> dict[str, Any]:
-        emitter = _Emitter(self.machine)
-        if each.parameter is not None:
-            assign = {each.parameter: expression(Field(STATES, "input"))}
-            item = {"Type": "Pass", "Assign": assign}
-            emitter.assembler.add(origin, f"item: {each.parameter}", item)
-        emitter.block(each.body)
-        processor = {"ProcessorConfig": {"Mode": "INLINE"}, **emitter.assembler.machine()}
-        state = {"Type": "Map", "Items": template(each.items.query), "ItemProcessor": processor}
-        if each.concurrency:
-            state["MaxConcurrency"] = each.concurrency
-        return state

@@ -1,4 +1,4 @@
-"""`try`, `raise` and `with compensating()`."""
+"""`try`, `raise` and `assert`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from holdfast.dsl import surface
 from holdfast.dsl.checks import Failures, failures_of
-from holdfast.dsl.context import Environment, Expression, Held, UndoHandle, join_environments
+from holdfast.dsl.context import Expression, Held, join_environments
 from holdfast.dsl.failures import ALL, has_plain_text, names_of
+from holdfast.dsl.finals import lower_finally
 from holdfast.dsl.flow import HandlerPoint, Meeting
-from holdfast.dsl.hoisting import hoist_inside
-from holdfast.dsl.ir import Block, Compensate, Handler, Raise, Register, Reraise, Try
+from holdfast.dsl.ir import Handler, If, Raise, Reraise, Try
 from holdfast.dsl.query import Constant, Variable
-from holdfast.dsl.surface import Task
-from holdfast.dsl.types import REFUSED, STR, ErrorOf, is_refused, is_text
+from holdfast.dsl.types import STR, ErrorOf, is_refused, is_text
 
 if TYPE_CHECKING:
     from holdfast.dsl.statements import Statements
@@ -25,7 +23,14 @@ if TYPE_CHECKING:
 
 
 def lower_try(statements: Statements, node: ast.Try) -> None:
-    _refuse_other_parts(statements, node)
+    if node.finalbody:
+        lower_finally(statements, node, lambda: _lower_handled(statements, node))
+    else:
+        _lower_handled(statements, node)
+
+
+def _lower_handled(statements: Statements, node: ast.Try) -> None:
+    """Everything but the `finally`."""
     flow = statements.flow
     watcher = Meeting()
     flow.watchers.append(watcher)
@@ -33,28 +38,18 @@ def lower_try(statements: Statements, node: ast.Try) -> None:
     body = statements.block(node.body)
     flow.protections -= 1
     flow.watchers.pop()
+    orelse = statements.block(node.orelse)
     end = flow.environment
+    failures = failures_of(body)
     handlers: list[Handler] = []
     for handler in node.handlers:
         flow.environment = watcher.environment
-        lowered = _handler(statements, handler, failures_of(body))
+        lowered = _handler(statements, handler, failures)
         if lowered is not None:
             handlers.append(lowered)
         end = join_environments(end, flow.environment)
     flow.environment = end
-    statements.emit(Try(statements.origin(node, "try"), body, tuple(handlers)))
-
-
-def _refuse_other_parts(statements: Statements, node: ast.Try) -> None:
-    parts = (("else", node.orelse), ("finally", node.finalbody))
-    helps = {
-        "else": "put it after the last line of the try body, or behind the whole `try`",
-        "finally": "with compensating() as undo: …, for what must be taken back after an error",
-    }
-    for name, nodes in parts:
-        if nodes:
-            message = f"`{name}` of a try is not part of the workflow language"
-            statements.unit.refuse(nodes[0], "HF030", message, helps[name])
+    statements.emit(Try(statements.origin(node, "try"), body, tuple(handlers), orelse))
 
 
 def _handler(statements: Statements, node: ast.ExceptHandler, failures: Failures) -> Handler | None:
@@ -186,87 +181,50 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
         message = f"`{title}` is raised with one text or nothing"
         statements.unit.refuse(node, "HF031", message, f'raise {title}(f"…")')
         return
-    cause = Expression(Constant(""), STR)
-    if arguments:
-        cause = statements.value(arguments[0])
-        if not is_text(cause.type):
-            if not is_refused(cause.type):
-                message = f"`{title}` is raised with one text or nothing"
-                help_ = f"raise {title}(str({statements.unit.text(arguments[0])}))"
-                statements.unit.refuse(arguments[0], "HF031", message, help_)
-            return
-    cause = statements.protected(cause, node, "cause")
-    statements.emit(Raise(statements.origin(node), cls, cause))
+    cause = _cause(statements, cls, arguments)
+    if cause is not None:
+        cause = statements.protected(cause, node, "cause")
+        statements.emit(Raise(statements.origin(node), cls, cause))
 
 
-# with compensating() as undo
+def _cause(
+    statements: Statements, cls: type[BaseException], arguments: list[ast.expr]
+) -> Expression | None:
+    """The text that the error is made with; None when it is no text."""
+    if not arguments:
+        return Expression(Constant(""), STR)
+    cause = statements.value(arguments[0])
+    if is_text(cause.type):
+        return cause
+    if not is_refused(cause.type):
+        text = statements.unit.text(arguments[0])
+        message = f"`{cls.__name__}` is raised with one text or nothing"
+        help_ = f"raise {cls.__name__}(str({text}))"
+        if cls is AssertionError:
+            help_ = f'assert …, f"{{{text}}}"'
+        statements.unit.refuse(arguments[0], "HF031", message, help_)
+    return None
 
 
-def lower_with(statements: Statements, node: ast.With) -> None:
-    unit = statements.unit
-    match node.items:
-        case [ast.withitem(ast.Call(func=function, args=[], keywords=[]), ast.Name(id=name))] if (
-            unit.outside(function) is surface.compensating
-        ):
-            pass
-        case _:
-            unit.refuse(
-                node,
-                "HF050",
-                "only `with compensating() as undo:` is supported",
-                "context managers do not survive a wait of days; use try/except and tasks",
-            )
-            for item in node.items:
-                if isinstance(item.optional_vars, ast.Name):
-                    statements.hold(item.optional_vars.id, REFUSED)
-            statements.block(node.body)
-            return
-    scope, flow = statements.scope, statements.flow
-    steps = scope.name(f"{name}_steps", (node, "steps"))
-    left = scope.name(f"{name}_left", (node, "left"))
-    failure = scope.name("failure", (node, "failure"))
-    _enter(flow.environment, statements, name, UndoHandle(steps, scope))
-    flow.protections += 1
-    body: Block = statements.block(node.body)
-    flow.protections -= 1
-    if flow.environment is not None:
-        flow.environment = flow.environment.without(name)
-    origin = statements.origin(node, f"with compensating() as {name}")
-    statements.emit(Compensate(origin, steps, left, failure, body))
+# assert
 
 
-def _enter(
-    environment: Environment | None, statements: Statements, name: str, handle: UndoHandle
-) -> None:
-    if environment is not None:
-        statements.flow.environment = environment.with_entry(name, handle)
+def lower_assert(statements: Statements, node: ast.Assert) -> None:
+    """`assert ok, text` is `if not ok: raise AssertionError(text)`."""
+    flow = statements.flow
+    test = statements.protected(statements.test(node.test), node.test, "test")
+    expressions = statements.expressions
+    flow.environment = expressions.narrowed(node.test, is_true=False).environment
+    failed = statements.collected(lambda: _fail_assertion(statements, node))
+    flow.environment = expressions.narrowed(node.test, is_true=True).environment
+    origin = statements.origin(node, f"assert {statements.unit.text(node.test)}")
+    statements.emit(If(origin, test, (), failed))
 
 
-def lower_undo(statements: Statements, node: ast.Expr, call: ast.Call) -> None:
-    """`undo(refund, payment.id)`."""
-    unit = statements.unit
-    assert isinstance(call.func, ast.Name)
-    environment = statements.flow.environment
-    handle = None if environment is None else environment.entries.get(call.func.id)
-    assert isinstance(handle, UndoHandle)
-    if handle.scope is not statements.scope:
-        unit.refuse(
-            call,
-            "HF021",
-            f"`{call.func.id}` belongs to the enclosing workflow and cannot be called in a branch",
-            "return what is needed from the branch, and register the undo step afterwards",
-        )
-        return
-    task = unit.outside(call.args[0]) if call.args else None
-    if not isinstance(task, Task):
-        unit.refuse(
-            call,
-            "HF008",
-            "an undo step is a task and its arguments",
-            f"{call.func.id}(refund, payment.id)",
-        )
-        return
-    hoist_inside(statements, call)
-    arguments = statements.steps.arguments(call, task, skip=1)
-    if arguments is not None:
-        statements.emit(Register(statements.origin(node), handle.steps, task, arguments))
+def _fail_assertion(statements: Statements, node: ast.Assert) -> None:
+    text = [] if node.msg is None else [node.msg]
+    cause = _cause(statements, AssertionError, text)
+    if cause is not None:
+        cause = statements.protected(cause, node, "cause")
+        origin = statements.origin(node, "AssertionError")
+        statements.emit(Raise(origin, AssertionError, cause))

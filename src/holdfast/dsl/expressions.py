@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from holdfast.dsl import operators
+from holdfast.dsl import operators, sets
+from holdfast.dsl.annotations import of_constant
 from holdfast.dsl.calls import lower_call
 from holdfast.dsl.choices import (
     lower_comparison,
@@ -17,7 +18,11 @@ from holdfast.dsl.choices import (
     lower_operands,
     lower_truth_of_operands,
 )
-from holdfast.dsl.comprehensions import lower_dict_comprehension, lower_list_comprehension
+from holdfast.dsl.comprehensions import (
+    lower_dict_comprehension,
+    lower_list_comprehension,
+    lower_rows,
+)
 from holdfast.dsl.context import (
     NOTHING,
     REFUSED_EXPRESSION,
@@ -28,6 +33,7 @@ from holdfast.dsl.context import (
     path_of,
 )
 from holdfast.dsl.displays import lower_dict, lower_list, lower_tuple
+from holdfast.dsl.fields import help_for_field, member_of
 from holdfast.dsl.iteration import Leaf, walk
 from holdfast.dsl.models import fields_of
 from holdfast.dsl.narrowing import narrow
@@ -47,11 +53,10 @@ from holdfast.dsl.types import (
     UNKNOWN,
     EnumOf,
     ModelOf,
+    Union,
     describe,
     is_refused,
-    join_all,
     may_be_none,
-    of_constant,
 )
 
 
@@ -101,6 +106,8 @@ class Expressions:
                 return lower_conditional(self, node)
             case ast.JoinedStr():
                 return lower_joined(self, node)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return operators.positive(self.unit, node, self.lower(operand))
             case ast.List(elts=items):
                 return lower_list(self, items)
             case ast.Tuple(elts=items):
@@ -128,15 +135,13 @@ class Expressions:
         """A list of what iterating over `node` gives."""
         if isinstance(node, ast.GeneratorExp):
             return self.lower(node)
+        if isinstance(node, ast.Set | ast.SetComp):
+            message = "a set has an order of its own in every run"
+            return self.unit.refused(node, "HF002", message, sets.HELP)
         item = Variable("_item")
         through = walk(self, node, item, Variable("_position"))
         if through.element != Leaf(item, getattr(through.element, "type", REFUSED)):
-            return self.unit.refused(
-                node,
-                "HF002",
-                f"`{self.unit.text(node)}` is only for loops and comprehensions",
-                "take the parts in a comprehension: [f(index, x) for index, x in enumerate(xs)]",
-            )
+            return lower_rows(self, node)
         return through.items
 
     def is_builtin(self, name: str, /) -> bool:
@@ -225,9 +230,8 @@ class Expressions:
                     f"{model.__name__} has no field `{node.attr}`",
                     f"fields: {', '.join(fields_of(model))}",
                 )
-            case EnumOf(cls) if node.attr == "value":
-                type_ = join_all(of_constant(member.value) for member in cls)
-                return Expression(base.query, type_, base.fails)
+            case EnumOf() | Union() if (found := member_of(base, node.attr)) is not None:
+                return found if narrowed is None else replace(found, type=narrowed)
             case type_ if type_ == NEVER:
                 return Expression(Field(base.query, node.attr), NEVER, base.fails)
             case type_ if may_be_none(type_):
@@ -244,10 +248,16 @@ class Expressions:
                     node,
                     "HF044",
                     f"{describe(type_)} has no field `{node.attr}` in a workflow",
-                    "read it inside a @pure function",
+                    help_for_field(self.unit.text(node.value), type_, node.attr),
                 )
 
     def unsupported(self, node: ast.expr) -> Expression:
+        if isinstance(node, ast.Set | ast.SetComp):
+            message = "a set is only for `in`, len(), sorted() and the like"
+            return self.unit.refused(node, "HF002", message, sets.HELP)
+        if isinstance(node, ast.Starred):
+            message = "`*` is for lists and for arguments that are written out"
+            return self.unit.refused(node, "HF002", message, "[*names, name]")
         kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
         return self.unit.refused(
             node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"
@@ -261,9 +271,6 @@ _NAMES_OF_NODES: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.YieldFrom: "`yield from`",
         ast.NamedExpr: "`:=`",
         ast.Lambda: "a lambda that is no branch",
-        ast.Starred: "`*` unpacking",
-        ast.Set: "a set",
-        ast.SetComp: "a set comprehension",
         ast.UnaryOp: "this operator",
         ast.Constant: "this constant",
     }

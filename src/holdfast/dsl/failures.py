@@ -12,6 +12,8 @@ from typing import Any, Final
 from holdfast.dsl.surface import WaitTimeout
 
 ALL: Final = "States.ALL"
+#: Where the errors of the language are. Other modules of ours may be imported or not.
+_SURFACE: Final = "holdfast.dsl."
 TIMEOUT: Final = "States.Timeout"
 _LIBRARY_ROOTS: Final = tuple(
     path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")
@@ -35,8 +37,8 @@ class World:
     """The error classes that a workflow can meet: a state machine matches names, not classes.
 
     Which modules a process has imported must not change a definition. So a subclass counts when it
-    is a builtin, ours, or found in the author's own modules: that of the workflow and what these
-    import at their top, however far, libraries left out.
+    is a builtin, of the language, or found in the author's own modules: that of the workflow and
+    what these import at their top, however far, libraries left out.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -57,7 +59,7 @@ class World:
     def _knows(self, cls: type[BaseException]) -> bool:
         return (
             cls.__module__ == builtins.__name__
-            or cls.__module__.startswith("holdfast.")
+            or cls.__module__.startswith(_SURFACE)
             or cls.__module__ in self._modules
             or id(cls) in self._named
         )

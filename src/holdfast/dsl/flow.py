@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.dsl.context import Environment, join_environments
+from holdfast.dsl.ir import Way
 from holdfast.dsl.types import Type
 
 
@@ -24,6 +25,17 @@ class LoopPoint:
 
     end: Meeting = field(default_factory=Meeting)
     head: Meeting = field(default_factory=Meeting)
+
+
+@dataclass(slots=True)
+class FinalPoint:
+    """A part with a `finally`: what holds where each way out of it begins.
+
+    `loops_count` loops are around it: a jump inside one of its own does not leave it.
+    """
+
+    loops_count: int
+    meetings: dict[Way, Meeting]
 
 
 @dataclass(slots=True)
@@ -47,11 +59,22 @@ class Flow:
     #: Handlers of every `try` around this point: an error may lead there from any statement.
     watchers: list[Meeting] = field(default_factory=list)
     handlers: list[HandlerPoint] = field(default_factory=list)
+    finals: list[FinalPoint] = field(default_factory=list)
     #: How many `try` bodies and `compensating` blocks surround this point.
     protections: int = 0
     #: Names of the lists that loops around this point go through.
     iterated: list[str] = field(default_factory=list)
     returned: list[Type] = field(default_factory=list)
+
+    def jump(self, way: Way) -> None:
+        """`break` or `continue`: to the loop, or to the `finally` on the way there."""
+        final = self.finals[-1] if self.finals else None
+        if final is not None and final.loops_count == len(self.loops):
+            final.meetings[way].reach(self.environment)
+        else:
+            loop = self.loops[-1]
+            (loop.head if way is Way.CONTINUE else loop.end).reach(self.environment)
+        self.environment = None
 
     def note(self) -> None:
         """Something that may fail happens here."""

@@ -6,10 +6,17 @@ import ast
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
 
 from holdfast.dsl import surface
-from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
+from holdfast.dsl.annotations import from_annotation
+from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, fails_of
+from holdfast.dsl.kinds import lower_isinstance
+from holdfast.dsl.making_dicts import lower_dict_call
+from holdfast.dsl.making_durations import lower_duration, lower_timedelta
+from holdfast.dsl.models import fits
+from holdfast.dsl.operators import arithmetic, divided, truth
+from holdfast.dsl.orderings import lower_extreme, lower_sorted
 from holdfast.dsl.query import (
     FALSE,
     TRUE,
@@ -19,13 +26,17 @@ from holdfast.dsl.query import (
     Conditional,
     Constant,
     Flat,
+    Function,
     Query,
-    guard,
+    Variable,
+    hold,
 )
+from holdfast.dsl.sets import HELP as SETS_HELP
+from holdfast.dsl.sets import members, without_order
+from holdfast.dsl.strings import as_int
 from holdfast.dsl.text import text_of
 from holdfast.dsl.types import (
     BOOL,
-    DURATION,
     FLOAT,
     INT,
     NEVER,
@@ -41,26 +52,30 @@ from holdfast.dsl.types import (
     is_numeric,
     is_refused,
     is_text,
-    join_all,
 )
 
-Rule: TypeAlias = Callable[[Lowering, ast.Call], Expression]
+if TYPE_CHECKING:
+    from holdfast.dsl.expressions import Expressions
+
+Rule: TypeAlias = Callable[["Expressions", ast.Call], Expression]
 
 _PURE_HELP: Final = "call it inside a @pure function"
 
 
-def call_function(lowering: Lowering, node: ast.Call, function: Any) -> Expression | None:
+def call_function(lowering: Expressions, node: ast.Call, function: Any) -> Expression | None:
     """The call of a function of the table, or None when it is not in the table."""
+    if isinstance(function, NewType):
+        return _new_type(lowering, node, function)
     rule = _RULES.get(function) if callable(function) else None
     return None if rule is None else rule(lowering, node)
 
 
-def refuse_call(lowering: Lowering, node: ast.Call, why: str, help_: str) -> Expression:
+def refuse_call(lowering: Expressions, node: ast.Call, why: str, help_: str) -> Expression:
     name = lowering.unit.text(node.func)
     return lowering.unit.refused(node, "HF002", f"`{name}()` {why}", help_)
 
 
-def _single(lowering: Lowering, node: ast.Call) -> Expression | None:
+def _single(lowering: Expressions, node: ast.Call) -> Expression | None:
     """The only argument; refuses any other number."""
     if len(node.args) == 1 and not node.keywords:
         return lowering.lower(node.args[0])
@@ -70,7 +85,7 @@ def _single(lowering: Lowering, node: ast.Call) -> Expression | None:
     return None
 
 
-def _no_form(lowering: Lowering, node: ast.Call, type_: Type) -> Expression:
+def _no_form(lowering: Expressions, node: ast.Call, type_: Type) -> Expression:
     if is_refused(type_):
         return REFUSED_EXPRESSION
     return refuse_call(
@@ -81,7 +96,10 @@ def _no_form(lowering: Lowering, node: ast.Call, type_: Type) -> Expression:
 # Sizes and numbers.
 
 
-def _len(lowering: Lowering, node: ast.Call) -> Expression:
+def _len(lowering: Expressions, node: ast.Call) -> Expression:
+    if len(node.args) == 1 and members(lowering, node.args[0]) is not None:
+        items = without_order(lowering, node.args[0])
+        return Expression(Call("count", (items.query,)), INT, items.fails)
     value = _single(lowering, node)
     if value is None:
         return REFUSED_EXPRESSION
@@ -97,18 +115,39 @@ def _len(lowering: Lowering, node: ast.Call) -> Expression:
     return Expression(query, INT, value.fails)
 
 
-def _sum(lowering: Lowering, node: ast.Call) -> Expression:
-    items = _items(lowering, node)
-    if items is None:
-        return REFUSED_EXPRESSION
+def _sum(lowering: Expressions, node: ast.Call) -> Expression:
+    start = Expression(Constant(0), INT)
+    match node:
+        case ast.Call(args=[values], keywords=[]):
+            pass
+        case (
+            ast.Call(args=[values, first], keywords=[])
+            | ast.Call(args=[values], keywords=[ast.keyword(arg="start", value=first)])
+        ):
+            start = lowering.lower(first)
+        case _:
+            help_ = "sum(values)"
+            return refuse_call(lowering, node, "takes one list, and where to start", help_)
+    items = without_order(lowering, values)
     element = element_of(items.type)
-    if element is None or not is_numeric(element):
+    if is_refused(items.type, start.type):
+        return REFUSED_EXPRESSION
+    if element == BOOL:
+        one = Conditional(Variable("_item"), Constant(1), Constant(0))
+        ones = Flat(Call("map", (items.query, Function(("_item",), one))))
+        items, element = Expression(ones, ListOf(INT), items.fails), INT
+    if element not in (INT, NEVER) or start.type != INT:
+        if element is not None and is_numeric(element):
+            help_ = "count in integers, or add in a loop: total += x"
+            return refuse_call(lowering, node, "of floats rounds as the Python version does", help_)
         return _no_form(lowering, node, items.type)
-    type_ = INT if element == NEVER else element
-    return Expression(Call("sum", (items.query,)), type_, items.fails)
+    total: Query = Call("sum", (items.query,))
+    if start.query != Constant(0):
+        total = Binary("+", start.query, total)
+    return Expression(total, INT, fails_of(items, start))
 
 
-def _items(lowering: Lowering, node: ast.Call) -> Expression | None:
+def _items(lowering: Expressions, node: ast.Call) -> Expression | None:
     """The only argument, as a list."""
     if len(node.args) == 1 and not node.keywords:
         return lowering.iterable(node.args[0])
@@ -119,42 +158,14 @@ def _items(lowering: Lowering, node: ast.Call) -> Expression | None:
     return None
 
 
-def _extreme(function: str) -> Rule:
-    def rule(lowering: Lowering, node: ast.Call) -> Expression:
-        if node.keywords:
-            return refuse_call(lowering, node, "takes no keywords in a workflow", _PURE_HELP)
-        if len(node.args) > 1:
-            return _extreme_of_arguments(lowering, node, function)
-        items = _items(lowering, node)
-        if items is None:
-            return REFUSED_EXPRESSION
-        element = element_of(items.type)
-        if element is None or not is_numeric(element):
-            return _no_form(lowering, node, items.type)
-        message = f"ValueError: {function} of an empty list"
-        query = guard(Call(function, (items.query,)), message)
-        return Expression(query, element, items.fails | {"ValueError"})
-
-    return rule
-
-
-def _extreme_of_arguments(lowering: Lowering, node: ast.Call, function: str) -> Expression:
-    values = [lowering.lower(argument) for argument in node.args]
-    type_ = join_all(value.type for value in values)
-    if not is_numeric(type_):
-        return _no_form(lowering, node, type_)
-    numbers = ArrayOf(tuple(value.query for value in values))
-    return Expression(Call(function, (numbers,)), type_, fails_of(*values))
-
-
-def _abs(lowering: Lowering, node: ast.Call) -> Expression:
+def _abs(lowering: Expressions, node: ast.Call) -> Expression:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return Expression(Call("abs", (value.query,)), value.type, value.fails)
 
 
-def _round(lowering: Lowering, node: ast.Call) -> Expression:
+def _round(lowering: Expressions, node: ast.Call) -> Expression:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
@@ -164,18 +175,20 @@ def _round(lowering: Lowering, node: ast.Call) -> Expression:
 # Conversions.
 
 
-def _str(lowering: Lowering, node: ast.Call) -> Expression:
+def _str(lowering: Expressions, node: ast.Call) -> Expression:
     value = _single(lowering, node)
     return REFUSED_EXPRESSION if value is None else text_of(lowering.unit, node, value)
 
 
-def _int(lowering: Lowering, node: ast.Call) -> Expression:
+def _int(lowering: Expressions, node: ast.Call) -> Expression:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     query = value.query
     if value.type == BOOL:
         return Expression(Conditional(query, Constant(1), Constant(0)), INT, value.fails)
     if value.type == INT:
         return value
+    if is_text(value.type):
+        return Expression(hold(query, as_int, "_text"), INT, value.fails | {"ValueError"})
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     is_negative = Binary("<", query, Constant(0))
@@ -183,117 +196,64 @@ def _int(lowering: Lowering, node: ast.Call) -> Expression:
     return Expression(towards_zero, INT, value.fails)
 
 
-def _float(lowering: Lowering, node: ast.Call) -> Expression:
+def _float(lowering: Expressions, node: ast.Call) -> Expression:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return Expression(value.query, FLOAT, value.fails)
 
 
-def _bool(lowering: Lowering, node: ast.Call) -> Expression:
+def _bool(lowering: Expressions, node: ast.Call) -> Expression:
     if len(node.args) == 1 and not node.keywords:
         return lowering.truth(node.args[0])
     return _single(lowering, node) or REFUSED_EXPRESSION
 
 
-def _list(lowering: Lowering, node: ast.Call) -> Expression:
+def _list(lowering: Expressions, node: ast.Call) -> Expression:
     if not node.args and not node.keywords:
         return Expression(ArrayOf(()), ListOf(NEVER))
     return _items(lowering, node) or REFUSED_EXPRESSION
 
 
-def _sorted(lowering: Lowering, node: ast.Call) -> Expression:
-    is_reverse = _reverse_flag(node)
-    if is_reverse is None:
-        help_ = "sort inside a @pure function"
-        return refuse_call(lowering, node, "takes only `reverse=True` in a workflow", help_)
-    items = lowering.iterable(node.args[0])
-    element = element_of(items.type)
-    if element == NEVER:
-        return items
-    if element is None or not (is_numeric(element) or is_text(element)):
-        return _no_form(lowering, node, items.type)
-    query: Query = Call("sort", (items.query,))
-    if is_reverse:
-        query = Call("reverse", (query,))
-    return Expression(Flat(query), ListOf(element), items.fails)
-
-
-def _reverse_flag(node: ast.Call) -> bool | None:
-    match node:
-        case ast.Call(args=[_], keywords=[]):
-            return False
-        case ast.Call(
-            args=[_], keywords=[ast.keyword(arg="reverse", value=ast.Constant(value=bool(flag)))]
-        ):
-            return flag
-        case _:
-            return None
-
-
 def _quantifier(function: str) -> Rule:
-    def rule(lowering: Lowering, node: ast.Call) -> Expression:
-        items = _items(lowering, node)
-        if items is None:
+    def rule(lowering: Expressions, node: ast.Call) -> Expression:
+        if len(node.args) != 1 or node.keywords:
+            return refuse_call(lowering, node, "takes one list", f"{function}(values)")
+        items = without_order(lowering, node.args[0])
+        element = element_of(items.type)
+        if element is None or is_refused(items.type):
             return REFUSED_EXPRESSION
-        if element_of(items.type) not in (BOOL, NEVER):
-            return _no_form(lowering, node, items.type)
         if items.fails:
             why = "stops early in Python but not in JSONata, and this condition may fail"
             return refuse_call(lowering, node, why, "use a loop, or a @pure function")
+        tests = items.query
+        if element not in (BOOL, NEVER):
+            test = truth(lowering.unit, node, Expression(Variable("_item"), element))
+            if is_refused(test.type):
+                return REFUSED_EXPRESSION
+            tests = Flat(Call("map", (tests, Function(("_item",), test.query))))
         if function == "any":
-            return Expression(Binary("in", TRUE, items.query), BOOL)
-        return Expression(Call("not", (Binary("in", FALSE, items.query),)), BOOL)
+            return Expression(Binary("in", TRUE, tests), BOOL)
+        return Expression(Call("not", (Binary("in", FALSE, tests),)), BOOL)
 
     return rule
 
 
-# Durations: seconds, as a number.
+def _new_type(lowering: Expressions, node: ast.Call, function: Any) -> Expression:
+    """`UserId("x")`: the value itself."""
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    wanted = from_annotation(function)
+    if is_refused(value.type) or fits(value.type, wanted):
+        return value
+    message = f"{function.__name__} is {describe(wanted)} and this is {describe(value.type)}"
+    help_ = "give it a value of that type; annotate the type where it is unknown"
+    return lowering.unit.refused(node, "HF040", message, help_)
 
 
-def _duration(unit_seconds: int) -> Rule:
-    def rule(lowering: Lowering, node: ast.Call) -> Expression:
-        value = _single(lowering, node)
-        if value is None or is_refused(value.type):
-            return REFUSED_EXPRESSION
-        return _scaled(lowering, node, value, unit_seconds)
-
-    return rule
+# Texts, pairs, dicts.
 
 
-_UNIT_SECONDS: Final = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minutes": 60}
-
-
-def _timedelta(lowering: Lowering, node: ast.Call) -> Expression:
-    """`timedelta(days=2)`: one keyword, so that the sum stays readable in the state machine."""
-    match node:
-        case ast.Call(args=[], keywords=[ast.keyword(arg=str(name), value=amount)]) if (
-            name == "seconds" or name in _UNIT_SECONDS
-        ):
-            scale = _UNIT_SECONDS.get(name, 1)
-            return _scaled(lowering, node, lowering.lower(amount), scale)
-        case _:
-            help_ = "days(2) + hours(12)"
-            return refuse_call(lowering, node, "takes one unit in a workflow", help_)
-
-
-def _scaled(lowering: Lowering, node: ast.Call, value: Expression, scale: int) -> Expression:
-    if is_refused(value.type):
-        return REFUSED_EXPRESSION
-    match value.query:
-        case Constant(int() | float() as amount) if is_numeric(value.type):
-            total = amount * scale
-            if total == int(total):
-                return Expression(Constant(int(total)), DURATION)
-        case query if value.type == INT:
-            scaled = query if scale == 1 else Binary("*", query, Constant(scale))
-            return Expression(scaled, DURATION, value.fails)
-    return lowering.unit.refused(
-        node, "HF052", "a duration must be a whole number of seconds", "seconds(90), minutes(5)"
-    )
-
-
-def _role(lowering: Lowering, node: ast.Call) -> Expression:
+def _role(lowering: Expressions, node: ast.Call) -> Expression:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     match value:
         case Expression(Constant(str(name)), _, _):
@@ -304,7 +264,7 @@ def _role(lowering: Lowering, node: ast.Call) -> Expression:
             return _no_form(lowering, node, value.type)
 
 
-def _zip(lowering: Lowering, node: ast.Call) -> Expression:
+def _zip(lowering: Expressions, node: ast.Call) -> Expression:
     if len(node.args) < 2 or node.keywords:
         help_ = "zip(names, amounts)"
         return refuse_call(lowering, node, "takes two or more lists in a workflow", help_)
@@ -314,7 +274,34 @@ def _zip(lowering: Lowering, node: ast.Call) -> Expression:
     return Expression(query, ListOf(TupleOf(elements)), fails_of(*lists))
 
 
-def _range(lowering: Lowering, node: ast.Call) -> Expression:
+def _divmod(lowering: Expressions, node: ast.Call) -> Expression:
+    values = [lowering.lower(argument) for argument in node.args]
+    if is_refused(*(value.type for value in values)):
+        return REFUSED_EXPRESSION
+    if [value.type for value in values] != [INT, INT] or node.keywords:
+        return refuse_call(lowering, node, "takes two ints in a workflow", _PURE_HELP)
+    query, type_, fails = divided(*values)
+    return Expression(query, type_, fails | fails_of(*values))
+
+
+def _pow(lowering: Expressions, node: ast.Call) -> Expression:
+    if len(node.args) != 2 or node.keywords:
+        return refuse_call(lowering, node, "takes a base and an exponent", "pow(n, 2)")
+    base, exponent = (lowering.lower(argument) for argument in node.args)
+    return arithmetic(lowering.unit, node, ast.Pow(), base, exponent)
+
+
+def _set(lowering: Expressions, node: ast.Call) -> Expression:
+    why = "has an order of its own in every run"
+    return refuse_call(lowering, node, why, SETS_HELP)
+
+
+def _reversed(lowering: Expressions, node: ast.Call) -> Expression:
+    why = "is only for loops, comprehensions and functions that take a list"
+    return refuse_call(lowering, node, why, "list(reversed(xs))")
+
+
+def _range(lowering: Expressions, node: ast.Call) -> Expression:
     return refuse_call(
         lowering, node, "is only for loops, comprehensions and each()", "list(range(n))"
     )
@@ -324,8 +311,10 @@ _RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
     {
         len: _len,
         sum: _sum,
-        min: _extreme("min"),
-        max: _extreme("max"),
+        min: lower_extreme("min"),
+        max: lower_extreme("max"),
+        divmod: _divmod,
+        pow: _pow,
         abs: _abs,
         round: _round,
         str: _str,
@@ -333,16 +322,21 @@ _RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
         float: _float,
         bool: _bool,
         list: _list,
-        sorted: _sorted,
+        dict: lower_dict_call,
+        set: _set,
+        frozenset: _set,
+        reversed: _reversed,
+        isinstance: lower_isinstance,
+        sorted: lower_sorted,
         any: _quantifier("any"),
         all: _quantifier("all"),
         zip: _zip,
         range: _range,
-        timedelta: _timedelta,
-        surface.seconds: _duration(1),
-        surface.minutes: _duration(60),
-        surface.hours: _duration(3_600),
-        surface.days: _duration(86_400),
+        timedelta: lower_timedelta,
+        surface.seconds: lower_duration(1),
+        surface.minutes: lower_duration(60),
+        surface.hours: lower_duration(3_600),
+        surface.days: lower_duration(86_400),
         surface.role: _role,
     }
 )

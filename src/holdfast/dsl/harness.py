@@ -52,11 +52,13 @@ class Harness(Protocol):
         concurrency: int,
         needed: int | None,
         tolerated: int,
+        after: Sequence[Sequence[int]] = (),
     ) -> list[Any]:
         """The results side by side; None for a branch that failed or was cancelled.
 
         `concurrency` 0: no bound. `needed` successes end it (None: all must end); more failures
-        than `tolerated` fail it.
+        than `tolerated` fail it. Branch n begins when the branches `after[n]`, all before it, have
+        ended; given with neither a bound nor `needed` nor `tolerated`.
         """
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:

@@ -7,18 +7,22 @@ the source it came from. Nothing here refers to `ast`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 from holdfast.dsl.context import Expression
 from holdfast.dsl.source import Span
-from holdfast.dsl.surface import Task
+from holdfast.dsl.surface import Task, Workflow
 
 Statement: TypeAlias = (
-    "Assign | If | Loop | Break | Continue | Return | Raise | Reraise | Try | Compensate"
-    " | Register | Step"
+    "Assign | If | Loop | Break | Continue | Return | Raise | Reraise | Try | Finally | Compensate"
+    " | Register | Shielded | Deadline | Step"
 )
 Block: TypeAlias = tuple[Statement, ...]
-Action: TypeAlias = "RunTask | WaitForEvent | Ask | Sleep | RunParallel | RunEach"
+Action: TypeAlias = (
+    "RunTask | RunWorkflow | WaitForEvent | Ask | Sleep | SleepUntil | RunParallel | RunFirst"
+    " | RunEach"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,19 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`setup`, then while `test` (None: always): `advance`, the body.
+    """`setup`, then `head` and, while `test` holds (None: always), `advance` and the body.
 
-    A `for` loop counts through a list in two variables; `while` has neither setup nor advance.
+    A `for` loop counts through a list in two variables; `while` has neither setup nor advance, but
+    steps in its test make a `head`. `orelse` runs when the test has failed, not after a `break`.
     """
 
     origin: Origin
     setup: tuple[tuple[str, Expression], ...]
+    head: Block
     test: Expression | None
     advance: tuple[tuple[str, Expression], ...]
     body: Block
+    orelse: Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +110,59 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Try:
+    """`orelse` follows the body; the handlers do not see its errors."""
+
     origin: Origin
     body: Block
     handlers: tuple[Handler, ...]
+    orelse: Block
+
+
+class Way(Enum):
+    """How the flow leaves a part that has a `finally`; the text marks the names of states."""
+
+    END = ""
+    ERROR = "after an error"
+    RETURN = "before return"
+    BREAK = "before break"
+    CONTINUE = "before continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The `finally` body on one way out, and `then` to go on; None: the line after it."""
+
+    way: Way
+    body: Block
+    then: Statement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finally:
+    """Each way out has its own copy of the `finally` body: none waits for another's variable.
+
+    `failure` holds the error while the body runs after one.
+    """
+
+    origin: Origin
+    body: Block
+    failure: str
+    finals: tuple[Final, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compensate:
-    """The variables: `steps` registered so far, `left` to undo, `failure` that caused it."""
+    """The variables: `steps` registered so far, `left` to undo, `failure` that caused it.
+
+    `stops`: an undo step that fails stops the others.
+    """
 
     origin: Origin
     steps: str
     left: str
     failure: str
     body: Block
+    stops: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +173,23 @@ class Register:
     steps: str
     task: Task[..., Any]
     arguments: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Shielded:
+    """Is not cancelled in the middle."""
+
+    origin: Origin
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Raises BlockTimeout when the body is not over after so many `seconds`."""
+
+    origin: Origin
+    seconds: Expression
+    body: Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +216,24 @@ class RunTask:
 
 
 @dataclass(frozen=True, slots=True)
+class RunWorkflow:
+    """A child execution. `arguments`: its whole input, with what the call left out."""
+
+    workflow: Workflow[..., Any]
+    arguments: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class WaitForEvent:
     event: str
-    payload: type[Any]
+    payload: Any
     key: Expression
     timeout: Expression | None
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    answer: type[Any]
+    answer: Any
     arguments: Expression
     timeout: Expression | None
 
@@ -173,18 +244,37 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
+class SleepUntil:
+    """The text of a time stamp with its offset."""
+
+    moment: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class RunParallel:
+    """How many branches must succeed (None: all) and how many may fail (None: none)."""
+
+    branches: tuple[Block, ...]
+    needed: Expression | None
+    tolerated: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFirst:
+    """The first branch that ends decides; its value is the result."""
+
     branches: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunEach:
-    """`parameter` None: the branch does not look at its item."""
+    """`parameter` None: the branch does not look at its item. No `concurrency`: no bound."""
 
     items: Expression
     parameter: str | None
     body: Block
-    concurrency: int
+    concurrency: Expression | None
+    tolerated: Expression | None
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
@@ -192,10 +282,14 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
     match statement:
         case If(_, _, body, orelse):
             return (body, orelse)
-        case Loop(body=body) | Compensate(body=body):
+        case Loop(_, _, head, _, _, body, orelse):
+            return (head, body, orelse)
+        case Compensate(body=body) | Shielded(body=body) | Deadline(body=body):
             return (body,)
-        case Try(_, body, handlers):
-            return (body, *(handler.body for handler in handlers))
+        case Try(_, body, handlers, orelse):
+            return (body, *(handler.body for handler in handlers), orelse)
+        case Finally(_, body, _, finals):
+            return (body, *(final.body for final in finals))
         case _:
             return ()
 
@@ -203,7 +297,7 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
 def branches_of(statement: Statement) -> tuple[Block, ...]:
     """The blocks that run in frames of their own."""
     match statement:
-        case Step(action=RunParallel(branches)):
+        case Step(action=RunParallel(branches) | RunFirst(branches)):
             return branches
         case Step(action=RunEach(body=body)):
             return (body,)

@@ -13,10 +13,13 @@ from holdfast.dsl.query import (
     Call,
     Constant,
     Flat,
+    Function,
     Index,
     Query,
     RangeOf,
     Refused,
+    Variable,
+    hold,
     item_of,
 )
 from holdfast.dsl.types import (
@@ -61,6 +64,12 @@ class Walk:
 def walk(lowering: Lowering, node: ast.expr, item: Query, position: Query) -> Walk:
     """The list behind an iterable expression, and its element, read by `item` and `position`."""
     match node:
+        case ast.Call(
+            func=ast.Name(id="enumerate"),
+            args=[items],
+            keywords=[ast.keyword(arg="start", value=start)],
+        ) if lowering.is_builtin("enumerate"):
+            return _enumerate(lowering, [items, start], item, position)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if lowering.is_builtin(
             name
         ):
@@ -68,6 +77,10 @@ def walk(lowering: Lowering, node: ast.expr, item: Query, position: Query) -> Wa
                 return _enumerate(lowering, arguments, item, position)
             if name == "range" and len(arguments) in (1, 2):
                 return _plain(_range(lowering, arguments), item)
+            if name == "range" and len(arguments) == 3:
+                return _plain(_range_by_step(lowering, node, arguments), item)
+            if name == "reversed" and len(arguments) == 1:
+                return _plain(_reversed(lowering, arguments[0]), item)
         case ast.Call(func=ast.Attribute(value=base, attr="items"), args=[], keywords=[]):
             mapping = lowering.lower(base)
             if isinstance(mapping.type, DictOf):
@@ -81,8 +94,8 @@ def _plain(items: Expression, item: Query) -> Walk:
 
 def _list(lowering: Lowering, node: ast.expr, value: Expression) -> Expression:
     match value.type:
-        case ListOf():
-            return value
+        case ListOf(element):
+            return Expression(value.query, ListOf(element), value.fails)
         case TupleOf():
             return Expression(value.query, ListOf(element_of(value.type) or REFUSED), value.fails)
         case DictOf():
@@ -115,6 +128,37 @@ def _range(lowering: Lowering, arguments: list[ast.expr]) -> Expression:
     first = bounds[0].query if len(bounds) == 2 else Constant(0)
     last = before(bounds[-1].query)
     return Expression(RangeOf(first, last), ListOf(INT), fails_of(*bounds))
+
+
+def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]) -> Expression:
+    """`range(9, 0, -3)`: as many steps as there are, each times its number."""
+    first, last, step = (require_int(lowering, argument) for argument in arguments)
+    if is_refused(first.type, last.type, step.type):
+        return Expression(ArrayOf(()), ListOf(REFUSED))
+    if not isinstance(step.query, Constant) or not isinstance(step.query.value, int):
+        message = "the step of a range is a constant in a workflow"
+        return lowering.unit.refused(node, "HF002", message, "range(0, n, 2)")
+    if step.query.value == 0:
+        message = "the step of a range is not zero"
+        return lowering.unit.refused(node, "HF002", message, "range(0, n, 2)")
+
+    def counted(start: Query) -> Query:
+        distance = Binary("-", last.query, start)
+        steps = Call("ceil", (Binary("/", distance, step.query),))
+        number = Variable("_n")
+        at = Binary("+", start, Binary("*", number, step.query))
+        return Flat(Call("map", (RangeOf(Constant(0), before(steps)), Function(("_n",), at))))
+
+    return Expression(hold(first.query, counted, "_first"), ListOf(INT), fails_of(first, last))
+
+
+def _reversed(lowering: Lowering, node: ast.expr) -> Expression:
+    """Of a list, a tuple, a dict or a range, as in Python."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        items = lowering.iterable(node)
+    else:
+        items = _list(lowering, node, lowering.lower(node))
+    return Expression(Call("reverse", (items.query,)), items.type, items.fails)
 
 
 def before(number: Query) -> Query:

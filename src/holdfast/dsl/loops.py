@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from holdfast.dsl.aliases import walked_names
 from holdfast.dsl.context import Environment, Expression, Held, join_environments, without_refused
 from holdfast.dsl.flow import LoopPoint
-from holdfast.dsl.ir import Assign, Block, Break, If, Loop
+from holdfast.dsl.ir import Assign, Block, Loop, Origin
 from holdfast.dsl.iteration import Leaf, Row, Walk, bind, require_int, walk
 from holdfast.dsl.query import Binary, Call, Constant, Index, Query, Variable
 from holdfast.dsl.types import BOOL, INT, DictOf, is_refused
@@ -24,15 +25,16 @@ _Values = tuple[tuple[str, Expression], ...]
 
 
 def lower_while(statements: Statements, node: ast.While) -> None:
-    _refuse_else(statements, node)
     is_endless = isinstance(node.test, ast.Constant) and node.test.value is True
     tests: list[Expression] = []
+    origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
         # The test of every later round may fail as well, with what the body assigned.
         statements.flow.note()
+        statements.hoisted = {}
         if not is_endless:
-            tests.append(statements.expressions.inside("a condition").truth(node.test))
+            tests.append(_test(statements, node, origin))
             narrowed = statements.expressions.narrowed(node.test, is_true=True)
             statements.flow.environment = narrowed.environment
 
@@ -41,20 +43,23 @@ def lower_while(statements: Statements, node: ast.While) -> None:
             return None
         return statements.expressions.narrowed(node.test, is_true=False).environment
 
-    body = _stable(statements, node, enter, leave)
-    origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
+    head, body, orelse = _stable(statements, node, enter, leave)
     test = None if is_endless else tests[-1]
-    if test is not None and test.fails and statements.flow.protections:
-        # A Choice cannot catch, so each round computes the test in a state that can.
-        variable = statements.scope.name("test", (node, "test"))
-        asked = Assign(origin, ((variable, test),))
-        leave_ = If(origin, Expression(Variable(variable), BOOL), (), (Break(origin),))
-        test, body = None, (asked, leave_, *body)
-    statements.emit(Loop(origin, (), test, (), body))
+    statements.emit(Loop(origin, (), head, test, (), body, orelse))
+
+
+def _test(statements: Statements, node: ast.While, origin: Origin) -> Expression:
+    """The test of one round: its steps run again each time."""
+    test = statements.test(node.test)
+    if not (test.fails and statements.flow.protections):
+        return test
+    # A Choice cannot catch, so each round computes the test in a state that can.
+    variable = statements.scope.name("test", (node, "test"))
+    statements.emit(Assign(origin, ((variable, test),)))
+    return Expression(Variable(variable), BOOL)
 
 
 def lower_for(statements: Statements, node: ast.For) -> None:
-    _refuse_else(statements, node)
     plan = _range_plan(statements, node) or _list_plan(statements, node)
     setup, test, advance = plan
     names = {name.id: held for name, held in advance}
@@ -63,10 +68,7 @@ def lower_for(statements: Statements, node: ast.For) -> None:
         for name, held in names.items():
             statements.hold(name, held.type)
 
-    iterated = [node.iter.id] if isinstance(node.iter, ast.Name) else []
-    statements.flow.iterated.extend(iterated)
-    body = _stable(statements, node, enter, lambda: statements.flow.environment)
-    del statements.flow.iterated[len(statements.flow.iterated) - len(iterated) :]
+    _, body, orelse = _stable(statements, node, enter, lambda: statements.flow.environment)
     moves = tuple(
         (statements.scope.name(name), Expression(held.value, held.type))
         for name, held in names.items()
@@ -80,9 +82,11 @@ def lower_for(statements: Statements, node: ast.For) -> None:
         Loop(
             statements.origin(node, text),
             setup,
+            (),
             Expression(test, BOOL),
             (*moves, (counter.name, Expression(further, INT))),
             body,
+            orelse,
         )
     )
 
@@ -99,6 +103,7 @@ def _list_plan(statements: Statements, node: ast.For) -> _Plan:
     items = _counter(statements, node, "items")
     index = _counter(statements, node, "index")
     statements.prepare(node.iter)
+    statements.share(node.iter, is_kept=False)
     through, more = _walk(statements, node, Index(items, index), index)
     setup = (
         *more,
@@ -162,29 +167,22 @@ def _step_of(node: ast.expr) -> int:
             return 1
 
 
-def _refuse_else(statements: Statements, node: ast.For | ast.While) -> None:
-    if node.orelse:
-        statements.unit.refuse(
-            node.orelse[0],
-            "HF001",
-            "`else` of a loop is not part of the workflow language",
-            "found = False before the loop, and `if not found:` after it",
-        )
-
-
 def _stable(
     statements: Statements,
     node: ast.For | ast.While,
     enter: Callable[[], None],
     leave: Callable[[], Environment | None],
-) -> Block:
-    """The body, lowered with what holds in every round; afterwards the flow is behind the loop."""
+) -> tuple[Block, Block, Block]:
+    """-> head, body, else, lowered with what holds in every round.
+
+    Afterwards the flow is behind the loop.
+    """
     flow = statements.flow
     start = flow.environment
     head = start
     for _ in range(_ROUNDS_MAX):
         with statements.unit.trial():
-            _, again = _round(statements, node, head, enter)
+            *_, again = _round(statements, node, head, enter)
         assert head is not None
         known = without_refused(again.head.environment, head)
         grown = join_environments(head, join_environments(start, known))
@@ -193,10 +191,12 @@ def _stable(
         head = grown
     else:
         raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")
-    body, point = _round(statements, node, head, enter)
+    first, body, point = _round(statements, node, head, enter)
     flow.environment = head
-    flow.environment = join_environments(leave(), point.end.environment)
-    return body
+    flow.environment = leave()
+    orelse = statements.block(node.orelse)
+    flow.environment = join_environments(flow.environment, point.end.environment)
+    return first, body, orelse
 
 
 def _round(
@@ -204,13 +204,16 @@ def _round(
     node: ast.For | ast.While,
     head: Environment | None,
     enter: Callable[[], None],
-) -> tuple[Block, LoopPoint]:
+) -> tuple[Block, Block, LoopPoint]:
     flow = statements.flow
     flow.environment = head
     point = LoopPoint()
+    first = statements.collected(enter)
+    iterated = list(walked_names(node.iter)) if isinstance(node, ast.For) else []
+    flow.iterated.extend(iterated)
     flow.loops.append(point)
-    enter()
     body = statements.block(node.body)
     flow.loops.pop()
+    del flow.iterated[len(flow.iterated) - len(iterated) :]
     point.head.reach(flow.environment)
-    return body, point
+    return first, body, point

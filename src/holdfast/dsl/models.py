@@ -1,14 +1,20 @@
-"""What a pydantic model promises about its JSON, read without importing pydantic."""
+"""What a model or dataclass promises about its JSON, read without importing pydantic."""
 
 from __future__ import annotations
 
+import dataclasses
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from holdfast.dsl.annotations import from_annotation, is_model, written
 from holdfast.dsl.boundary import Json
+from holdfast.dsl.durations import iso_of
 from holdfast.dsl.types import (
     FLOAT,
     INT,
@@ -22,7 +28,6 @@ from holdfast.dsl.types import (
     TextOf,
     TupleOf,
     Type,
-    from_annotation,
     members_of,
 )
 
@@ -35,17 +40,21 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class ModelField:
-    """`obstacle` says why a workflow cannot build the field itself."""
+    """`obstacle` says why a workflow cannot set it, `default_obstacle` why not leave it out."""
 
     type: Type
     is_required: bool
     default: Json
     obstacle: str
+    default_obstacle: str
+    is_positional: bool = False
 
 
 @lru_cache(maxsize=1024)
 def fields_of(model: Any) -> Mapping[str, ModelField]:
     """The fields that the model's JSON has, by their Python names."""
+    if not hasattr(model, "model_fields"):
+        return MappingProxyType(_fields_of_dataclass(model))
     serialised = {
         name
         for decorator in model.__pydantic_decorators__.field_serializers.values()
@@ -61,48 +70,84 @@ def fields_of(model: Any) -> Mapping[str, ModelField]:
     return MappingProxyType(found)
 
 
+def _fields_of_dataclass(cls: Any) -> dict[str, ModelField]:
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError:
+        hints = {}
+    found: dict[str, ModelField] = {}
+    for field in dataclasses.fields(cls):
+        has_factory = field.default_factory is not dataclasses.MISSING
+        is_required = field.default is dataclasses.MISSING and not has_factory
+        default, left_out = _default(is_required, field.default_factory, field.default)
+        found[field.name] = ModelField(
+            type=from_annotation(hints.get(field.name, Any)),
+            is_required=is_required,
+            default=default,
+            obstacle="" if field.init else "its class sets it",
+            default_obstacle=left_out,
+            is_positional=field.init and not field.kw_only,
+        )
+    return found
+
+
 def _field(info: Any, replaced: Type | None) -> ModelField:
     type_ = replaced or from_annotation(info.annotation)
-    default, obstacle = _default(info)
+    obstacle = ""
+    default, left_out = _default(info.is_required(), info.default_factory, info.default)
     if info.metadata:
         obstacle = "it has constraints"
     if info.alias is not None or info.validation_alias is not None:
         obstacle = "it has an alias"
     if replaced is not None:
         obstacle = "it has a serializer of its own"
-    return ModelField(type_, info.is_required(), default, obstacle)
+    return ModelField(type_, info.is_required(), default, obstacle, obstacle or left_out)
 
 
-def _default(info: Any) -> tuple[Json, str]:
-    if info.is_required():
+def _default(is_required: bool, factory: Any, value: object) -> tuple[Json, str]:
+    if is_required:
         return None, ""
-    if info.default_factory is not None:
-        if info.default_factory in (list, dict):
-            return info.default_factory(), ""
+    if factory is not None and factory is not dataclasses.MISSING:
+        if factory in (list, dict):
+            return factory(), ""
         return None, "its default is computed"
-    plain = _plain(info.default)
+    plain = _plain(value)
     if plain is _MISSING:
         return None, "its default is no JSON constant"
     default: Json = plain
     return default, ""
 
 
+def _class_of(value: object) -> Any:
+    return type(value)
+
+
 def _plain(value: Any) -> Any:
     match value:
+        case Enum():
+            return _plain(value.value)
         case None | bool() | int() | float() | str():
-            return getattr(value, "value", value)
-        case list():
+            return value
+        case timedelta() if value.microseconds == 0:
+            return iso_of(value)
+        case list() | tuple():
             items = [_plain(item) for item in value]
             return _MISSING if _MISSING in items else items
         case dict():
             rows = {key: _plain(item) for key, item in value.items()}
             return _MISSING if _MISSING in rows.values() else rows
+        case _ if is_model(_class_of(value)) and not obstacle_of(_class_of(value)):
+            rows = {name: _plain(getattr(value, name)) for name in fields_of(_class_of(value))}
+            return _MISSING if _MISSING in rows.values() else rows
         case _:
-            return getattr(value, "value", _MISSING) if hasattr(value, "_value_") else _MISSING
+            text = written(value)
+            return _MISSING if text is None else text
 
 
 def obstacle_of(model: Any) -> str:
     """Why a workflow cannot build this model exactly, or nothing."""
+    if not hasattr(model, "model_fields"):
+        return _obstacle_of_dataclass(model)
     decorators = model.__pydantic_decorators__
     if decorators.validators or decorators.field_validators or decorators.root_validators:
         return "it has validators"
@@ -114,6 +159,13 @@ def obstacle_of(model: Any) -> str:
         return "it computes while it is built"
     odd = sorted(set(model.model_config) - _HARMLESS_SETTINGS)
     return f"its model_config sets {odd[0]}" if odd else ""
+
+
+def _obstacle_of_dataclass(cls: Any) -> str:
+    settings = cls.__dataclass_params__
+    if hasattr(cls, "__post_init__") or not settings.init:
+        return "it computes while it is built"
+    return "" if settings.eq else "two of them are never equal"
 
 
 def fits(found: Type, wanted: Type) -> bool:
@@ -132,8 +184,10 @@ def _fits_one(found: Type, wanted: Type) -> bool:
             return set(some) <= set(values)
         case (TextOf(), _):
             return wanted == STR
-        case (ListOf(some), ListOf(element)):
-            return fits(some, element)
+        case (ListOf(some, is_tuple), ListOf(element, also)):
+            return is_tuple == also and fits(some, element)
+        case (TupleOf(parts), ListOf(element, True)):
+            return all(fits(part, element) for part in parts)
         case (TupleOf(some_elements), TupleOf(elements)):
             return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
         case (DictOf(some), DictOf(value)):

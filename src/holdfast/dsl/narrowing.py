@@ -6,8 +6,9 @@ import ast
 from typing import Protocol
 
 from holdfast.dsl.context import Environment, Held, Unit, path_of
+from holdfast.dsl.kinds import classes_of, split, with_tag
 from holdfast.dsl.models import fields_of
-from holdfast.dsl.types import NONE, ModelOf, Type, may_be_none, without_none
+from holdfast.dsl.types import NONE, ModelOf, Type, Union, may_be_none, without_none
 
 
 class _Point(Protocol):
@@ -34,6 +35,15 @@ def narrow(
         ):
             is_none = isinstance(operator, ast.Is | ast.Eq) == is_true
             return _without_none(environment, left, is_none=is_none)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[subject, wanted], keywords=[]):
+            return _of_class(point, environment, subject, wanted, is_true=is_true)
+        case ast.Compare(
+            left=ast.Attribute(value=subject, attr=name),
+            ops=[ast.Eq() | ast.NotEq() as operator],
+            comparators=[ast.Constant(value=str(tag))],
+        ):
+            is_equal = isinstance(operator, ast.Eq) == is_true
+            return _tagged(environment, subject, name, tag, is_true=is_equal)
         case ast.Name() | ast.Attribute() if is_true:
             return _without_none(environment, test, is_none=False)
         case _:
@@ -46,6 +56,28 @@ def _without_none(environment: Environment, node: ast.expr, *, is_none: bool) ->
     if path is None or known is None or not may_be_none(known):
         return environment
     return environment.with_fact(path, NONE if is_none else without_none(known))
+
+
+def _of_class(
+    point: _Point, environment: Environment, subject: ast.expr, wanted: ast.expr, *, is_true: bool
+) -> Environment:
+    path, classes = path_of(subject), classes_of(point.unit, wanted)
+    known = None if path is None else type_at(environment, path)
+    parts = None if known is None or classes is None else split(known, classes)
+    if path is None or parts is None:
+        return environment
+    return environment.with_fact(path, parts[0] if is_true else parts[1])
+
+
+def _tagged(
+    environment: Environment, subject: ast.expr, name: str, tag: str, *, is_true: bool
+) -> Environment:
+    """`if payment.kind == "card"` says which member of a union `payment` is."""
+    path = path_of(subject)
+    known = None if path is None else type_at(environment, path)
+    if path is None or not isinstance(known, Union):
+        return environment
+    return environment.with_fact(path, with_tag(known, name, frozenset({tag}), is_true=is_true))
 
 
 def type_at(environment: Environment, path: str) -> Type | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Unit, fails_of
+from holdfast.dsl.durations import in_seconds, is_duration, iso_of
 from holdfast.dsl.query import (
     FALSE,
     NULL,
     TRUE,
+    ArrayOf,
     Binary,
     Block,
     Call,
@@ -21,37 +24,35 @@ from holdfast.dsl.query import (
     Function,
     Negative,
     Query,
+    RangeOf,
     Variable,
     failure,
     hold,
 )
 from holdfast.dsl.types import (
     BOOL,
+    DECIMAL,
     DURATION,
     FLOAT,
     INT,
-    NEVER,
     NONE,
     REFUSED,
     STR,
     UNKNOWN,
+    WRITTEN_DURATION,
     DictOf,
     EnumOf,
-    ErrorOf,
     ListOf,
     ModelOf,
-    Opaque,
-    TextOf,
     TupleOf,
     Type,
     Union,
+    Written,
     describe,
-    element_of,
     is_numeric,
     is_refused,
     is_text,
     join,
-    may_be_list,
     may_be_none,
     members_of,
     without_none,
@@ -65,6 +66,8 @@ SYMBOLS: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.Div: "/",
         ast.FloorDiv: "//",
         ast.Mod: "%",
+        ast.Pow: "**",
+        ast.BitOr: "|",
         ast.Lt: "<",
         ast.LtE: "<=",
         ast.Gt: ">",
@@ -73,10 +76,8 @@ SYMBOLS: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
 )
 _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
     {
-        ast.Pow: "**",
         ast.MatMult: "@",
         ast.BitAnd: "&",
-        ast.BitOr: "|",
         ast.BitXor: "^",
         ast.LShift: "<<",
         ast.RShift: ">>",
@@ -100,14 +101,25 @@ def arithmetic(
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
+    if symbol == "|" and isinstance(node, ast.AugAssign):
+        help_ = "write it out: total = total | more"
+        return unit.refused(node, "HF023", "`|=` changes a dict in place", help_)
+    left, right = in_seconds(left), in_seconds(right)
     found = _combine(symbol, left, right)
     if found is None:
-        pair = f"{describe(left.type)} and {describe(right.type)}"
-        return unit.refused(
-            node, "HF040", f"`{symbol}` between {pair} has no exact JSONata form", _PURE_HELP
-        )
+        return _without_form(unit, node, symbol, left.type, right.type)
     query, type_, fails = found
     return Expression(query, type_, fails | fails_of(left, right))
+
+
+def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type) -> Expression:
+    message = f"`{symbol}` between {describe(left)} and {describe(right)} has no exact JSONata form"
+    help_ = _PURE_HELP
+    if DECIMAL in (left, right):
+        help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
+    elif symbol == "**":
+        help_ = "a power has an int base and a constant exponent from 0 to 16: n ** 2"
+    return unit.refused(node, "HF040", message, help_)
 
 
 def _unknown_operand(unit: Unit, node: ast.AST, symbol: str) -> Expression:
@@ -129,7 +141,17 @@ def _combine(symbol: str, left: Expression, right: Expression) -> _Combined | No
     if symbol == "+" and is_text(left.type) and is_text(right.type):
         return Binary("&", a, b), STR, _CANNOT_FAIL
     if symbol == "+" and isinstance(left.type, ListOf) and isinstance(right.type, ListOf):
+        if left.type.is_tuple != right.type.is_tuple:
+            return None
         return Call("append", (a, b)), join(left.type, right.type), _CANNOT_FAIL
+    if symbol == "|" and isinstance(left.type, DictOf) and isinstance(right.type, DictOf):
+        return Call("merge", (ArrayOf((a, b)),)), join(left.type, right.type), _CANNOT_FAIL
+    if symbol == "*" and {left.type, right.type} > {INT}:
+        times = _repeated(left, right) if right.type == INT else _repeated(right, left)
+        if times is not None:
+            return times
+    if symbol == "**" and left.type == INT:
+        return _power(a, b)
     if symbol in ("+", "-", "*") and both_numbers:
         return Binary(symbol, a, b), _number(left.type, right.type), _CANNOT_FAIL
     if symbol in ("+", "-") and left.type == right.type == DURATION:
@@ -141,6 +163,59 @@ def _combine(symbol: str, left: Expression, right: Expression) -> _Combined | No
     if symbol in ("//", "%") and both_numbers and _number(left.type, right.type) == INT:
         return _divide(a, b, INT, _floor if symbol == "//" else _modulo)
     return None
+
+
+def _repeated(value: Expression, times: Expression) -> _Combined | None:
+    """`"ab" * n`, `xs * n`."""
+    numbers = RangeOf(Constant(1), times.query)
+    if isinstance(value.type, ListOf):
+        done, names = Variable("_done"), ("_done", "_n")
+
+        def listed(held: Query) -> Query:
+            longer = Function(names, Call("append", (done, held)))
+            return Call("reduce", (numbers, longer, ArrayOf(())))
+
+        return hold(value.query, listed, "_list"), value.type, _CANNOT_FAIL
+    if not is_text(value.type):
+        return None
+
+    def texts(held: Query) -> Query:
+        return Call("join", (Flat(Call("map", (numbers, Function(("_n",), held)))),))
+
+    return hold(value.query, texts, "_text"), STR, _CANNOT_FAIL
+
+
+_EXPONENT_MAX: Final = 16
+
+
+def _power(base: Query, exponent: Query) -> _Combined | None:
+    """`n ** 3` -> `n * n * n`: a computed exponent might be negative, and the result no int."""
+    match exponent:
+        case Constant(bool()):
+            return None
+        case Constant(0):
+            return Constant(1), INT, _CANNOT_FAIL
+        case Constant(int(times)) if 0 < times <= _EXPONENT_MAX:
+            pass
+        case _:
+            return None
+
+    def product(held: Query) -> Query:
+        found = held
+        for _ in range(times - 1):
+            found = Binary("*", found, held)
+        return found
+
+    return hold(base, product, "_base"), INT, _CANNOT_FAIL
+
+
+def divided(a: Expression, b: Expression) -> _Combined:
+    """`divmod(a, b)` of two ints."""
+    dividend, divisor = Variable("_a"), Variable("_b")
+    quotient, _, _ = _divide(dividend, divisor, INT, _floor)
+    pair = ArrayOf((quotient, _modulo(dividend, divisor)))
+    query = Block("_a", a.query, Block("_b", b.query, pair))
+    return query, TupleOf((INT, INT)), frozenset({"ZeroDivisionError"})
 
 
 def _number(left: Type, right: Type) -> Type:
@@ -180,6 +255,13 @@ def negate(unit: Unit, node: ast.UnaryOp, operand: Expression) -> Expression:
     return Expression(Negative(operand.query), operand.type, operand.fails)
 
 
+def positive(unit: Unit, node: ast.UnaryOp, operand: Expression) -> Expression:
+    if is_refused(operand.type) or is_numeric(operand.type):
+        return operand
+    message = f"`+` of {describe(operand.type)} has no JSONata form"
+    return unit.refused(node, "HF040", message, _PURE_HELP)
+
+
 # Truth.
 
 
@@ -211,16 +293,27 @@ def _truth(query: Query, type_: Type) -> Query | None:
     if is_text(type_):
         return Binary("!=", query, Constant(""))
     match type_:
-        case Union():
-            return None
+        case Union() if is_duration(type_):
+            zeros = ArrayOf((Constant(0), Constant(iso_of(timedelta()))))
+            return Call("not", (Binary("in", query, zeros),))
+        case Union(members):
+            return TRUE if all(_truth(query, member) == TRUE for member in members) else None
         case ListOf():
             return Binary(">", Call("count", (query,)), Constant(0))
+        case TupleOf(elements):
+            return TRUE if elements else FALSE
         case DictOf():
             return Binary(">", Call("count", (Call("keys", (query,)),)), Constant(0))
         case EnumOf(cls) if not issubclass(cls, str | int):
             return TRUE
         case ModelOf(model) if not hasattr(model, "__bool__") and not hasattr(model, "__len__"):
             return TRUE
+        case _ if type_ == WRITTEN_DURATION:
+            return Binary("!=", query, Constant(iso_of(timedelta())))
+        case Written() if type_ != DECIMAL:
+            return TRUE
+        case _ if type_ == DURATION:
+            return Binary("!=", query, Constant(0))
         case _ if type_ in (BOOL, REFUSED):
             return query
         case _ if type_ == NONE:
@@ -240,163 +333,3 @@ def _truth_of_optional(query: Query, type_: Type) -> Query | None:
         return is_present if inner == TRUE else Conditional(is_present, inner, FALSE)
 
     return hold(query, build)
-
-
-# Comparison.
-
-
-def compare(
-    unit: Unit, node: ast.expr, operator: ast.cmpop, left: Expression, right: Expression
-) -> Expression:
-    if is_refused(left.type, right.type):
-        return REFUSED_EXPRESSION
-    fails = fails_of(left, right)
-    match operator:
-        case ast.Eq() | ast.NotEq():
-            return _equality(unit, node, operator, left, right)
-        case ast.Is() | ast.IsNot() if isinstance(right.query, Constant):
-            if right.query.value is not None and not isinstance(right.query.value, bool):
-                return _identity(unit, node)
-            is_negative = isinstance(operator, ast.IsNot)
-            return Expression(_equal(left.query, right.query, is_negative), BOOL, fails)
-        case ast.Is() | ast.IsNot():
-            return _identity(unit, node)
-        case ast.In() | ast.NotIn():
-            found = _membership(unit, node, left, right)
-            is_negative = isinstance(operator, ast.NotIn)
-            query = Call("not", (found.query,)) if is_negative else found.query
-            return Expression(query, found.type, fails)
-        case _:
-            return _order(unit, node, SYMBOLS[type(operator)], left, right)
-
-
-def _identity(unit: Unit, node: ast.expr) -> Expression:
-    return unit.refused(
-        node, "HF048", "`is` compares objects; values have no identity", "compare with `==`"
-    )
-
-
-def _equal(left: Query, right: Query, is_negative: bool) -> Query:
-    return Binary("!=" if is_negative else "=", left, right)
-
-
-def _equality(
-    unit: Unit, node: ast.expr, operator: ast.cmpop, left: Expression, right: Expression
-) -> Expression:
-    if not are_comparable(left.type, right.type):
-        return _refused_equality(unit, node, left.type, right.type)
-    is_negative = isinstance(operator, ast.NotEq)
-    query = _equal(left.query, right.query, is_negative)
-    return Expression(query, BOOL, fails_of(left, right))
-
-
-def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> Expression:
-    return unit.refused(
-        node,
-        "HF048",
-        f"whether {describe(left)} equals {describe(right)} differs between Python and JSON",
-        "compare values of one known type; annotate the type where it is unknown",
-    )
-
-
-def are_comparable(left: Type, right: Type) -> bool:
-    """Whether `==` on the JSON of two values answers what `==` on the values does.
-
-    It does not for True and 1, for two models or enums with the same JSON, and for a tuple and a
-    list; of a value of unknown type only text and None can be told apart from everything else.
-    """
-    return all(
-        _are_comparable(some, other) for some in members_of(left) for other in members_of(right)
-    )
-
-
-_PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
-
-
-def _are_comparable(left: Type, right: Type) -> bool:
-    left, right = _mixed_in(left), _mixed_in(right)
-    if NEVER in (left, right) or NONE in (left, right):
-        return True
-    if Opaque in (type(left), type(right)) or ErrorOf in (type(left), type(right)):
-        return False
-    if UNKNOWN in (left, right):
-        return STR in (left, right)
-    match (left, right):
-        case (ListOf(some), ListOf(other)) | (DictOf(some), DictOf(other)):
-            return are_comparable(some, other)
-        case (TupleOf(some), TupleOf(other)):
-            return len(some) == len(other) and all(map(are_comparable, some, other))
-        case (ModelOf(), ModelOf()) | (EnumOf(), EnumOf()):
-            return left == right
-        case (ListOf() | TupleOf(), ListOf() | TupleOf()):
-            return False
-        case (ModelOf() | DictOf(), ModelOf() | DictOf()):
-            return False
-        case (EnumOf(), _) | (_, EnumOf()):
-            return left not in _PLAIN and right not in _PLAIN
-        case _:
-            return (left == BOOL) == (right == BOOL) or STR in (left, right)
-
-
-def _mixed_in(type_: Type) -> Type:
-    """A `StrEnum` compares as the text that it is."""
-    match type_:
-        case TextOf():
-            return STR
-        case EnumOf(cls) if issubclass(cls, str):
-            return STR
-        case EnumOf(cls) if issubclass(cls, int):
-            return INT
-        case _:
-            return type_
-
-
-def _order(
-    unit: Unit, node: ast.expr, symbol: str, left: Expression, right: Expression
-) -> Expression:
-    pairs = (left.type, right.type)
-    has_order = (
-        all(map(is_numeric, pairs))
-        or all(map(is_text, pairs))
-        or left.type == right.type == DURATION
-    )
-    if not has_order:
-        return unit.refused(
-            node,
-            "HF049",
-            f"`{symbol}` between {describe(left.type)} and {describe(right.type)} has no order",
-            "compare two numbers or two texts; test for None first",
-        )
-    return Expression(Binary(symbol, left.query, right.query), BOOL, fails_of(left, right))
-
-
-def _membership(unit: Unit, node: ast.expr, item: Expression, of: Expression) -> Expression:
-    if isinstance(of.type, DictOf) and is_text(item.type):
-        return Expression(Call("exists", (Call("lookup", (of.query, item.query)),)), BOOL)
-    if is_text(of.type) and is_text(item.type):
-        return Expression(Call("contains", (of.query, item.query)), BOOL)
-    element = element_of(of.type)
-    if element is None:
-        return unit.refused(
-            node,
-            "HF040",
-            f"`in` on {describe(of.type)} has no exact JSONata form",
-            "use it on a list, a dict with text keys, or a text",
-        )
-    if not are_comparable(item.type, element):
-        return _refused_equality(unit, node, item.type, element)
-    if all(_is_scalar(type_) for type_ in (item.type, element)):
-        return Expression(Binary("in", item.query, of.query), BOOL)
-    # JSONata's `in` looks at scalars only, and not at null.
-    return Expression(hold(item.query, lambda held: _is_any(held, of.query), "_wanted"), BOOL)
-
-
-def _is_any(wanted: Query, items: Query) -> Query:
-    is_equal = Function(("_item",), Binary("=", Variable("_item"), wanted))
-    return Binary("in", TRUE, Flat(Call("map", (items, is_equal))))
-
-
-def _is_scalar(type_: Type) -> bool:
-    return not may_be_list(type_) and not any(
-        member == NONE or isinstance(member, DictOf | ModelOf) for member in members_of(type_)
-    )

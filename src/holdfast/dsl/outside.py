@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from datetime import timedelta
+import inspect
+from datetime import datetime, timedelta
 from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
+from holdfast.dsl.annotations import from_annotation, of_constant, written
 from holdfast.dsl.context import NOTHING, Expression, Unit
 from holdfast.dsl.query import Constant, literal
-from holdfast.dsl.types import DURATION, of_constant
+from holdfast.dsl.tasks import Task, Workflow
+from holdfast.dsl.types import DURATION
 
 #: Doubles hold every integer up to here.
 INTEGER_MAX: Final = 2**53
@@ -20,6 +23,15 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> Expression:
     """A constant of the author's module, written into the state machine."""
     if isinstance(found, timedelta) and found.microseconds == 0:
         return Expression(Constant(int(found.total_seconds())), DURATION)
+    text = written(found)
+    if text is not None:
+        kind: Any = datetime if isinstance(found, datetime) else type(found)
+        return Expression(Constant(text), from_annotation(kind))
+    if isinstance(found, Task | Workflow):
+        name, taken = unit.text(node), ", ".join(inspect.signature(found.function).parameters)
+        return unit.refused(
+            node, "HF003", f"`{name}` is called or is a branch, it is no value", f"{name}({taken})"
+        )
     plain = _json_constant(found)
     if plain is NOTHING:
         kind = "module" if isinstance(found, ModuleType) else type(found).__name__

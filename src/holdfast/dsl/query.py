@@ -15,7 +15,7 @@ from holdfast.dsl.boundary import Json
 from holdfast.errors import HoldfastBug
 
 Query: TypeAlias = (
-    "Constant | Variable | Field | Index | Call | Binary | Negative | Conditional | ArrayOf"
+    "Constant | Regex | Variable | Field | Index | Call | Binary | Negative | Conditional | ArrayOf"
     " | Nested | Flat | RangeOf | ObjectOf | Entry | Function | Block | Refused"
 )
 
@@ -23,6 +23,13 @@ Query: TypeAlias = (
 @dataclass(frozen=True, slots=True)
 class Constant:
     value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """`/pattern/`: only what JavaScript and Python's `regex` read alike."""
+
+    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,8 @@ def render(query: Query) -> str:
     match query:
         case Constant(value):
             return json.dumps(value, ensure_ascii=False)
+        case Regex(pattern):
+            return f"/{pattern}/"
         case Variable(name):
             return f"${name}"
         case Field(base, name):

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 from holdfast.dsl.assembler import Label
 from holdfast.dsl.failures import ALL
-from holdfast.dsl.ir import Compensate, Handler
+from holdfast.dsl.ir import Compensate, Handler, Way
 from holdfast.dsl.query import Call, Variable, expression
 from holdfast.dsl.surface import Task
 
-Region: TypeAlias = "TryRegion | UndoRegion"
+Region: TypeAlias = "TryRegion | UndoRegion | FinalRegion"
 
 ERROR_OUTPUT = "{% $states.errorOutput %}"
 
@@ -35,6 +35,14 @@ class UndoRegion:
     def start(self) -> str:
         """How many steps there are to undo, at the moment of the error."""
         return expression(Call("count", (Variable(self.compensate.steps),)))
+
+
+@dataclass(slots=True)
+class FinalRegion:
+    """Where each way out of a part with a `finally` begins."""
+
+    failure: str
+    labels: dict[Way, Label]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ def _all_routes(regions: Sequence[Region], error: Any) -> Iterator[Route]:
                     yield Route(handler.names, assigned(handler, error), label)
             case UndoRegion():
                 yield undo_route(region, error)
+            case FinalRegion():
+                yield final_route(region, error)
 
 
 def undo_route(region: UndoRegion, error: Any) -> Route:
@@ -83,10 +93,22 @@ def undo_route(region: UndoRegion, error: Any) -> Route:
     return Route((ALL,), assign, region.label)
 
 
+def final_route(region: FinalRegion, error: Any) -> Route:
+    return Route((ALL,), {region.failure: error}, region.labels[Way.ERROR])
+
+
 def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> dict[str, Any]:
     """The extension by which a stop runs the undo: a Catch for what no state raises."""
     assign = {region.compensate.failure: ERROR_OUTPUT, region.compensate.left: region.start}
     return {"States": inside, "Begin": region.label, "End": undone, "Assign": assign}
+
+
+def final_when_stopped(region: FinalRegion, inside: list[str], end: Label | str) -> dict[str, Any]:
+    """So a stop runs the `finally` body, too."""
+    begin = region.labels[Way.ERROR]
+    begin.is_used = True
+    assign = {region.failure: ERROR_OUTPUT}
+    return {"States": inside, "Begin": begin, "End": end, "Assign": assign}
 
 
 def assigned(handler: Handler, error: Any) -> dict[str, Any]:
@@ -99,6 +121,8 @@ def static_route(regions: Sequence[Region], cls: type[BaseException], error: Any
         match region:
             case UndoRegion():
                 return undo_route(region, error)
+            case FinalRegion():
+                return final_route(region, error)
             case TryRegion(handlers):
                 for handler, label in handlers:
                     if issubclass(cls, handler.classes):

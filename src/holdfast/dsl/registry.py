@@ -33,6 +33,28 @@ class Registry:
             workflows=MappingProxyType(_collect(modules, Workflow)),
         )
 
+    def require_known(self, name: str, tasks: Iterable[str], workflows: Mapping[str, str]) -> None:
+        """What `name` calls, as its map has it: workflows with the places that define them.
+
+        Raises WorkflowError HF103 when one of them is in none of the modules: the execution would
+        be parked there for ever.
+        """
+        for task in tasks:
+            if task not in self.tasks:
+                raise WorkflowError(
+                    "HF103",
+                    f"workflow {name} calls the task {task}, which is in none of the modules",
+                    help="name the module that defines it, too",
+                )
+        for workflow, place in workflows.items():
+            if workflow not in self.workflows:
+                module = place.partition(":")[0]
+                raise WorkflowError(
+                    "HF103",
+                    f"workflow {name} calls {workflow}, which is in none of the modules",
+                    help=f"name its module, too: `{module}`",
+                )
+
 
 def _import(name: str) -> ModuleType:
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 #: A variable of one of these names would hide the function in every expression.
@@ -16,6 +17,14 @@ _JSONATA_NAMES: Final = frozenset(
     states
     """.split()  # noqa: SIM905 - forty words read better than forty quotes
 )
+
+
+def _identifier(wanted: str) -> str:
+    """A task may have any name: `bank.pay_result` -> `bank_pay_result`."""
+    if wanted.isidentifier():
+        return wanted
+    stem = re.sub(r"\W", "_", wanted)
+    return stem if stem.isidentifier() else f"of_{stem}"
 
 
 class Scope:
@@ -45,7 +54,7 @@ class Scope:
         key = wanted if key is None else key
         if key not in self.given:
             # Variables of AWS start with a letter.
-            stem = wanted.strip("_") or "unused"
+            stem = _identifier(wanted).strip("_") or "unused"
             if stem in _JSONATA_NAMES:
                 stem = f"{stem}_value"
             taken = self._taken()

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from holdfast.dsl.annotations import from_annotation
 from holdfast.dsl.context import Unit
-from holdfast.dsl.types import UNKNOWN, Type, from_annotation
+from holdfast.dsl.types import UNKNOWN, Type
 
 _KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -26,6 +27,9 @@ class Signature:
     unknown_name: str | None
 
 
+_python_signature: Final = lru_cache(maxsize=1024)(inspect.signature)
+
+
 @lru_cache(maxsize=1024)
 def signature_of(function: Callable[..., Any]) -> Signature:
     try:
@@ -33,7 +37,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         unknown_name = None
     except NameError as error:
         hints, unknown_name = {}, error.name
-    parameters = inspect.signature(function).parameters
+    parameters = _python_signature(function).parameters
     types = {name: from_annotation(hints.get(name, Any)) for name in parameters}
     result = from_annotation(hints["return"]) if "return" in hints else UNKNOWN
     is_plain = all(parameter.kind in _KINDS for parameter in parameters.values())
@@ -55,7 +59,7 @@ def match_call(
         )
         return None
     try:
-        bound = inspect.signature(function).bind(
+        bound = _python_signature(function).bind(
             *node.args[skip:], **{str(name): value for name, value in words.items()}
         )
     except TypeError as error:
@@ -67,4 +71,13 @@ def match_call(
 
 
 def _parameters(function: Callable[..., Any]) -> str:
-    return f"({', '.join(inspect.signature(function).parameters)})"
+    parameters = _python_signature(function).parameters.values()
+    return f"({', '.join(map(_written, parameters))})"
+
+
+def _written(parameter: inspect.Parameter) -> str:
+    """As a call may have it."""
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{parameter.name}"
+    is_named = parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    return f"{parameter.name}=…" if is_named else parameter.name

@@ -67,6 +67,8 @@ class Source:
         """The node's source on one line, free of the layout that a formatter may change."""
         line, start = _position(node, "lineno"), _position(node, "col_offset")
         end_line, end = _position(node, "end_lineno"), _position(node, "end_col_offset")
+        if line == end_line and self.lines[line - 1].isascii():
+            return " ".join(self.lines[line - 1][start:end].split())
         rows = [row.encode() for row in self.lines[line - 1 : end_line]]
         rows[-1] = rows[-1][:end]
         rows[0] = rows[0][start:]
@@ -93,6 +95,8 @@ def _position(node: ast.AST, field: str) -> int:
 
 def _characters(text: str, offset: int) -> int:
     """`ast` counts bytes of UTF-8; people count characters."""
+    if text.isascii():
+        return offset
     return len(text.encode()[:offset].decode())
 
 

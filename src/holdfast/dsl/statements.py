@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from types import EllipsisType, MappingProxyType
+from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import Any, Final
 
+from holdfast.dsl.aliases import is_fresh, kept_names
 from holdfast.dsl.assignments import (
     lower_annotated_assignment,
-    lower_append,
     lower_assignment,
     lower_augmented_assignment,
 )
+from holdfast.dsl.branching import Branch
+from holdfast.dsl.changes import lower_change
 from holdfast.dsl.context import (
     REFUSED_EXPRESSION,
     Environment,
@@ -24,11 +26,12 @@ from holdfast.dsl.context import (
     join_environments,
 )
 from holdfast.dsl.durable import find_durable
-from holdfast.dsl.exceptions import lower_raise, lower_try, lower_undo, lower_with
+from holdfast.dsl.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.dsl.expressions import Expressions
 from holdfast.dsl.flow import Flow
 from holdfast.dsl.hoisting import hoist_inside
 from holdfast.dsl.ir import (
+    Action,
     Assign,
     Block,
     Break,
@@ -37,15 +40,23 @@ from holdfast.dsl.ir import (
     Origin,
     Return,
     Sleep,
+    SleepUntil,
     Statement,
     Step,
     Target,
+    Way,
 )
+from holdfast.dsl.local_names import local_names
 from holdfast.dsl.loops import lower_for, lower_while
+from holdfast.dsl.matching import lower_match
 from holdfast.dsl.query import NULL, Variable
+from holdfast.dsl.returns import lower_return
 from holdfast.dsl.scope import Scope
-from holdfast.dsl.steps import Branch, Steps
-from holdfast.dsl.types import NONE, REFUSED, Type, is_refused, join_all
+from holdfast.dsl.scoped import lower_undo, lower_with
+from holdfast.dsl.steps import Steps
+from holdfast.dsl.surface import first
+from holdfast.dsl.types import NONE, Type, is_refused, join_all
+from holdfast.dsl.unsupported import refuse_statement
 
 _EMPTY: Final = Environment({})
 
@@ -77,11 +88,34 @@ class Statements:
 
     def value(self, node: ast.expr) -> Expression:
         self.prepare(node)
-        return self.expressions.lower(node)
+        found = self.expressions.lower(node)
+        self.share(node, is_kept=True)
+        return found
 
     def test(self, node: ast.expr) -> Expression:
         self.prepare(node)
-        return self.expressions.truth(node)
+        found = self.expressions.truth(node)
+        self.share(node, is_kept=False)
+        return found
+
+    def share(self, node: ast.expr, *, is_kept: bool) -> None:
+        """What an expression keeps of the lists and dicts in it has a second name from here on."""
+        environment = self.flow.environment
+        if self.unit.captured is not None and environment is not None:
+            names = kept_names(node, self.is_durable, is_kept=is_kept)
+            self.flow.environment = environment.shared(names)
+
+    def is_durable(self, node: ast.AST, /) -> bool:
+        return find_durable(self.unit, self.scope, node) is not None
+
+    def is_fresh(self, node: ast.AST) -> bool:
+        """Whether nothing else refers to the list or dict that an expression gives.
+
+        The first of several branches may give a list of the function around it.
+        """
+        if self.unit.captured is None or find_durable(self.unit, self.scope, node) is first:
+            return False
+        return is_fresh(node, self.is_durable)
 
     def protected(self, value: Expression, node: ast.AST, what: str) -> Expression:
         """`value`, computed before in a state that can catch, where somebody catches.
@@ -123,35 +157,63 @@ class Statements:
     def _step(
         self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
     ) -> Type | None:
+        found = self._lower_step(node, function)
+        if found is None:
+            return None
+        action, type_ = found
+        self._pending.append(Step(self.origin(whole), action, targets))
+        return type_
+
+    def lower_step(self, node: ast.Call) -> tuple[Action, Type] | None:
+        return self._lower_step(node, self.durable(node))
+
+    def _lower_step(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
         found = self.steps.lower(node, function)
         if found is None:
             return None
         action, type_ = found
-        if isinstance(action, Sleep):
-            action = Sleep(self.protected(action.seconds, node, "seconds"))
-        self._pending.append(Step(self.origin(whole), action, targets))
-        return type_
+        match action:
+            case Sleep(seconds):
+                action = Sleep(self.protected(seconds, node, "seconds"))
+            case SleepUntil(moment):
+                action = SleepUntil(self.protected(moment, node, "moment"))
+            case _:
+                pass
+        return action, type_
 
     # Names.
 
     def origin(self, node: ast.AST, text: str = "") -> Origin:
         return Origin(self.unit.source.span(node), text or self.unit.text(node))
 
-    def hold(self, name: str, type_: Type) -> str:
+    def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
         """Gives `name` a value of this type from here on; answers with its ASL variable."""
         variable = self.scope.name(name)
         if self.flow.environment is not None:
-            held = Held(Variable(variable), type_)
+            is_own = is_own and name not in (self.unit.captured or ())
+            held = Held(Variable(variable), type_, is_own=is_own)
             self.flow.environment = self.flow.environment.with_entry(name, held)
         return variable
 
     def emit(self, statement: Statement) -> None:
         self._pending.append(statement)
 
+    def emit_all(self, block: Block) -> None:
+        self._pending.extend(block)
+
     # Blocks.
 
-    def block(self, nodes: Sequence[ast.stmt]) -> Block:
+    def collected(self, lower: Callable[[], None]) -> Block:
+        """The statements that `lower` emits, as a block of their own."""
         outer, self._pending = self._pending, []
+        lower()
+        block, self._pending = tuple(self._pending), outer
+        return block
+
+    def block(self, nodes: Sequence[ast.stmt]) -> Block:
+        return self.collected(lambda: self._lower_all(nodes))
+
+    def _lower_all(self, nodes: Sequence[ast.stmt]) -> None:
         for node in nodes:
             if self.flow.environment is None:
                 self.unit.refuse(
@@ -164,8 +226,6 @@ class Statements:
             self.flow.note()
             self.hoisted = {}
             self._statement(node)
-        block, self._pending = tuple(self._pending), outer
-        return block
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
@@ -184,13 +244,17 @@ class Statements:
             case ast.Break() | ast.Continue():
                 self._jump(node)
             case ast.Return(value=value):
-                self.lower_return(node, value)
+                lower_return(self, node, value)
             case ast.Raise():
                 lower_raise(self, node)
             case ast.Try():
                 lower_try(self, node)
             case ast.With():
-                lower_with(self, node)
+                lower_with(self, node, node.items)
+            case ast.Match():
+                lower_match(self, node)
+            case ast.Assert():
+                lower_assert(self, node)
             case ast.FunctionDef():
                 self._local_function(node)
             case ast.Expr(value=value):
@@ -198,7 +262,7 @@ class Statements:
             case ast.Pass():
                 pass
             case _:
-                self._unsupported(node)
+                refuse_statement(self, node)
 
     def _if(self, node: ast.If) -> None:
         test = self.protected(self.test(node.test), node.test, "test")
@@ -214,25 +278,12 @@ class Statements:
 
     def _jump(self, node: ast.Break | ast.Continue) -> None:
         # Python itself refuses a jump outside a loop.
-        loop = self.flow.loops[-1]
         if isinstance(node, ast.Break):
-            loop.end.reach(self.flow.environment)
             self.emit(Break(self.origin(node)))
+            self.flow.jump(Way.BREAK)
         else:
-            loop.head.reach(self.flow.environment)
             self.emit(Continue(self.origin(node)))
-        self.flow.environment = None
-
-    def lower_return(self, node: ast.AST, value: ast.expr | None) -> None:
-        if isinstance(value, ast.Call) and self.durable(value) is not None:
-            type_ = self.step(value, None, node)
-        else:
-            returned = Expression(NULL, NONE) if value is None else self.value(value)
-            type_ = returned.type
-            returned = self.protected(returned, node, "returned")
-            self.emit(Return(self.origin(node), returned))
-        self.flow.returned.append(REFUSED if type_ is None else type_)
-        self.flow.environment = None
+            self.flow.jump(Way.CONTINUE)
 
     def _local_function(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
@@ -254,10 +305,10 @@ class Statements:
                 self.step(value, (), node)
             case ast.Call(func=ast.Name(id=name)) if isinstance(self._entry(name), UndoHandle):
                 lower_undo(self, node, value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append")) if (
-                self.scope.is_local(name)
-            ):
-                lower_append(self, node, value, name)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
+            ) if self.scope.is_local(name):
+                lower_change(self, node, value, name)
             case _:
                 self._without_effect(node, value)
 
@@ -276,15 +327,6 @@ class Statements:
         self.unit.refuse(
             node, "HF011", message, f"remove it, or use it: `x = {self.unit.text(value)}`"
         )
-
-    def _unsupported(self, node: ast.stmt) -> None:
-        kind, help_ = _NO_STATEMENTS.get(
-            type(node), (type(node).__name__, "do it inside a @pure function or a @task")
-        )
-        code = "HF021" if isinstance(node, ast.Nonlocal) else "HF001"
-        self.unit.refuse(node, code, f"{kind} is not part of the workflow language", help_)
-        for name in _bound_names(node):
-            self.hold(name, REFUSED)
 
     # Branches.
 
@@ -312,10 +354,7 @@ class Statements:
     def function_body(self, function: ast.Lambda | ast.FunctionDef) -> Block:
         """The statements of a function; where Python falls off its end, it returns None."""
         if isinstance(function, ast.Lambda):
-            outer, self._pending = self._pending, []
-            self.lower_return(function.body, function.body)
-            block, self._pending = tuple(self._pending), outer
-            return block
+            return self.collected(lambda: lower_return(self, function.body, function.body))
         body = self.block(function.body)
         if self.flow.environment is None:
             return body
@@ -329,56 +368,3 @@ class _Whole(ast.Expr):
 
     def __init__(self, value: ast.expr) -> None:
         super().__init__(value=value)
-
-
-def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
-    """What Python holds to be local to a function, in the order of the source."""
-    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    names = {argument.arg: None for argument in arguments}
-    body: Iterable[ast.AST] = (
-        function.body if isinstance(function, ast.FunctionDef) else [function.body]
-    )
-    for node in body:
-        names.update(dict.fromkeys(_bound_names(node)))
-    return tuple(names)
-
-
-_OTHER_SCOPES: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _bound_names(node: ast.AST) -> list[str]:
-    """The names that a statement gives a value, not looking into other scopes."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return [name]
-        case ast.ClassDef(name=name):
-            return [name]
-        case ast.Name(id=name, ctx=ast.Store()):
-            return [name]
-        case ast.alias(name=name, asname=other):
-            return [other or name.split(".", 1)[0]]
-        case _ if isinstance(node, _OTHER_SCOPES):
-            return []
-    named = [node.name] if isinstance(node, ast.ExceptHandler) and node.name else []
-    return named + [name for child in ast.iter_child_nodes(node) for name in _bound_names(child)]
-
-
-_NO_STATEMENTS: Final[Mapping[type[ast.stmt], tuple[str, str]]] = MappingProxyType(
-    {
-        ast.Assert: ("assert", "if not ok: raise Unacceptable(…)"),
-        ast.AsyncFor: ("async for", "for line in lines: …"),
-        ast.AsyncFunctionDef: ("async def", "def branch(): …"),
-        ast.AsyncWith: ("async with", "with compensating() as undo: …"),
-        ast.ClassDef: ("class", "move the class to the top of the module"),
-        ast.Delete: ("del", "give the variable another value"),
-        ast.Global: ("global", "pass the value as an argument"),
-        ast.Import: ("import", "move the import to the top of the module"),
-        ast.ImportFrom: ("import", "move the import to the top of the module"),
-        ast.Match: ("match", "if …: … elif …: …"),
-        ast.Nonlocal: (
-            "nonlocal",
-            "return the value from the branch and combine the results afterwards",
-        ),
-        ast.TryStar: ("except*", "try: … except OutOfStock: …"),
-    }
-)

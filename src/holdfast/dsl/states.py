@@ -10,7 +10,8 @@ from typing import Any, Final
 from holdfast.dsl.assembler import Names
 from holdfast.dsl.context import Expression
 from holdfast.dsl.failures import ALL, World, names_of
-from holdfast.dsl.ir import Ask, Target, WaitForEvent
+from holdfast.dsl.ir import Ask, RunWorkflow, Target, WaitForEvent
+from holdfast.dsl.payloads import display, reference_of
 from holdfast.dsl.query import (
     NULL,
     ArrayOf,
@@ -28,7 +29,7 @@ from holdfast.dsl.query import (
 from holdfast.dsl.surface import CompensationFailed, Retry, Task
 
 STATES: Final = Variable("states")
-_BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|each))\(")
+_BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 
 @dataclass(slots=True)
@@ -38,10 +39,22 @@ class Machine:
     world: World
     names: Names = field(default_factory=Names)
     tasks: set[str] = field(default_factory=set)
-    events: dict[str, type[Any]] = field(default_factory=dict)
-    answers: dict[str, type[Any]] = field(default_factory=dict)
+    #: The workflows that are called, and where they are defined.
+    workflows: dict[str, str] = field(default_factory=dict)
+    events: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
     #: How parts are taken back when the execution is stopped in them, innermost first.
     undos: list[dict[str, Any]] = field(default_factory=list)
+    #: Sets of states that no cancelling interrupts.
+    shielded: list[list[str]] = field(default_factory=list)
+    #: Blocks that are bounded in time, innermost first.
+    deadlines: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def extension(self) -> dict[str, Any]:
+        """The field `Holdfast` of the machine; see docs/extensions.md."""
+        parts = {"Undo": self.undos, "Shielded": self.shielded, "Deadlines": self.deadlines}
+        return {name: rows for name, rows in parts.items() if rows}
 
 
 def task_state(machine: Machine, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
@@ -61,6 +74,13 @@ def task_state(machine: Machine, task: Task[..., Any], arguments: Any) -> dict[s
     return state
 
 
+#: An argument that cannot be worked out is no failed attempt: Python raises at once.
+NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
+    "ErrorEquals": ["States.QueryEvaluationError"],
+    "MaxAttempts": 0,
+}
+
+
 def _retrier(machine: Machine, retry: Retry) -> dict[str, Any]:
     names = names_of(retry.on, machine.world) if retry.on else (ALL,)
     retrier: dict[str, Any] = {
@@ -74,6 +94,14 @@ def _retrier(machine: Machine, retry: Retry) -> dict[str, Any]:
     if retry.jitter:
         retrier["JitterStrategy"] = "FULL"
     return retrier
+
+
+def workflow_state(machine: Machine, call: RunWorkflow) -> tuple[str, dict[str, Any]]:
+    name = call.workflow.name
+    machine.workflows[name] = reference_of(call.workflow.function)
+    arguments = template(call.arguments.query)
+    resource = f"holdfast:workflow:{name}"
+    return name, {"Type": "Task", "Resource": resource, "Arguments": arguments}
 
 
 def event_state(machine: Machine, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:
@@ -92,7 +120,8 @@ def question_state(question: Ask) -> tuple[str, dict[str, Any]]:
         "Resource": "holdfast:ask.waitForTaskToken",
         "Arguments": template(question.arguments.query),
     }
-    return f"ask for {question.answer.__name__}", _with_timeout(state, question.timeout)
+    name = f"ask for {display(reference_of(question.answer))}"
+    return name, _with_timeout(state, question.timeout)
 
 
 def _with_timeout(state: Mapping[str, Any], timeout: Expression | None) -> dict[str, Any]:

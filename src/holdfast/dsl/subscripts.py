@@ -19,6 +19,7 @@ from holdfast.dsl.query import (
     Index,
     Query,
     Variable,
+    failure,
     guard,
     hold,
     items_of,
@@ -26,6 +27,7 @@ from holdfast.dsl.query import (
 from holdfast.dsl.types import (
     INT,
     NEVER,
+    STR,
     DictOf,
     ListOf,
     TupleOf,
@@ -54,6 +56,9 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> Expression:
         case ListOf(element) if key.type == INT:
             query = guard(Index(base.query, key.query), f"IndexError: {text}")
             return Expression(query, element, fails | {"IndexError"})
+        case type_ if is_text(type_) and key.type == INT:
+            query = _character(base.query, key.query, f"IndexError: {text}")
+            return Expression(query, STR, fails | {"IndexError"})
         case TupleOf(elements) if isinstance(key.query, Constant):
             return _tuple_item(lowering, node, base, elements, key.query.value)
         case DictOf(value) if is_text(key.type):
@@ -65,6 +70,19 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> Expression:
         f"`[…]` on {describe(base.type)} with {describe(key.type)} has no exact JSONata form",
         "index a list by an int or a dict by a text; annotate the type, or use a @pure function",
     )
+
+
+def _character(text: Query, place: Query, message: str) -> Query:
+    """JSONata takes a place before the beginning for the beginning."""
+
+    def at(held: Query, position: Query) -> Query:
+        size = Call("length", (held,))
+        is_after_start = Binary(">=", position, Binary("-", Constant(0), size))
+        is_there = Binary("and", is_after_start, Binary("<", position, size))
+        found = Call("substring", (held, position, Constant(1)))
+        return Conditional(is_there, found, failure(message))
+
+    return hold(text, lambda held: hold(place, partial(at, held), "_place"), "_text")
 
 
 def _tuple_item(

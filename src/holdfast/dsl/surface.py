@@ -85,7 +85,14 @@ def sleep(duration: timedelta, /) -> None:
 
 
 def sleep_until(moment: datetime, /) -> None:
-    """Parks the run until then, not at all when it has passed. `moment` has a time zone."""
+    """Parks the run until then, not at all when it has passed.
+
+    Raises ValueError when `moment` has no time zone: on an engine an error of an expression, which
+    undo steps and `except Exception` see. Take `AwareDatetime` of pydantic to have it refused
+    before the run begins.
+    """
+    if moment.utcoffset() is None:
+        raise ValueError("sleep_until() takes a datetime with a time zone")
     stand_in = harness.get()
     if stand_in is not None:
         stand_in.sleep_until(moment)

@@ -119,7 +119,7 @@ class _Declared(Generic[P, R]):
         self.name = name if name is not None else function.__name__
 
     @functools.cached_property
-    def _boundary(self) -> Boundary:
+    def boundary(self) -> Boundary:
         return Boundary(self.function)
 
     def __repr__(self) -> str:
@@ -140,12 +140,14 @@ class Task(_Declared[P, R]):
         timeout: timedelta | None = None,
         heartbeat: timedelta | None = None,
         label: str | None = None,
+        idempotent: bool = False,
     ) -> None:
         super().__init__(function, name)
         self.retry = retry
         self.timeout = timeout
         self.heartbeat = heartbeat
         self.label = label
+        self.idempotent = idempotent
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
@@ -160,12 +162,14 @@ class Task(_Declared[P, R]):
         self,
         *,
         timeout: timedelta | None = None,
+        heartbeat: timedelta | None = None,
         retry: Retry | None = None,
         label: str | None = None,
     ) -> Task[P, R]:
         """The same task with other settings for one call; `label` names its state."""
         changed = copy.copy(self)
         changed.timeout = timeout if timeout is not None else self.timeout
+        changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
         changed.retry = retry if retry is not None else self.retry
         changed.label = label if label is not None else self.label
         return changed
@@ -176,14 +180,14 @@ class Task(_Declared[P, R]):
         Raises InvalidArguments, InvalidResult, or whatever the function raises.
         """
         try:
-            values = self._boundary.parse_arguments(arguments)
+            values = self.boundary.parse_arguments(arguments)
         except Misfit as misfit:
             raise InvalidArguments(f"{self.name}({misfit})") from None
         # The annotations were just checked by name; P cannot say so.
         function: Callable[..., R] = self.function
         result = function(**values)
         try:
-            return self._boundary.dump_result(result)
+            return self.boundary.dump_result(result)
         except Misfit as misfit:
             raise InvalidResult(f"{self.name}: {misfit}") from None
 
@@ -219,6 +223,10 @@ class Workflow(_Declared[P, R]):
         result: R = stand_in.run_workflow(self, dict(bound.arguments))
         return result
 
+    def default_arguments(self) -> dict[str, Json]:
+        """What parameters are that are left out, as JSON. Raises what pydantic raises."""
+        return self.boundary.defaults()
+
     def normalise_input(self, value: Json) -> Json:
         """The input with every parameter and field present; raises RequestError HF210."""
         parameters = ", ".join(inspect.signature(self.function).parameters)
@@ -229,7 +237,7 @@ class Workflow(_Declared[P, R]):
                 help=f"send an object of its parameters: {parameters}",
             )
         try:
-            normal: dict[str, Json] = self._boundary.normalise_arguments(value)
+            normal: dict[str, Json] = self.boundary.normalise_arguments(value)
         except Misfit as misfit:
             raise RequestError(
                 "HF210",
@@ -248,6 +256,7 @@ def task(
     retry: Retry | None = None,
     timeout: timedelta | None = None,
     heartbeat: timedelta | None = None,
+    idempotent: bool = False,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -257,9 +266,16 @@ def task(
     retry: Retry | None = None,
     timeout: timedelta | None = None,
     heartbeat: timedelta | None = None,
+    idempotent: bool = False,
 ) -> Any:
-    """A durable step: may do I/O, is retried by `retry` (none named: not at all)."""
-    make = functools.partial(Task, name=name, retry=retry, timeout=timeout, heartbeat=heartbeat)
+    """A durable step: may do I/O, is retried by `retry` (none named: not at all).
+
+    `idempotent` declares that running it twice is the same as running it once; `holdfast check`
+    then has nothing to say about its retries.
+    """
+    make = functools.partial(
+        Task, name=name, retry=retry, timeout=timeout, heartbeat=heartbeat, idempotent=idempotent
+    )
     return make if function is None else make(function)
 
 

@@ -1,18 +1,15 @@
-"""Static types: what the compiler knows of a value, from annotations and from how it was made."""
+"""Static types: what the compiler knows of a value, and how types are joined and taken apart."""
 
 from __future__ import annotations
 
-import types
-import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum, StrEnum
-from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Type: TypeAlias = (
-    "Simple | TextOf | EnumOf | ListOf | DictOf | TupleOf | ModelOf | ErrorOf | Union | Opaque"
+    "Simple | TextOf | Written | EnumOf | ListOf | DictOf | TupleOf | ModelOf | ErrorOf | Union"
+    " | Opaque"
 )
 
 
@@ -29,13 +26,23 @@ class TextOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A Python value whose JSON is the text that pydantic writes for it, such as a `UUID`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnumOf:
     enum: type[Enum]
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """A list, or a tuple of any length: the same JSON, but never equal in Python."""
+
     element: Type
+    is_tuple: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """JSON whose Python form is something else (a date, a set …): passed on, not looked into."""
+    """JSON whose Python form is something else (a set, bytes …): passed on, not looked into."""
 
     name: str
 
@@ -81,7 +88,15 @@ BOOL: Final = Simple("bool")
 INT: Final = Simple("int")
 FLOAT: Final = Simple("float")
 STR: Final = Simple("str")
+#: A timedelta that the workflow made itself: a number of seconds.
 DURATION: Final = Simple("timedelta")
+#: A timedelta that came in: ISO 8601 text such as "PT1H30M".
+WRITTEN_DURATION: Final = Written("timedelta")
+#: RFC 3339 text; with an offset unless the datetime is naive.
+DATETIME: Final = Written("datetime")
+DATE: Final = Written("date")
+DECIMAL: Final = Written("Decimal")
+UUID: Final = Written("UUID")
 UNKNOWN: Final = Simple("unknown")
 #: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
 #: never a value.
@@ -89,79 +104,8 @@ NEVER: Final = Simple("nothing")
 #: The value of something that was refused already; everything about it is accepted silently.
 REFUSED: Final = Simple("refused")
 
-_SIMPLE: Final[Mapping[Any, Simple]] = {
-    None: NONE,
-    type(None): NONE,
-    bool: BOOL,
-    int: INT,
-    float: FLOAT,
-    str: STR,
-    timedelta: DURATION,
-    Any: UNKNOWN,
-    object: UNKNOWN,
-}
-_LISTS: Final = (list, Sequence, Iterable)
-_DICTS: Final = (dict, Mapping)
 _UNION_MEMBERS_MAX: Final = 8
 _DEPTH_MAX: Final = 6
-
-
-@lru_cache(maxsize=4096)
-def from_annotation(annotation: Any) -> Type:
-    """The type of the JSON that a value annotated like this has."""
-    if annotation in _SIMPLE:
-        return _SIMPLE[annotation]
-    origin = typing.get_origin(annotation)
-    arguments = typing.get_args(annotation)
-    if origin is typing.Annotated:
-        return from_annotation(arguments[0])
-    if origin is Literal:
-        return join_all(of_constant(value) for value in arguments)
-    if origin in (typing.Union, types.UnionType):
-        return join_all(map(from_annotation, arguments))
-    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return ListOf(from_annotation(arguments[0]))
-    if origin is tuple:
-        return TupleOf(tuple(map(from_annotation, arguments)))
-    if (origin or annotation) in _LISTS:
-        return ListOf(from_annotation(arguments[0]) if arguments else UNKNOWN)
-    if (origin or annotation) in _DICTS:
-        return _from_dict(arguments)
-    if isinstance(annotation, type) and origin is None:
-        return _from_class(annotation)
-    return Opaque(name_of(annotation))
-
-
-def _from_dict(arguments: tuple[Any, ...]) -> Type:
-    key, value = (from_annotation(argument) for argument in arguments or (str, Any))
-    return DictOf(value) if key == STR else Opaque("dict")
-
-
-def _from_class(cls: type[Any]) -> Type:
-    if issubclass(cls, Enum):
-        return EnumOf(cls)
-    if hasattr(cls, "model_fields") and not getattr(cls, "__pydantic_root_model__", False):
-        return ModelOf(cls)
-    return Opaque(cls.__name__)
-
-
-def name_of(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
-
-
-def of_constant(value: object) -> Type:
-    """The type of a JSON constant or an enum member."""
-    match value:
-        case Enum():
-            return EnumOf(type(value))
-        case str():
-            return TextOf((value,))
-        case list() | tuple():
-            return ListOf(join_all(of_constant(item) for item in value))
-        case dict():
-            return DictOf(join_all(of_constant(item) for item in value.values()))
-        case _:
-            return _SIMPLE.get(type(value), UNKNOWN)
 
 
 def join_all(members: Iterable[Type]) -> Type:
@@ -192,8 +136,8 @@ def _merge(left: Type, right: Type) -> Type | None:
             return TextOf(tuple(sorted({*some_values, *values})))
         case (TextOf(), Simple("str")) | (Simple("str"), TextOf()):
             return STR
-        case ListOf(some), ListOf(other):
-            return ListOf(join(some, other))
+        case ListOf(some, is_tuple), ListOf(other, also) if is_tuple == also:
+            return ListOf(join(some, other), is_tuple)
         case DictOf(some), DictOf(other):
             return DictOf(join(some, other))
         case ErrorOf(some_text), ErrorOf(other_text):
@@ -296,8 +240,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
     if depth > _DEPTH_MAX:
         return UNKNOWN
     match type_:
-        case ListOf(element):
-            return ListOf(bounded(element, depth + 1))
+        case ListOf(element, is_tuple):
+            return ListOf(bounded(element, depth + 1), is_tuple)
         case DictOf(value):
             return DictOf(bounded(value, depth + 1))
         case TupleOf(elements):
@@ -313,10 +257,12 @@ def describe(type_: Type) -> str:
     match type_:
         case TextOf():
             return "str"
-        case Simple(name) | Opaque(name):
+        case Simple(name) | Written(name) | Opaque(name):
             return name
         case EnumOf(cls) | ModelOf(cls):
             return cls.__name__
+        case ListOf(element, True):
+            return f"tuple[{describe(element)}, ...]"
         case ListOf(element):
             return f"list[{describe(element)}]" if element != NEVER else "list"
         case DictOf(value):
@@ -328,7 +274,7 @@ def describe(type_: Type) -> str:
         case Union(members):
             # None last, as people write it.
             ordered = sorted(members, key=lambda member: (member == NONE, describe(member)))
-            return " | ".join(map(describe, ordered))
+            return " | ".join(dict.fromkeys(map(describe, ordered)))
 
 
 def describe_exactly(type_: Type) -> str:

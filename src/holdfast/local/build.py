@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from holdfast.dsl.compile import compile_module
+from holdfast.dsl.compile import Compiled, compile_module
 from holdfast.dsl.diagnostics import CompileErrors
 from holdfast.dsl.registry import Registry
+from holdfast.dsl.source import Source
+from holdfast.dsl.targets import export_all
 from holdfast.errors import HoldfastError, WorkflowError
 
 
@@ -35,21 +37,42 @@ def compile_modules(names: Iterable[str]) -> list[Output]:
     return [output for module in map(import_module, names) for output in _outputs(module)]
 
 
+def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
+    """For AWS: `<workflow>.stepfunctions.asl.json` and what to put into it, not yet written.
+
+    -> the files, and the notes to show.
+    """
+    outputs: list[Output] = []
+    notes: list[str] = []
+    for module in map(import_module, names):
+        here = _folder(module)
+        for exported in export_all(compile_module(module), Source.of(module)):
+            path = here / f"{exported.name}.stepfunctions.asl.json"
+            outputs.append(Output(path, exported.asl_text))
+            settings = here / f"{exported.name}.stepfunctions.json"
+            outputs.append(Output(settings, exported.substitutions_text))
+            notes += [note.render() for note in exported.notes]
+    return outputs, notes
+
+
 def find_errors(names: Iterable[str]) -> list[str]:
     """-> everything that keeps the modules from being compiled, each as the text to show."""
     errors: list[str] = []
     imported: list[str] = []
+    compiled: list[Compiled] = []
     for name in names:
         try:
             module = import_module(name)
             imported.append(name)
-            compile_module(module)
+            compiled += compile_module(module)
         except CompileErrors as refused:
             errors += [diagnostic.render() for diagnostic in refused.diagnostics]
         except HoldfastError as error:
             errors.append(str(error))
     try:
-        Registry.from_modules(imported)
+        registry = Registry.from_modules(imported)
+        for workflow in compiled:
+            registry.require_known(workflow.name, workflow.tasks, workflow.workflows)
     except HoldfastError as clash:
         errors.append(str(clash))
     return errors
@@ -71,11 +94,15 @@ def import_module(name: str) -> ModuleType:
 
 
 def _outputs(module: ModuleType) -> Iterable[Output]:
-    assert module.__file__ is not None
-    here = _shown(Path(module.__file__).parent)
+    here = _folder(module)
     for compiled in compile_module(module):
         yield Output(here / f"{compiled.name}.asl.json", compiled.asl_text)
         yield Output(here / f"{compiled.name}.map.json", compiled.map_text)
+
+
+def _folder(module: ModuleType) -> Path:
+    assert module.__file__ is not None
+    return _shown(Path(module.__file__).parent)
 
 
 def _shown(folder: Path) -> Path:

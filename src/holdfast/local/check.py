@@ -84,6 +84,10 @@ def check_file(path: Path) -> tuple[Finding, ...]:
     return tuple(Finding(str(path), *_position(one, places), one) for one in found)
 
 
+def is_error(found: Finding) -> bool:
+    return found.diagnostic.severity == "ERROR"
+
+
 def _places(text: str) -> Mapping[str, tuple[int, int]]:
     try:
         return positions(text)

@@ -13,8 +13,8 @@ import re
 import sys
 import traceback
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final
 
 from moto.awslambda.exceptions import LambdaClientError
@@ -44,16 +44,25 @@ class Invocation:
     request_id: str
     invoked_arn: str
     payload: bytes
-    context: Mapping[str, Any] | None
+    context: Any
     outcome: tuple[bytes, bool] | None = None  # the body, and whether it is an error's
     lines: list[str] = field(default_factory=list)
 
 
 def client_context(header: str | None) -> Any:
+    """-> an object with the attributes `custom`, `env` and `client`, as the runtime makes it."""
     try:
-        return None if header is None else json.loads(base64.b64decode(header))
+        sent = None if header is None else json.loads(base64.b64decode(header))
     except ValueError:
         return None
+    if not isinstance(sent, dict):
+        return None
+    client = sent.get("client")
+    return SimpleNamespace(
+        custom=sent.get("custom"),
+        env=sent.get("env"),
+        client=SimpleNamespace(**client) if isinstance(client, dict) else None,
+    )
 
 
 def marshalled(value: Any, runtime: str) -> str:

@@ -93,6 +93,8 @@ def _execution(shown: Row, now: datetime) -> Table:
     table.add_row("id", shown["execution"])
     if "workflow" in shown:
         table.add_row("workflow", shown["workflow"])
+    if "parent" in shown:
+        table.add_row("called by", shown["parent"])
     if "started" in shown:
         table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
     if "stopped" in shown:
@@ -141,6 +143,12 @@ def _waits_for(wait: Row) -> str:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
             return f"task {wait['task']}, attempt {wait['attempt']}"
+        case "workflow":
+            return f"workflow {wait['workflow']}, execution {wait['execution']}"
+        case "execution":
+            return f"the end of execution {wait['execution']}"
+        case "unknown_workflow":
+            return f"a worker that knows the workflow {wait['workflow']}"
         case "unknown_task":
             return f"a worker that knows the task {wait['task']}"
         case kind:

@@ -2,7 +2,7 @@
 
 Rules of this file:
 * A lane of a distributed Map is the execution `run.entry.lane`; its start may be sent twice.
-* A nested execution is `run.entry.attempt`: whoever repeats the call starts the same one.
+* What a task begins is `run.entry.attempt`: whoever repeats the call starts the same one.
 * The notice is stored before the parent is woken, under a key that only this child has (R12).
 * The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
 * A wake may never be sent: who recovers the parent, or sweeps it, looks for notices as well.
@@ -18,9 +18,8 @@ from holdfast.asl.program import Json, Map, Program
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.nested import finished_error, finished_output
-from holdfast.core.run_ids import child_name
+from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import (
-    NESTED_EXECUTION,
     Attempt,
     Awaiting,
     Children,
@@ -30,10 +29,11 @@ from holdfast.core.state import (
     Origin,
     Parent,
     WaitingFor,
+    is_told,
 )
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS
-from holdfast.runtime import keys, mail, messages
+from holdfast.runtime import child_workflows, keys, mail, messages
 from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.effects import Effect, Item, Message, PutIfAbsent, Query, Send
 from holdfast.runtime.log import Log
@@ -59,10 +59,10 @@ def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Doe
     frame = log.state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, Children):
         return
-    run = f"{log.run}.{entry}.{lane}"
+    run = child_run(log.run, entry, lane)
     children = frame.waiting
     stowed = yield from mail.stow(log.tenant, run, children.inputs[lane])
-    origin = _origin(log.state, program, frame, run, lane)
+    parent: Parent = {"run": log.run, "entry": entry, "attempt": 1, "lane": lane}
     body = messages.start(
         log.tenant,
         run,
@@ -70,12 +70,13 @@ def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Doe
         definition=log.state.definition,
         input=stowed,
         t0=now_ms,
-        origin=origin,
+        origin=_origin(log.state, program, frame, run),
+        parent=parent,
     )
     yield Send((Message(body),))
 
 
-def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: int) -> Origin:
+def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Origin:
     map_state, children = program.states[frame.position], frame.waiting
     if not isinstance(map_state, Map) or map_state.run is None:
         raise HoldfastBug(f"{frame.position} has children and is no distributed Map")
@@ -83,7 +84,6 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: in
     labelled = children.map_run_arn.rpartition(":")[0]
     name = child_name(run)
     arn = labelled.replace(":mapRun:", ":execution:")
-    parent: Parent = {"run": state.run, "entry": children.entry, "attempt": 1, "lane": lane}
     return {
         "execution_arn": f"{arn}:{name}",
         "execution_name": name,
@@ -92,7 +92,6 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str, lane: in
         "role_arn": "" if state.origin is None else state.origin["role_arn"],
         "type": map_state.run.execution_type,
         "map_run_arn": children.map_run_arn,
-        "parent": parent,
         "start_at": map_state.processor,
         "is_unbounded": state.origin is None or state.origin.get("is_unbounded", False),
     }
@@ -105,7 +104,7 @@ def notify_parent(log: Log) -> Does:
     """The end is stored in the parent's mail, then the parent is woken."""
     state = log.state
     assert state is not None
-    parent = None if state.origin is None else state.origin.get("parent")
+    parent = state.parent
     if parent is None:
         return
     item, key = yield from _notice(log.tenant, state, parent)
@@ -138,11 +137,17 @@ def _notice(
 def _answer_fields(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """A nested execution answers like any callback."""
+    """What a task has begun answers like any callback: a workflow with its output or its error, a
+    state machine's execution with its description."""
+    as_json = parent.get("as_json", False)
     if state.status == "SUCCEEDED":
-        output = finished_output(state, as_json=parent.get("as_json", False))
+        output = state.output
+        if state.origin is not None:
+            output = finished_output(state, as_json=as_json)
         return (yield from mail.stow(tenant, parent["run"], output))
-    error, cause = finished_error(state, as_json=parent.get("as_json", False))
+    if state.origin is None:
+        return child_workflows.error_of(state)
+    error, cause = finished_error(state, as_json=as_json)
     return {"error": error, "cause": cause}
 
 
@@ -225,6 +230,12 @@ def stop_open(log: Log) -> Does:
             yield from _stop_child(log.tenant, run, state.stopped_ms)
 
 
+def is_awaited(state: Execution, run: str) -> bool:
+    """The execution waits for that child, whether it has begun or not."""
+    frames = state.frames.values()
+    return any(run in _open_runs(state.run, frame.waiting) for frame in frames)
+
+
 def _stop_child(tenant: str, run: str, at_ms: int) -> Does:
     control_id = f"{at_ms:015d}{hashlib.sha256(run.encode()).hexdigest()[:12]}"
     yield PutIfAbsent("mail", mail.control_item(tenant, run, control_id, at_ms, {}))
@@ -238,9 +249,9 @@ _ENDS: Final = (facts.Succeeded, facts.FailedWith, facts.ChildEnded)
 def _run_of(run: str, fact: facts.Succeeded | facts.FailedWith | facts.ChildEnded) -> str:
     match fact:
         case facts.ChildEnded(entry, lane):
-            return f"{run}.{entry}.{lane}"
+            return child_run(run, entry, lane)
         case _:
-            return f"{run}.{fact.entry}.{fact.attempt}"
+            return child_run(run, fact.entry, fact.attempt)
 
 
 def _open_runs(run: str, waiting: WaitingFor) -> Iterator[str]:
@@ -248,9 +259,9 @@ def _open_runs(run: str, waiting: WaitingFor) -> Iterator[str]:
     match waiting:
         case Children(entry=entry):
             for lane in waiting.open_lanes:
-                yield f"{run}.{entry}.{lane}"
+                yield child_run(run, entry, lane)
         case Attempt(kind="sync", target=target) | Awaiting(kind="sync", target=target):
-            if target == NESTED_EXECUTION:
-                yield f"{run}.{waiting.entry}.{waiting.attempt}"
+            if is_told(target):
+                yield child_run(run, waiting.entry, waiting.attempt)
         case _:
             pass

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
+from holdfast.core.run_ids import parent_run
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import (
@@ -26,7 +27,7 @@ from holdfast.limits import (
     NAME_RETENTION_SECONDS,
     TOKEN_SECONDS_MAX,
 )
-from holdfast.runtime import keys, mail, messages, view
+from holdfast.runtime import children, keys, mail, messages, view
 from holdfast.runtime.codec import FORMAT
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import (
@@ -60,7 +61,7 @@ class Types(Protocol):
         """-> the input with every field present. Raises RequestError HF210."""
 
     def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
-        """`reference` is "module:Class". Raises RequestError HF211."""
+        """`reference`: as the compiler's map has it. Raises RequestError HF211."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,11 +359,22 @@ class Front:
             # Its name, or an id of our own that is young: accepted, and no worker has begun it.
             if log.state is not None or run != identifier or self._is_young(tenant, run, now_ms):
                 return log
+            if (yield from self._is_awaited(tenant, run)):
+                return log
         raise _no_execution(identifier)
 
     def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
         is_ours = keys.is_minted(tenant, run, self.keys.secret)
         return is_ours and now_ms - keys.minted_ms(run) < SQS_RETENTION_MS
+
+    def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
+        """A child's id says whose it is; that one knows whether it has asked for it."""
+        parent = parent_run(run)
+        if parent is None:
+            return False
+        log = Log(tenant, parent, "front", "")
+        yield from log.load()
+        return log.state is not None and children.is_awaited(log.state, run)
 
     def _find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
         """-> the id itself, or that of the execution which owns the name."""

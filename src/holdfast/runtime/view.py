@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
-from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer, is_told
+from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.codec import Reader, Record
 from holdfast.runtime.effects import Effect, Item
 from holdfast.runtime.log import fetch_blobs
@@ -31,6 +33,8 @@ def execution(
         "started": iso_time(state.started_ms),
         "input": state.input,
     }
+    if state.parent is not None:
+        shown["parent"] = state.parent["run"]
     if state.stopped_ms is not None:
         shown["stopped"] = iso_time(state.stopped_ms)
     if state.status == "SUCCEEDED":
@@ -60,6 +64,8 @@ def _waiting(
     state: Execution, frame: Frame, token_of: Callable[[Execution, Frame], str]
 ) -> dict[str, Any] | None:
     match frame.waiting:
+        case Attempt() | Awaiting() as waiting if is_told(waiting.target):
+            return _child(state, waiting)
         case Attempt(is_unknown=True) as attempt:
             return {
                 "kind": "unknown_task",
@@ -67,8 +73,8 @@ def _waiting(
                 "reason": f"no worker knows a task named {attempt.target!r}",
             }
         case Attempt() as attempt:
-            retry = {"retry_at": iso_time(attempt.due_ms)} if attempt.claim is None else {}
-            return {"kind": "task", "task": attempt.target, "attempt": attempt.attempt, **retry}
+            task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
+            return {**task, **_retry(attempt)}
         case Awaiting(kind="event") as awaiting:
             event = {"event": awaiting.event_name, "key": awaiting.event_key}
             return {"kind": "event", **event, **_until(awaiting.due_ms)}
@@ -82,6 +88,22 @@ def _waiting(
             return None  # its lanes are shown themselves
         case _:
             return {"kind": "next step"}
+
+
+def _child(state: Execution, waiting: Attempt | Awaiting) -> dict[str, Any]:
+    """Another execution's end is waited for; its id is known before it has begun."""
+    name = name_in(waiting.target)
+    if isinstance(waiting, Attempt) and waiting.is_unknown:
+        reason = f"no worker knows a workflow named {name!r}"
+        return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
+    what = {"kind": "execution"} if name is None else {"kind": "workflow", "workflow": name}
+    run = child_run(state.run, waiting.entry, waiting.attempt)
+    ends = _retry(waiting) if isinstance(waiting, Attempt) else _until(waiting.due_ms)
+    return {**what, "execution": run, **ends}
+
+
+def _retry(attempt: Attempt) -> dict[str, str]:
+    return {"retry_at": iso_time(attempt.due_ms)} if attempt.claim is None else {}
 
 
 def _until(due_ms: int | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.run_ids import child_name, uuid_of
+from holdfast.core.run_ids import child_name, child_run, uuid_of
 from holdfast.core.state import Execution, Origin, Parent
 from holdfast.limits import NAME_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
@@ -71,7 +71,7 @@ def _start_as(
     now_ms = yield Clock()
     run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
     if parent is not None:
-        run = f"{parent['run']}.{parent['entry']}.{parent['attempt']}"
+        run = child_run(parent["run"], parent["entry"], parent["attempt"])
     start = _start(service, startable, request.get("name"), (run, now_ms))
     if start.name is not None:
         owner = yield from _claim_name(service.tenant, start, data)
@@ -81,10 +81,8 @@ def _start_as(
         is_repeated = parent is None and owner != (run, now_ms)
         if is_repeated and (yield from _is_begun(service.tenant, start)):
             return _started(start)
-    if parent is not None:
-        start = replace(start, origin={**start.origin, "parent": parent})
     stowed = yield from stow_input(service.tenant, start.run, data)
-    start = yield from put_start(service, replace(start, input=stowed))
+    start = yield from put_start(service, replace(start, input=stowed, parent=parent))
     yield from send_start(service, start)
     return _started(start)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Origin
+from holdfast.core.state import Origin, Parent
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.effects import (
@@ -34,6 +34,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.view import json_text
 from holdfast.stepfunctions.arns import ExecutionArn
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault, validation
@@ -49,7 +50,10 @@ INPUT_BYTES_MAX: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`input` is stowed: {"v": text} or {"ref": hash}. `name` is None unless one was given."""
+    """`input` is stowed: {"v": text} or {"ref": hash}. `name` is None unless one was given.
+
+    `parent` is whom the execution tells of its end, if anybody.
+    """
 
     run: str
     name: str | None
@@ -57,6 +61,7 @@ class Start:
     definition: str
     origin: Origin
     input: Mapping[str, Any]
+    parent: Parent | None = None
 
 
 def origin_of(
@@ -141,6 +146,7 @@ def send_start(service: Service, start: Start) -> Generator[Effect, Any, None]:
         "input": dict(start.input),
         "origin": start.origin,
         **({} if start.name is None else {"name": start.name}),
+        **({} if start.parent is None else {"parent": start.parent}),
     }
     yield Send((Message(messages.start(service.tenant, start.run, **fields)),))
 
@@ -179,10 +185,12 @@ def _item(tenant: str, start: Start) -> Item:
         "sk": keys.list_sort(start.started_ms, start.run),
         "f": FORMAT,
         "dh": start.definition,
-        "o": json.dumps(start.origin, separators=(",", ":"), ensure_ascii=False),
+        "o": json_text(start.origin),
         "ttl": start.started_ms // 1_000 + RETENTION_SECONDS,
         **start.input,
     }
+    if start.parent is not None:
+        item["p"] = json_text(start.parent)
     return item if start.name is None else {**item, "nm": start.name}
 
 
@@ -192,8 +200,15 @@ def read_start(item: Item) -> Start:
     name = item.get("nm")
     stowed = {key: item[key] for key in ("v", "ref") if key in item}
     origin: Origin = json.loads(str(item["o"]))
+    parent: Parent | None = json.loads(str(item["p"])) if "p" in item else None
     return Start(
-        run, None if name is None else str(name), int(started), str(item["dh"]), origin, stowed
+        run=run,
+        name=None if name is None else str(name),
+        started_ms=int(started),
+        definition=str(item["dh"]),
+        origin=origin,
+        input=stowed,
+        parent=parent,
     )
 
 

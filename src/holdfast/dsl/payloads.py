@@ -1,0 +1,82 @@
+"""What an event or an answer is: types that the engine finds again by their names.
+
+A reference is the text of the type with the module before each class: `shop:Payment`,
+`list[shop:Payment]`, `dict[str, builtins:int]`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import re
+import sys
+import types
+import typing
+from typing import Any, Final
+
+from holdfast.dsl.context import NOTHING, Unit
+
+_SCALARS: Final = (str, int, float, bool)
+_MODULE: Final = re.compile(r"[\w.]+:")
+_LIST: Final = re.compile(r"list\[(.+)\]")
+_DICT: Final = re.compile(r"dict\[str, (.+)\]")
+
+
+def find_payload(unit: Unit, node: ast.expr) -> Any:
+    """The type that `node` stands for; None when it cannot be found again by its name."""
+    match node:
+        case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
+            value = find_payload(unit, item)
+            if value is None or unit.outside(container) is not dict or unit.outside(key) is not str:
+                return None
+            return dict[str, value]  # type: ignore[valid-type]
+        case ast.Subscript(value=container, slice=item):
+            element = find_payload(unit, item)
+            if element is None or unit.outside(container) is not list:
+                return None
+            return list[element]  # type: ignore[valid-type]
+    found = unit.outside(node)
+    return found if found is not NOTHING and _can_be_named(found) else None
+
+
+def _can_be_named(found: Any) -> bool:
+    if isinstance(found, types.GenericAlias):
+        origin, arguments = typing.get_origin(found), typing.get_args(found)
+        is_container = origin is list or (origin is dict and arguments[0] is str)
+        return is_container and _can_be_named(arguments[-1])
+    return found in _SCALARS or _is_module_level(found)
+
+
+def _is_module_level(found: Any) -> bool:
+    if not isinstance(found, type) or found.__module__ == builtins.__name__:
+        return False
+    return getattr(sys.modules.get(found.__module__), found.__qualname__, None) is found
+
+
+def reference_of(payload: Any) -> str:
+    match typing.get_origin(payload):
+        case None:
+            return f"{payload.__module__}:{payload.__qualname__}"
+        case origin if origin is list:
+            return f"list[{reference_of(typing.get_args(payload)[0])}]"
+        case _:
+            return f"dict[str, {reference_of(typing.get_args(payload)[1])}]"
+
+
+def resolve(reference: str) -> Any:
+    """The type of a reference; imports its module."""
+    if (inner := _LIST.fullmatch(reference)) is not None:
+        return list[resolve(inner[1])]  # type: ignore[misc]
+    if (inner := _DICT.fullmatch(reference)) is not None:
+        return dict[str, resolve(inner[1])]  # type: ignore[misc]
+    module, _, name = reference.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def display(reference: str) -> str:
+    """Without the modules: `list[Payment]`."""
+    return _MODULE.sub("", reference)

@@ -1,0 +1,313 @@
+"""The worst that a machine can come to: events, transitions, durable steps, and seconds of waiting.
+
+What one visit of a state comes to follows core/flow.py: an entry, for each try what its kind
+writes, an exit. A retry is a try more; a failed lane costs no more than one that ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.asl.resources import read_resource
+from holdfast.limits import RETRY_DELAY_SECONDS_MAX
+from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
+from holdfast.proofs.counters import Counters
+from holdfast.proofs.expressions import is_certain, tree_of, whole
+from holdfast.proofs.graph import Level, Node, Retrier, StateJson, is_distributed
+
+EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
+#: Kinds of task whose call is followed by an answer: they have a TaskSubmitted, too.
+_ANSWERED_LATER: Final = frozenset({"callback", "sync"})
+WAITS: Final = frozenset({"event", "ask", "token", "callback", "sync", "activity"})
+_START_AND_END: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """`transitions`: states entered and retries, as AWS bills them. `seconds`: of waiting, by
+    timeouts, sleeps and delays of retries; what tasks without a timeout take is not in it."""
+
+    events: Bound
+    transitions: Bound
+    steps: Bound
+    messages: Bound
+    seconds: Bound
+
+
+_NOTHING: Final = Worst(ZERO, ZERO, ZERO, ZERO, ZERO)
+MEASURES: Final = tuple(Worst.__slots__)
+
+
+def worst_of(levels: Sequence[Level]) -> Worst:
+    """Of one run of the machine, without a redrive and without its child executions."""
+    found = _level(levels[0])
+    events = plus(found.events, number(_START_AND_END))
+    return Worst(events, found.transitions, found.steps, found.messages, found.seconds)
+
+
+def _level(level: Level) -> Worst:
+    counters = Counters(level)
+    visits = {name: _visit(level, name, counters) for name in level.states}
+
+    def heaviest(measure: str) -> Bound:
+        weights = {
+            Node(name, is_cancelled): getattr(visit, measure)
+            for name, visit in visits.items()
+            for is_cancelled in (False, True)
+        }
+        return counters.paths.heaviest(weights)
+
+    return Worst(*(heaviest(measure) for measure in MEASURES))
+
+
+def _visit(level: Level, name: str, counters: Counters) -> Worst:
+    state = level.states[name]
+    cap = _deadline_seconds(level, name)
+    match state["Type"]:
+        case "Task":
+            worst = _task(state, counters)
+        case "Wait":
+            seconds = _wait_seconds(state, counters)
+            worst = Worst(number(2), number(1), number(1), number(1), seconds)
+        case "Parallel" | "Map":
+            worst = _lanes(level, name, counters)
+        case _:
+            worst = Worst(number(2), number(1), ZERO, ZERO, ZERO)
+    if worst.seconds is None and cap is not None:
+        return replace(worst, seconds=number(cap))
+    return worst
+
+
+# -- tasks -----------------------------------------------------------------------------------------
+
+
+def kind_of(state: StateJson) -> str:
+    """Of a Task, as asl/program.py calls it; "" for what is not known."""
+    resource = read_resource(state["Resource"])
+    return "" if resource is None else resource.kind
+
+
+def retriers_of(state: StateJson) -> list[Retrier]:
+    return [Retrier.of(written) for written in state.get("Retry", ())]
+
+
+def retries_of(state: StateJson) -> int:
+    return sum(retrier.attempts_max for retrier in retriers_of(state))
+
+
+def retry_seconds_of(state: StateJson) -> float:
+    """The delays of all retries together, at most."""
+    return sum(
+        _delay(retrier, number_)
+        for retrier in retriers_of(state)
+        for number_ in range(min(retrier.attempts_max, _RETRIES_SUMMED_MAX))
+    ) + sum(
+        (retrier.attempts_max - _RETRIES_SUMMED_MAX) * RETRY_DELAY_SECONDS_MAX
+        for retrier in retriers_of(state)
+        if retrier.attempts_max > _RETRIES_SUMMED_MAX
+    )
+
+
+_RETRIES_SUMMED_MAX: Final = 10_000
+
+
+def _delay(retrier: Retrier, retries: int) -> float:
+    cap = min(retrier.delay_seconds_max or RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX)
+    try:
+        return min(retrier.interval_seconds * retrier.rate**retries, cap)
+    except OverflowError:
+        return cap
+
+
+def _task(state: StateJson, counters: Counters) -> Worst:
+    tries = 1 + retries_of(state)
+    kind = kind_of(state)
+    each_try = 3 + (kind in _ANSWERED_LATER) + _may_fail(state)
+    # An unknown resource is a task of another kind: it counts as the longest does.
+    each_try += not kind
+    seconds = _patience(state, kind, counters)
+    return Worst(
+        events=number(2 + tries * each_try),
+        transitions=number(tries),
+        steps=number(tries),
+        messages=number(tries if kind in WAITS or tries > 1 else 0),
+        seconds=plus(times(number(tries), seconds), number(retry_seconds_of(state))),
+    )
+
+
+def _may_fail(state: StateJson) -> bool:
+    """Whether an Assign or Output may fail after the task has succeeded."""
+    return not all(is_certain(state.get(field)) for field in ("Assign", "Output")) or any(
+        field in state for field in ("ResultSelector", "ResultPath", "OutputPath")
+    )
+
+
+def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
+    """How long one try may wait. A task that runs without a timeout counts as nothing: it works."""
+    if "TimeoutSecondsPath" in state:
+        return symbol(state["TimeoutSecondsPath"].removeprefix("$."))
+    if "TimeoutSeconds" in state:
+        return _seconds(state["TimeoutSeconds"], counters)
+    return None if kind in WAITS or not kind else ZERO
+
+
+def has_timeout(state: StateJson) -> bool:
+    return "TimeoutSeconds" in state or "TimeoutSecondsPath" in state
+
+
+def _seconds(written: Json, counters: Counters) -> Bound:
+    known = whole(written)
+    if known is not None:
+        return number(known)
+    tree = tree_of(written)
+    found = None if tree is None else counters.value(tree)
+    text = str(written).removeprefix("{%").removesuffix("%}").strip().replace("$", "")
+    return symbol(f"({text})" if " " in text else text) if found is None else found
+
+
+def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
+    if "Seconds" in state:
+        return _seconds(state["Seconds"], counters)
+    if "SecondsPath" in state:
+        return symbol(state["SecondsPath"].removeprefix("$."))
+    # An instant may lie anywhere in the future.
+    return None
+
+
+def _deadline_seconds(level: Level, name: str) -> int | None:
+    """The longest that a block with a deadline lets a state take; None: none, or not known.
+
+    Lanes are only over when what they have to take back is, and that has no deadline.
+    """
+    parts = level.extension.get("Shielded", ())
+    if any(name in part for part in parts) or _takes_back(level, name):
+        return None
+    known = [
+        whole(due["Seconds"]) or whole(tree_of(due["Seconds"]))
+        for due in level.extension.get("Deadlines", ())
+        if name in due["States"]
+    ]
+    return min((seconds for seconds in known if seconds is not None), default=None)
+
+
+# -- lanes -----------------------------------------------------------------------------------------
+
+
+def _lanes(level: Level, name: str, counters: Counters) -> Worst:
+    state = level.states[name]
+    if is_distributed(state):
+        # The executions of its items have histories and bills of their own.
+        return Worst(number(6 + 6 * (1 + retries_of(state))), number(1), number(1), number(1), None)
+    inner = [_level(found) for found in level.inner.get(name, [])]
+    if state["Type"] == "Map":
+        one = _iteration(state, inner[0])
+        lanes = _of_items(state, one, counters)
+    else:
+        # Branches run side by side, unless one waits for another.
+        seconds = _side_by_side(level, name, [lane.seconds for lane in inner])
+        lanes = Worst(
+            plus(*(lane.events for lane in inner)),
+            plus(*(lane.transitions for lane in inner)),
+            plus(*(lane.steps for lane in inner)),
+            plus(*(lane.messages for lane in inner)),
+            seconds,
+        )
+    tries = number(1 + retries_of(state))
+    once = plus(lanes.events, number(2 + 1))
+    return Worst(
+        events=plus(number(3), times(tries, once)),
+        transitions=times(tries, plus(number(1), lanes.transitions)),
+        steps=times(tries, lanes.steps),
+        messages=times(tries, plus(lanes.messages, number(retries_of(state) > 0))),
+        seconds=plus(times(tries, lanes.seconds), number(retry_seconds_of(state))),
+    )
+
+
+def _iteration(state: StateJson, lane: Worst) -> Worst:
+    selector = state.get("ItemSelector", state.get("Parameters"))
+    own = 2 + (0 if selector is None else 1)
+    return Worst(
+        plus(lane.events, number(own)), lane.transitions, lane.steps, lane.messages, lane.seconds
+    )
+
+
+def _of_items(state: StateJson, one: Worst, counters: Counters) -> Worst:
+    count = _items(state, counters)
+    # Side by side or one after the other: all of them one by one is the longest it can take.
+    return Worst(*(times(count, getattr(one, measure)) for measure in MEASURES))
+
+
+def _items(state: StateJson, counters: Counters) -> Bound:
+    written = state.get("Items", state.get("ItemsPath"))
+    if isinstance(written, list):
+        return number(len(written))
+    tree = tree_of(written)
+    if tree is not None:
+        ranged = _range(tree, counters)
+        return counters.length(tree) if ranged is None else ranged
+    return symbol(f"len({written or 'input'})".replace("$.", ""))
+
+
+def _range(tree: Any, counters: Counters) -> Bound:
+    """The length of `[0..$count($xs) - 1]`."""
+    if tree.type != "unary" or tree.value != "[" or len(tree.expressions) != 1:
+        return None
+    (part,) = tree.expressions
+    if part.type != "binary" or part.value != ".." or whole(part.lhs) is None:
+        return None
+    first, last, extra = whole(part.lhs) or 0, part.rhs, 1
+    if last.type == "binary" and last.value == "-" and whole(last.rhs) is not None:
+        extra, last = 1 - (whole(last.rhs) or 0), last.lhs
+    value = counters.value(last)
+    return None if value is None else plus(value, number(max(0, extra - first)))
+
+
+def _takes_back(level: Level, name: str) -> bool:
+    """Whether a cancelled lane in the state goes on for a time: in an undo, or shielded."""
+    extension = level.extension
+    marked = {undo["Begin"] for undo in extension.get("Undo", ())}.union(
+        *extension.get("Shielded", ())
+    )
+    return any(
+        state in marked or _takes_back(inner, state)
+        for inner in level.inner.get(name, ())
+        for state in inner.states
+    )
+
+
+def _side_by_side(level: Level, name: str, seconds: Sequence[Bound]) -> Bound:
+    state = level.states[name]
+    if any(state.get("Holdfast", {}).get("After", ())):
+        return plus(*seconds)
+    ends = ends_that_decide(state)
+    known = sorted(
+        bound.constant for bound in seconds if bound is not None and bound.constant is not None
+    )
+    # What the others have to take back comes after that, and takes its own time.
+    if ends is None or len(known) < ends or _takes_back(level, name):
+        return most(seconds)
+    return number(known[ends - 1])
+
+
+def ends_that_decide(state: StateJson) -> int | None:
+    """So many branches have to end until it is known how a race ends; None: it is no race.
+
+    Of so many either enough have succeeded, or more have failed than are tolerated.
+    """
+    extension = state.get("Holdfast", {})
+    needed, tolerated = whole(extension.get("Needed")), whole(extension.get("Tolerated", 0))
+    if needed is None or tolerated is None or any(extension.get("After", ())):
+        return None
+    return needed + tolerated
+
+
+def ends_in_time(level: Level) -> bool:
+    """Whether a branch ends after a known time, also when a task in it hangs."""
+    tasks = [state for state in level.states.values() if state["Type"] == "Task"]
+    if level.inner or not all(map(has_timeout, tasks)):
+        return False
+    seconds = _level(level).seconds
+    return seconds is not None and seconds.constant is not None

@@ -1,0 +1,295 @@
+"""How often a loop goes round: counters that move towards a limit, and the lengths of lists.
+
+A loop is bounded when each time that one of its edges is passed, `$i < limit` holds, `$i` has grown
+since the last time, nothing else in the loop changes `$i`, and `limit` stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
+from holdfast.proofs.expressions import (
+    Comparison,
+    is_call,
+    is_stable,
+    nodes,
+    plain_text,
+    step_of,
+    tree_of,
+    whole,
+)
+from holdfast.proofs.graph import Edge, Level, Node
+from holdfast.proofs.paths import Paths, Rounds
+
+_DEPTH_MAX: Final = 8  # variables that are given the value of a variable
+
+
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """The edges that only pass while the variable is before its limit, and those that move it."""
+
+    variable: str
+    step: int
+    limits: tuple[tuple[str, Any], ...]
+    tests: frozenset[Edge]
+
+
+@dataclass
+class Counters:
+    """The loops of one level. `lengths` of variables are looked up while they are worked out."""
+
+    level: Level
+    _lengths: dict[str, Bound] = field(default_factory=dict)
+    _assigned: Mapping[str, list[tuple[Edge, Json]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        merged: dict[str, list[tuple[Edge, Json]]] = defaultdict(list)
+        level: Level | None = self.level
+        while level is not None:
+            for name, given in level.assigned().items():
+                merged[name] += given
+            level = None if level.around is None else level.around[0]
+        self._assigned = merged
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Those that begin where the level does."""
+        return Paths(frozenset([Node(self.level.start)]), self.level.edges, self.rounds_of)
+
+    def rounds_of(self, part: frozenset[Node], edges: Sequence[Edge]) -> Rounds:
+        """-> the edges that a counter bounds, and how often all of them together are passed."""
+        inside = frozenset(edges)
+        for counter in _counters(edges):
+            given = self._assigned.get(counter.variable, ())
+            # What moves it the same way elsewhere only brings it nearer to its limit.
+            before = [
+                value
+                for edge, value in given
+                if edge not in inside
+                and (step_of(value, counter.variable) or 0) * counter.step <= 0
+            ]
+            return counter.tests, self._count(counter, before, part)
+        return None
+
+    def _count(self, counter: _Counter, starts: list[Json], part: frozenset[Node]) -> Bound:
+        """ceil((limit - start) / step) at most, by the worst start and limit."""
+        name = min(node.state for node in part)
+        return most(
+            self._distance(counter, operator, limit, start) or symbol(f"rounds({name})")
+            for operator, limit in counter.limits
+            for start in starts or [None]
+        )
+
+    def _distance(self, counter: _Counter, operator: str, limit: Any, start: Json) -> Bound:
+        """None when it is not known (the symbol of the loop stands for it)."""
+        extra = 1 if operator in {"<=", ">="} else 0
+        first, last = whole(start), whole(limit)
+        if first is None:
+            tree = tree_of(start)
+            first = None if tree is None else whole(tree)
+        if first is not None and last is not None:
+            way = (last - first if counter.step > 0 else first - last) + extra
+            return number(max(0, math.ceil(way / abs(counter.step))))
+        if counter.step > 0 and first is not None:
+            return self._from(limit, extra - first)
+        if counter.step < 0 and last is not None:
+            return self._from(tree_of(start), extra - last)
+        return None
+
+    def _from(self, tree: Any, more: int) -> Bound:
+        """A bound of the value of an expression plus `more`."""
+        value = None if tree is None else self.value(tree)
+        return None if value is None else plus(value, number(max(0, more)))
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def value(self, tree: Any, depth: int = 0) -> Bound:
+        """A bound of a number's value, symbols included; None: nothing can be said of it."""
+        known = whole(tree)
+        if known is not None:
+            return number(known)
+        if is_call(tree, "count"):
+            return self.length(tree.arguments[0])
+        if tree.type == "binary" and tree.value in {"+", "*"}:
+            parts = [self.value(part, depth + 1) for part in (tree.lhs, tree.rhs)]
+            if None in parts or (tree.value == "*" and not _is_scaled(tree)):
+                return None
+            return plus(*parts) if tree.value == "+" else times(*parts)
+        text = plain_text(tree)
+        if text is None:
+            return self._greatest_element(tree)
+        written = self._only_value(text)
+        inner = None if written is None else tree_of(written)
+        if written is not None and whole(written) is not None:
+            return number(whole(written) or 0)
+        if inner is not None and depth < _DEPTH_MAX and text not in _reads(inner):
+            return self.value(inner, depth + 1) or symbol(text)
+        return symbol(text)
+
+    def _greatest_element(self, tree: Any) -> Bound:
+        """Of `$list[$index]`, where the list is written out."""
+        if tree.type != "variable" or len(getattr(tree, "predicate", None) or ()) != 1:
+            return None
+        written: Json = f"{{% ${tree.value} %}}"
+        for _ in range(_DEPTH_MAX):
+            inner = tree_of(written)
+            if inner is None or inner.type != "variable" or getattr(inner, "predicate", None):
+                break
+            written = self._only_value(inner.value)
+        numbers = [whole(item) for item in written] if isinstance(written, list) else []
+        known = [item for item in numbers if item is not None]
+        return number(max(known)) if known and len(known) == len(numbers) else None
+
+    def _only_value(self, variable: str) -> Json:
+        """What a variable is given, when that is one thing; None otherwise."""
+        values = [value for _, value in self._assigned.get(variable, ())]
+        return values[0] if len(values) == 1 else None
+
+    def length(self, tree: Any) -> Bound:
+        """A bound of the number of elements that an expression gives."""
+        text = plain_text(tree)
+        if text is None:
+            fixed = _fixed_length(tree)
+            return symbol("len(…)") if fixed is None else number(fixed)
+        if text not in self._lengths:
+            self._lengths[text] = symbol(f"len({text})")
+            self._lengths[text] = self._length_of(text)
+        return self._lengths[text]
+
+    def _length_of(self, variable: str) -> Bound:
+        given = self._assigned.get(variable, [])
+        if not given:
+            return symbol(f"len({variable})")
+        if len(given) == 1 and _is_path(given[0][1]):
+            return self.length(tree_of(given[0][1]))
+        own = frozenset(self.level.edges)
+        whole_lists: list[Bound] = []
+        grown: list[Bound] = []
+        for edge, value in given:
+            appended = _appended(value, variable)
+            if appended is not None:
+                if edge not in own:
+                    return symbol(f"len({variable})")
+                grown.append(times(self._visits(edge), number(appended)))
+                continue
+            fixed = len(value) if isinstance(value, list) else _fixed_length(tree_of(value))
+            if fixed is None:
+                return symbol(f"len({variable})")
+            whole_lists.append(number(fixed))
+        total = plus(most(whole_lists), *grown)
+        return symbol(f"len({variable})") if total is None else total
+
+    def _visits(self, edge: Edge) -> Bound:
+        """How often an edge is passed in one run of the level."""
+        weights: dict[Node, Bound] = defaultdict(lambda: ZERO)
+        weights[edge.source] = number(1)
+        return self.paths.heaviest(weights)
+
+
+def _is_scaled(tree: Any) -> bool:
+    """Whether one part is a number from 0: two negative ones make a positive product."""
+    return any((whole(part) or -1) >= 0 for part in (tree.lhs, tree.rhs))
+
+
+def _is_path(value: Json) -> bool:
+    tree = tree_of(value)
+    return tree is not None and plain_text(tree) is not None and is_stable(tree)
+
+
+def _fixed_length(tree: Any) -> int | None:
+    """Of `[a, b]`; a range in it has a length of its own."""
+    if tree is None or tree.type != "unary" or tree.value != "[":
+        return None
+    if getattr(tree, "predicate", None) or any(part.value == ".." for part in tree.expressions):
+        return None
+    # A list in a list may be flattened, and then there are more.
+    if any(part.type not in {"number", "string", "value"} for part in tree.expressions):
+        return None
+    return len(tree.expressions)
+
+
+def _appended(value: Json, variable: str) -> int | None:
+    """How many elements `$append($variable, [{…}])` adds."""
+    tree = tree_of(value)
+    if tree is None or not is_call(tree, "append", 2):
+        return None
+    base, more = tree.arguments
+    if plain_text(base) != variable or more.type != "unary" or more.value != "[":
+        return None
+    items = more.expressions
+    are_objects = all(item.type == "unary" and item.value == "{" for item in items)
+    return len(items) if are_objects else None
+
+
+# -- finding a counter -----------------------------------------------------------------------------
+
+
+def _counters(edges: Sequence[Edge]) -> Iterator[_Counter]:
+    assigned: dict[str, list[tuple[Edge, Json]]] = defaultdict(list)
+    for edge in edges:
+        for name, value in edge.assign.items():
+            assigned[name].append((edge, value))
+    for variable, changes in assigned.items():
+        steps = [step_of(value, variable) for _, value in changes]
+        known = [step for step in steps if step]
+        if len(known) < len(steps) or not (min(known) > 0 or max(known) < 0):
+            continue
+        counter = _tested(variable, known, changes, edges, assigned)
+        if counter is not None:
+            yield counter
+
+
+def _tested(
+    variable: str,
+    steps: list[int],
+    changes: list[tuple[Edge, Json]],
+    edges: Sequence[Edge],
+    assigned: Mapping[str, Any],
+) -> _Counter | None:
+    wanted = {"<", "<="} if steps[0] > 0 else {">", ">="}
+    found: dict[Edge, tuple[str, Any]] = {}
+    for edge in edges:
+        for fact in edge.facts:
+            if isinstance(fact, Comparison) and fact.variable == variable:
+                is_fixed = is_stable(fact.limit) and not _reads(fact.limit) & assigned.keys()
+                if fact.operator in wanted and is_fixed:
+                    found.setdefault(edge, (fact.operator, fact.limit))
+    tests = frozenset(found)
+    moves = {edge for edge, _ in changes}
+    if not tests or not _moves_between(tests, moves, edges):
+        return None
+    least = min(steps, key=abs)
+    return _Counter(variable, least, tuple(found.values()), tests)
+
+
+def _reads(tree: Any) -> frozenset[str]:
+    return frozenset(node.value for node in nodes(tree) if node.type == "variable")
+
+
+def _moves_between(tests: frozenset[Edge], moves: set[Edge], edges: Sequence[Edge]) -> bool:
+    """Whether no way leads from one test to the next without a move of the counter."""
+    rest: dict[Node, list[Node]] = defaultdict(list)
+    for edge in edges:
+        if edge not in moves:
+            rest[edge.source].append(edge.target)
+    sources = {edge.source for edge in tests}
+    still = [edge.target for edge in tests if edge not in moves]
+    return not _walk(still, rest) & sources
+
+
+def _walk(starts: Iterable[Node], targets: Mapping[Node, list[Node]]) -> set[Node]:
+    seen: set[Node] = set()
+    pending = list(starts)
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += targets.get(node, ())
+    return seen

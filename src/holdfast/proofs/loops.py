@@ -1,0 +1,95 @@
+"""Every loop of a machine: by what it is bounded, or that no bound is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.proofs.amounts import Bound
+from holdfast.proofs.bounds import WAITS, kind_of
+from holdfast.proofs.counters import Counters
+from holdfast.proofs.findings import Finding
+from holdfast.proofs.graph import Edge, Level, Node, reachable
+from holdfast.proofs.paths import components
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`rounds` None: no bound is known. `waits`: nobody can go round it without waiting."""
+
+    level: Level
+    state: str
+    rounds: Bound
+    waits: bool
+
+
+def loops_of(levels: Sequence[Level]) -> list[Loop]:
+    """Outer loops before those in them. The loops of an undo are found where it runs on errors."""
+    return [loop for level in levels for loop in _level(level)]
+
+
+def _level(level: Level) -> Iterator[Loop]:
+    start = Node(level.start)
+    reached = reachable(level, [start])
+    edges = [edge for edge in level.edges if edge.source in reached and not edge.source[1]]
+    yield from _within(level, Counters(level), {start}, edges)
+
+
+def _within(
+    level: Level, counters: Counters, starts: set[Node], edges: Sequence[Edge]
+) -> Iterator[Loop]:
+    for part in reversed(components(sorted(starts), edges)):
+        inside = [edge for edge in edges if edge.source in part and edge.target in part]
+        if not inside:
+            continue
+        rounds = counters.rounds_of(part, inside)
+        order = list(level.states)
+        if rounds is None:
+            first = min(part, key=lambda node: order.index(node.state)).state
+            yield Loop(level, first, None, waits=_always_waits(level, part, inside))
+            continue
+        bounded, count = rounds
+        head = min((edge.source.state for edge in bounded), key=order.index)
+        yield Loop(level, head, count, waits=_always_waits(level, part, inside))
+        rest = [edge for edge in inside if edge not in bounded]
+        yield from _within(level, counters, set(part), rest)
+
+
+def _always_waits(level: Level, part: frozenset[Node], edges: Sequence[Edge]) -> bool:
+    """Without the states that wait, no circle is left."""
+    moving = {node for node in part if not is_wait(level, node.state)}
+    rest = [edge for edge in edges if edge.source in moving and edge.target in moving]
+    left = components(sorted(moving), rest)
+    turns = {edge.source for edge in rest if edge.source == edge.target}
+    return all(len(circle) == 1 and not circle & turns for circle in left)
+
+
+def is_wait(level: Level, name: str) -> bool:
+    state = level.states[name]
+    return state["Type"] == "Wait" or (state["Type"] == "Task" and kind_of(state) in WAITS)
+
+
+def find_loops(loops: Sequence[Loop]) -> Iterator[Finding]:
+    """HF096, HF097."""
+    for loop in loops:
+        if loop.rounds is not None:
+            continue
+        place = loop.level.location(loop.state)
+        if loop.waits:
+            yield Finding(
+                "HF097",
+                "note",
+                loop.state,
+                place,
+                f'no bound is known for the loop at "{loop.state}"; each round waits',
+                "count the rounds: for attempt in range(10)",
+            )
+        else:
+            yield Finding(
+                "HF096",
+                "warning",
+                loop.state,
+                place,
+                f'no bound is known for the loop at "{loop.state}", and a round need not wait',
+                "count the rounds: for attempt in range(10); or sleep(minutes(1)) in each",
+            )

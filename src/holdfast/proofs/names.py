@@ -1,0 +1,140 @@
+"""Which variables have a value on every way to where they are read.
+
+A forward analysis: a name is known at a state when every edge into it brings it. A branch sees what
+is known at its state; what it assigns is its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from holdfast.asl.program import Json
+from holdfast.proofs.expressions import path_reads, reads
+from holdfast.proofs.findings import Finding
+from holdfast.proofs.graph import Edge, Level, Node
+
+Names = frozenset[str]
+#: What a state evaluates by itself; rules, catchers and inner levels are looked at apart.
+_APART = frozenset({"Branches", "ItemProcessor", "Iterator", "Next", "Default", "Comment", "Type"})
+
+
+def find_names(levels: Sequence[Level]) -> Iterator[Finding]:
+    """HF093, HF094, HF095."""
+    known: dict[str, Mapping[Node, Names]] = {}
+    for level in levels:
+        start = _at_start(level, known)
+        known[level.path] = {} if start is None else _known(level, start)
+        yield from _shadowing(level, start or frozenset())
+        yield from _unknown(level, known[level.path])
+
+
+def _at_start(level: Level, known: Mapping[str, Mapping[Node, Names]]) -> Names | None:
+    """What a branch sees of the levels around it; None: its state is never reached."""
+    if level.around is None:
+        return frozenset()
+    outer, name = level.around
+    nodes = known[outer.path]
+    ways = [nodes[node] for node in (Node(name), Node(name, is_cancelled=True)) if node in nodes]
+    return frozenset.intersection(*ways) if ways else None
+
+
+def _known(level: Level, start: Names) -> Mapping[Node, Names]:
+    """At each node that is reached: the names that have a value on every way to it."""
+    found: dict[Node, Names] = {Node(level.start): start}
+    pending = [Node(level.start)]
+    while pending:
+        node = pending.pop()
+        for edge in level.outgoing.get(node, ()):
+            arriving = found[node].union(edge.assign, _asked(edge))
+            before = found.get(edge.target)
+            after = arriving if before is None else before & arriving
+            if after != before:
+                found[edge.target] = after
+                pending.append(edge.target)
+    return found
+
+
+def _asked(edge: Edge) -> Names:
+    """What a condition has asked for with `$exists`."""
+    return frozenset(fact for fact in edge.facts if isinstance(fact, str))
+
+
+def _unknown(level: Level, known: Mapping[Node, Names]) -> Iterator[Finding]:
+    assigned = _assigned_around(level)
+    told: set[tuple[str, str]] = set()
+    for node, names in known.items():
+        for name, holds in _reads(level, node.state):
+            if name in names | holds or (node.state, name) in told:
+                continue
+            told.add((node.state, name))
+            yield _finding(level, node.state, name, is_assigned=name in assigned)
+
+
+def _finding(level: Level, state: str, name: str, *, is_assigned: bool) -> Finding:
+    place = level.location(state)
+    if is_assigned:
+        message = f'"{state}" reads ${name}, which has no value on every way to it'
+        fix = f'assign it before the ways part: "Assign": {{"{name}": …}}'
+        return Finding("HF093", "warning", state, place, message, fix)
+    message = f'"{state}" reads ${name}, which no state assigns'
+    fix = f'"Assign": {{"{name}": …}} in a state before it'
+    return Finding("HF094", "error", state, place, message, fix)
+
+
+def _assigned_around(level: Level | None) -> set[str]:
+    found: set[str] = set()
+    while level is not None:
+        found |= level.assigned().keys()
+        level = level.around[0] if level.around is not None else None
+    return found
+
+
+def _shadowing(level: Level, outer: Names) -> Iterator[Finding]:
+    """Of what has a value around the branch; what has none there is only a name used twice."""
+    for name, given in level.assigned().items():
+        if name in outer:
+            state = given[0][0].source.state
+            yield Finding(
+                "HF095",
+                "warning",
+                state,
+                level.location(state),
+                f'"{state}" assigns ${name}, which has a value in the level around it already',
+                "give it another name: the one outside keeps its value",
+            )
+
+
+# -- what a state reads ----------------------------------------------------------------------------
+
+
+def _reads(level: Level, name: str) -> Iterator[tuple[str, Names]]:
+    """The names that a state reads, each with what is known there beside what its entry brings."""
+    state = level.states[name]
+    read = reads if level.language_at(name) == "JSONata" else path_reads
+    nothing: Names = frozenset()
+    for field, value in state.items():
+        if field == "Choices":
+            yield from _read_by_rules(level, name)
+        elif field not in _APART:
+            for found in read({field: value}):
+                yield found, nothing
+
+
+def _read_by_rules(level: Level, name: str) -> Iterator[tuple[str, Names]]:
+    """A rule is asked after those before it were false, and goes on when it is true itself."""
+    read = reads if level.language_at(name) == "JSONata" else path_reads
+    facts: dict[str, list[Edge]] = defaultdict(list)
+    for edge in level.outgoing.get(Node(name), ()):
+        facts[edge.kind].append(edge)
+    holds: Names = frozenset()
+    for edge, rule in zip(facts["rule"], level.states[name]["Choices"], strict=False):
+        for found in read(rule.get("Condition", _tests(rule))):
+            yield found, holds
+        holds = _asked(edge)
+        for found in read([{"Assign": rule.get("Assign")}, rule.get("Output")]):
+            yield found, holds
+
+
+def _tests(rule: Mapping[str, Json]) -> Json:
+    return {key: value for key, value in rule.items() if key not in {"Next", "Assign", "Output"}}

@@ -1,0 +1,148 @@
+"""The heaviest path through a level: loops that something bounds are gone through that often.
+
+A loop is bounded by edges that a counter lets pass only so many times (`rounds`): they are taken
+out, what is left of the loop is searched in the same way, and counts once per round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from holdfast.proofs.amounts import ZERO, Bound, most, plus, times
+from holdfast.proofs.graph import Edge, Node
+
+#: The edges of a loop that are taken at most so often each time the loop is entered.
+Rounds: TypeAlias = "tuple[frozenset[Edge], Bound] | None"
+
+
+RoundsOf: TypeAlias = Callable[[frozenset[Node], Sequence[Edge]], Rounds]
+Weights: TypeAlias = Mapping[Node, Bound]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A strongly connected part: `entries` are its nodes at which a path may come in."""
+
+    nodes: frozenset[Node]
+    entries: frozenset[Node]
+    edges: tuple[Edge, ...]
+    after: frozenset[int]
+    rounds_of: RoundsOf
+
+    @cached_property
+    def turns(self) -> tuple[Bound, Paths, Paths] | None:
+        """-> rounds, the paths of the first one, and those of the others; None: without a bound."""
+        rounds = self.rounds_of(self.nodes, self.edges)
+        if rounds is None:
+            return None
+        bounded, count = rounds
+        rest = tuple(edge for edge in self.edges if edge not in bounded)
+        again = frozenset(edge.target for edge in bounded)
+        first, others = (Paths(starts, rest, self.rounds_of) for starts in (self.entries, again))
+        return count, first, others
+
+    def weight(self, weights: Weights) -> Bound:
+        if not self.edges:
+            (node,) = self.nodes
+            return weights[node]
+        if all(weights[node] == ZERO for node in self.nodes):
+            return ZERO
+        if self.turns is None:
+            return None
+        count, first, others = self.turns
+        return plus(first.heaviest(weights), times(count, others.heaviest(weights)))
+
+
+@dataclass(frozen=True)
+class Paths:
+    """All paths that begin at one of `starts`, for as many kinds of weight as are asked for."""
+
+    starts: frozenset[Node]
+    edges: tuple[Edge, ...]
+    rounds_of: RoundsOf
+
+    def heaviest(self, weights: Weights) -> Bound:
+        best: list[Bound] = []
+        # Parts come after the parts that they lead to.
+        for part in self._parts:
+            own = part.weight(weights)
+            best.append(plus(own, most(best[number] for number in part.after)))
+        return most(
+            best[number] for number, part in enumerate(self._parts) if part.nodes & self.starts
+        )
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        parts = components(sorted(self.starts), self.edges)
+        part_of = {node: number for number, part in enumerate(parts) for node in part}
+        inside: dict[int, list[Edge]] = defaultdict(list)
+        after: dict[int, set[int]] = defaultdict(set)
+        entries: dict[int, set[Node]] = defaultdict(set)
+        for start in self.starts:
+            entries[part_of[start]].add(start)
+        for edge in self.edges:
+            if edge.source not in part_of:
+                continue
+            source, target = part_of[edge.source], part_of[edge.target]
+            if source == target:
+                inside[source].append(edge)
+            else:
+                after[source].add(target)
+                entries[target].add(edge.target)
+        return [
+            _Part(
+                nodes=part,
+                entries=frozenset(entries[number]),
+                edges=tuple(inside[number]),
+                after=frozenset(after[number]),
+                rounds_of=self.rounds_of,
+            )
+            for number, part in enumerate(parts)
+        ]
+
+
+def components(starts: Iterable[Node], edges: Sequence[Edge]) -> list[frozenset[Node]]:
+    """Strongly connected parts of what can be reached, each after those that it leads to (Tarjan).
+
+    Without recursion: a definition may be thousands of states long.
+    """
+    targets: dict[Node, list[Node]] = {}
+    for edge in edges:
+        targets.setdefault(edge.source, []).append(edge.target)
+    order: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    stacked: set[Node] = set()
+    found: list[frozenset[Node]] = []
+    for start in starts:
+        if start in order:
+            continue
+        calls = [(start, iter(targets.get(start, ())))]
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        stacked.add(start)
+        while calls:
+            node, rest = calls[-1]
+            following = next(rest, None)
+            if following is None:
+                calls.pop()
+                if calls:
+                    above = calls[-1][0]
+                    low[above] = min(low[above], low[node])
+                if low[node] == order[node]:
+                    at = stack.index(node)
+                    found.append(frozenset(stack[at:]))
+                    stacked.difference_update(stack[at:])
+                    del stack[at:]
+            elif following not in order:
+                order[following] = low[following] = len(order)
+                stack.append(following)
+                stacked.add(following)
+                calls.append((following, iter(targets.get(following, ()))))
+            elif following in stacked:
+                low[node] = min(low[node], order[following])
+    return found

@@ -1,0 +1,139 @@
+"""What a run can reach, what it can reach from there, and handlers that nothing can come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from holdfast.proofs.findings import Finding
+from holdfast.proofs.graph import Level, Node, StateJson, is_end, is_shadowed, reachable
+
+
+def find_reach(levels: Sequence[Level]) -> Iterator[Finding]:
+    """HF090, HF091, HF092, HF0A4. What is inside of an unreachable state is not told again."""
+    hidden: set[str] = set()
+    for level in levels:
+        if level.around is not None and level.around[0].location(level.around[1]) in hidden:
+            hidden |= {level.location(name) for name in level.states}
+            continue
+        reached = _reached(level)
+        unreached = [name for name in level.states if name not in reached]
+        hidden |= {level.location(name) for name in unreached}
+        yield from _unreached(level, unreached)
+        yield from _dead_ends(level, reached)
+        for name in level.states:
+            if name in reached:
+                yield from _open_choice(level, name)
+                yield from _unused_handlers(level, name)
+
+
+def _reached(level: Level) -> set[str]:
+    """Where an undo only runs on a stop, what would follow it on an error is no mistake either."""
+    found = {node.state for node in reachable(level, [Node(level.start)])}
+    ends = [undo["End"] for undo in level.extension.get("Undo", ()) if undo["End"] in found]
+    return found | {node.state for node in reachable(level, map(Node, ends))}
+
+
+def _unreached(level: Level, names: list[str]) -> Iterator[Finding]:
+    for name in _roots(level, names):
+        yield Finding(
+            "HF090",
+            "warning",
+            name,
+            level.location(name),
+            f'no run can reach "{name}": what leads to it never happens',
+            "remove it, or let a rule before it be false",
+        )
+
+
+def _dead_ends(level: Level, reached: set[str]) -> Iterator[Finding]:
+    leading: dict[str, set[str]] = {}
+    for edge in level.edges:
+        leading.setdefault(edge.target.state, set()).add(edge.source.state)
+    alive = {name for name, state in level.states.items() if is_end(state)}
+    pending = list(alive)
+    while pending:
+        for name in leading.get(pending.pop(), set()) - alive:
+            alive.add(name)
+            pending.append(name)
+    dead = [name for name in level.states if name in reached and name not in alive]
+    for name in _roots(level, dead):
+        yield Finding(
+            "HF091",
+            "warning",
+            name,
+            level.location(name),
+            f'from "{name}" no end can be reached: only a failure, a stop or a time-out ends it',
+            'add a way to a state with "End": true, a Succeed or a Fail',
+        )
+
+
+def _roots(level: Level, names: Iterable[str]) -> list[str]:
+    """Those that no other of them leads to; in a circle the first."""
+    chosen = list(names)
+    targets = {
+        edge.target.state
+        for edge in level.edges
+        if edge.source.state in chosen and edge.source.state != edge.target.state
+    }
+    return [name for name in chosen if name not in targets] or chosen[:1]
+
+
+def _open_choice(level: Level, name: str) -> Iterator[Finding]:
+    state = level.states[name]
+    if state["Type"] != "Choice" or "Default" in state or _is_exhaustive(state["Choices"]):
+        return
+    yield Finding(
+        "HF092",
+        "warning",
+        name,
+        level.location(name),
+        f'all rules of "{name}" may be false: the run then fails with States.NoChoiceMatched',
+        '"Default": "…", a Fail that says what was not expected',
+    )
+
+
+def _is_exhaustive(rules: Sequence[StateJson]) -> bool:
+    """Only what can be seen: a rule that is always true, or one beside its own negation."""
+    conditions = [_condition(rule) for rule in rules]
+    if any(condition in {"true", '{"Variable":"true"}'} for condition in conditions):
+        return True
+    negated = {f"$not({condition})" for condition in conditions}
+    tests = [{k: v for k, v in rule.items() if k not in _BESIDE} for rule in rules]
+    denied = [test["Not"] for test in tests if set(test) == {"Not"}]
+    flags = [(test.get("Variable"), test.get("BooleanEquals")) for test in tests if len(test) == 2]
+    return (
+        any(condition in negated for condition in conditions)
+        or any(test in denied for test in tests)
+        or any((path, not value) in flags for path, value in flags if isinstance(value, bool))
+    )
+
+
+_BESIDE = frozenset({"Next", "Assign", "Output", "Comment"})
+
+
+def _condition(rule: StateJson) -> str:
+    written: Any = rule.get("Condition")
+    if isinstance(written, str):
+        return written.removeprefix("{%").removesuffix("%}").strip()
+    return json.dumps(written)
+
+
+def _unused_handlers(level: Level, name: str) -> Iterator[Finding]:
+    for field in ("Retry", "Catch"):
+        seen: set[str] = set()
+        for number, entry in enumerate(level.states[name].get(field, ())):
+            errors = entry["ErrorEquals"]
+            if is_shadowed(errors, seen):
+                is_runtime = set(errors) == {"States.Runtime"}
+                why = "nobody handles States.Runtime" if is_runtime else "entries before it match"
+                yield Finding(
+                    "HF0A4",
+                    "warning",
+                    name,
+                    f"{level.location(name)}/{field}[{number}]",
+                    f'{field} of {", ".join(errors)} in "{name}" can never be used: {why}',
+                    "remove it, or put it before the others",
+                )
+            seen.update(errors)

@@ -1,0 +1,282 @@
+"""The proofs of one machine together: its findings, and a few lines of what is proved.
+
+Everything here is sound: a line says what holds in every run, or that it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.proofs.amounts import Amount, Bound
+from holdfast.proofs.bounds import (
+    EVENTS_MAX_OF_STEP_FUNCTIONS,
+    Worst,
+    has_timeout,
+    kind_of,
+    retries_of,
+    retry_seconds_of,
+    worst_of,
+)
+from holdfast.proofs.costs import EXECUTIONS, Costs, costs_of
+from holdfast.proofs.findings import Finding, Place, Placed
+from holdfast.proofs.graph import Level, is_distributed, levels_of
+from holdfast.proofs.loops import Loop, find_loops, loops_of
+from holdfast.proofs.names import find_names
+from holdfast.proofs.reach import find_reach
+from holdfast.proofs.sagas import Facts, Saga, find_sagas, occasions, saga_of
+from holdfast.proofs.waits import Wait, find_waits, waits_of, without_timeout
+
+_MARGIN: Final = 11
+_ORDER: Final[Mapping[str, int]] = {"error": 0, "warning": 1, "note": 2}
+#: Gives the place of a state by its name and its location in the definition.
+Locate = Callable[[str, str], Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """`findings` are the gravest first, then in the order of the definition."""
+
+    name: str
+    levels: tuple[Level, ...]
+    findings: tuple[Finding, ...]
+    loops: tuple[Loop, ...]
+    waits: tuple[Wait, ...]
+    idle: tuple[tuple[Level, str], ...]
+    saga: Saga
+    worst: Worst
+    costs: Costs
+    timeout_seconds: int | None
+
+
+def prove(name: str, document: Mapping[str, Any], facts: Facts) -> Proofs:
+    """Of a document that has validated. `facts`: the tasks that something is known of, by name."""
+    levels = levels_of(document)
+    loops = loops_of(levels)
+    worst = worst_of(levels)
+    findings = [
+        *find_reach(levels),
+        *find_names(levels),
+        *find_loops(loops),
+        *find_waits(document, levels),
+        *find_sagas(levels, facts),
+        *_find_history(name, levels, worst),
+    ]
+    return Proofs(
+        name=name,
+        levels=tuple(levels),
+        findings=tuple(sorted(findings, key=lambda found: _ORDER[found.severity])),
+        loops=tuple(loops),
+        waits=tuple(waits_of(document, levels)),
+        idle=tuple(without_timeout(document, levels)),
+        saga=saga_of(levels, facts),
+        worst=worst,
+        costs=costs_of(worst),
+        timeout_seconds=document.get("TimeoutSeconds"),
+    )
+
+
+def _find_history(name: str, levels: Sequence[Level], worst: Worst) -> Iterator[Finding]:
+    events = None if worst.events is None else worst.events.constant
+    if events is not None and events > EVENTS_MAX_OF_STEP_FUNCTIONS:
+        start = levels[0].start
+        yield Finding(
+            "HF0A5",
+            "warning",
+            start,
+            levels[0].location(start),
+            f"{name} may write {events:,.0f} events; Step Functions ends a run at "
+            f"{EVENTS_MAX_OF_STEP_FUNCTIONS:,}",
+            "move the loop into a child workflow, or keep --target holdfast",
+        )
+
+
+# -- for people ------------------------------------------------------------------------------------
+
+
+def placed(proofs: Proofs, locate: Locate) -> list[Placed]:
+    return [Placed(found, locate(found.state, found.location)) for found in proofs.findings]
+
+
+def render(proofs: Proofs, locate: Locate) -> str:
+    """A heading and a line per proof; findings are rendered apart."""
+    lines = [proofs.name]
+    for title, text in _lines(proofs, locate):
+        head, *rest = text.split("\n")
+        lines.append(f"  {title:<{_MARGIN}}{head}")
+        lines += [" " * (_MARGIN + 2) + line for line in rest]
+    return "\n".join(lines)
+
+
+def to_json(proofs: Proofs) -> dict[str, Any]:
+    worst, costs = proofs.worst, proofs.costs
+    return {
+        "workflow": proofs.name,
+        "events": _shown(worst.events),
+        "transitions": _shown(worst.transitions),
+        "durable_steps": _shown(worst.steps),
+        "waiting_seconds": _shown(worst.seconds),
+        "usd_per_1000": _shown(costs.holdfast),
+        "usd_per_1000_on_step_functions": _shown(costs.step_functions),
+        "loops": [{"state": loop.state, "rounds": _shown(loop.rounds)} for loop in proofs.loops],
+        "waits": [{"state": wait.state, "bounded_by": wait.bounded_by} for wait in proofs.waits],
+    }
+
+
+def _shown(bound: Bound) -> str | None:
+    return None if bound is None else str(bound)
+
+
+def _lines(proofs: Proofs, locate: Locate) -> Iterator[tuple[str, str]]:
+    yield "ends", _ends(proofs)
+    yield "names", _names(proofs)
+    yield "loops", "\n".join(_loop(loop, locate) for loop in proofs.loops) or "none"
+    yield "waits", _waits(proofs.waits, locate)
+    if retries := list(_retries(proofs, locate)):
+        yield "retries", "\n".join(retries)
+    yield "undo", _undo(proofs, locate)
+    yield "history", _history(proofs)
+    yield "cost", _cost(proofs.costs)
+    yield "time", _time(proofs)
+
+
+def _codes(proofs: Proofs) -> set[str]:
+    return {found.code for found in proofs.findings}
+
+
+def _ends(proofs: Proofs) -> str:
+    if _codes(proofs) & {"HF090", "HF091", "HF092"}:
+        return "see below"
+    return "a way leads to every state, and from each to an end"
+
+
+def _names(proofs: Proofs) -> str:
+    if _codes(proofs) & {"HF093", "HF094", "HF095"}:
+        return "see below"
+    return "every variable has a value wherever it is read"
+
+
+def _loop(loop: Loop, locate: Locate) -> str:
+    where = _where(loop.level, loop.state, locate)
+    if loop.rounds is None:
+        return f"{where}: no bound is known" + ("; each round waits" if loop.waits else "")
+    return f"{where}: at most {loop.rounds} rounds each time"
+
+
+def _where(level: Level, state: str, locate: Locate) -> str:
+    place = locate(state, level.location(state))
+    return f"{state} (line {place.line})"
+
+
+def _waits(waits: Sequence[Wait], locate: Locate) -> str:
+    if not waits:
+        return "for nobody outside"
+    return "\n".join(
+        f"{_where(wait.level, wait.state, locate)}: "
+        + (f"bounded by {wait.bounded_by}" if wait.bounded_by else "not bounded")
+        for wait in waits
+    )
+
+
+def _retries(proofs: Proofs, locate: Locate) -> Iterator[str]:
+    for level in proofs.levels:
+        for name, state in level.states.items():
+            count = retries_of(state)
+            if count:
+                seconds = duration(retry_seconds_of(state))
+                where = _where(level, name, locate)
+                yield f"{where}: at most {count}, {seconds} of delays together"
+
+
+def _undo(proofs: Proofs, locate: Locate) -> str:
+    taken = [found for found in proofs.saga.registrations if found.step is not None]
+    if not taken:
+        return "nothing is registered to be taken back"
+    parts = [
+        f"{_where(found.level, found.step or '', locate)} by {found.task}"
+        for found in taken
+        if not found.between
+    ]
+    when = occasions(taken[0].level)
+    return "\n".join([f"{when}, the last first:", *parts])
+
+
+def _history(proofs: Proofs) -> str:
+    worst = proofs.worst
+    if worst.events is None:
+        loops = [loop.state for loop in proofs.loops if loop.rounds is None]
+        return f"no bound is known: {_named(loops)}"
+    text = (
+        f"at most {worst.events} events, {worst.transitions} transitions, "
+        f"{worst.steps} durable steps"
+    )
+    if any(is_distributed(state) for level in proofs.levels for state in level.states.values()):
+        text += "\nnot counted: the executions of the items of a distributed Map"
+    room = _room(worst.events)
+    return f"{text}\n{room}" if room else text
+
+
+def _room(events: Amount) -> str:
+    """Up to which length one list may grow on Step Functions."""
+    if len(events.symbols) != 1 or set(events.terms) - {(), (events.symbols[0],)}:
+        return ""
+    (symbol,) = events.symbols
+    room = EVENTS_MAX_OF_STEP_FUNCTIONS - events.terms.get((), 0)
+    most = int(room // events.terms[(symbol,)])
+    limit = f"{EVENTS_MAX_OF_STEP_FUNCTIONS:,}"
+    return f"within the {limit} events of Step Functions for {symbol} up to {most:,}"
+
+
+def _cost(costs: Costs) -> str:
+    if costs.holdfast is None or costs.step_functions is None:
+        return "no bound is known"
+    return (
+        f"about ${_dollars(costs.holdfast)} for {EXECUTIONS:,} of the longest runs; "
+        f"on Step Functions ${_dollars(costs.step_functions)}"
+    )
+
+
+def _dollars(amount: Amount) -> str:
+    return str(Amount({term: round(usd, 6) for term, usd in amount.terms.items()}))
+
+
+def _time(proofs: Proofs) -> str:
+    seconds = proofs.worst.seconds
+    beside = f", and what {len(proofs.idle)} tasks without a timeout take" if proofs.idle else ""
+    if proofs.timeout_seconds is not None:
+        return f"cancelled after {duration(proofs.timeout_seconds)}, undos apart"
+    if seconds is None:
+        return f"no bound is known: {_named(_endless(proofs))}{beside}"
+    if seconds.constant is None:
+        return f"at most {seconds} seconds of waiting{beside}"
+    return f"at most {duration(seconds.constant)} of waiting{beside}"
+
+
+def _endless(proofs: Proofs) -> Iterator[str]:
+    """The states by which the time has no bound."""
+    yield from (wait.state for wait in proofs.waits if not wait.bounded_by)
+    yield from (loop.state for loop in proofs.loops if loop.rounds is None)
+    for level in proofs.levels:
+        for name, state in level.states.items():
+            is_moment = state["Type"] == "Wait" and not {"Seconds", "SecondsPath"} & state.keys()
+            is_job = state["Type"] == "Task" and kind_of(state) in {"sync", ""}
+            if is_moment or is_distributed(state) or (is_job and not has_timeout(state)):
+                yield name
+
+
+def _named(states: Iterable[str]) -> str:
+    return "because of " + ", ".join(f'"{name}"' for name in states)
+
+
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def duration(seconds: float) -> str:
+    """3 d 6 s."""
+    left, parts = int(-(-seconds // 1)), []
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count:,} {unit}")
+    return " ".join(parts) or "0 s"

@@ -1,0 +1,215 @@
+"""What is taken back on a failure, and what a retry or a failure may leave done twice or half.
+
+An undo is registered by a Pass that appends `{"task": …, "arguments": …}` to a list. It belongs to
+the step whose result its arguments read, or else to the step that leads to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.proofs.bounds import kind_of, retries_of
+from holdfast.proofs.expressions import is_call, nodes, tree_of
+from holdfast.proofs.findings import Finding
+from holdfast.proofs.graph import Level
+from holdfast.proofs.tasks import TaskFacts
+
+Facts = Mapping[str, TaskFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """`task` takes back `step`; None: no step was found. `between` may fail before it counts."""
+
+    level: Level
+    state: str
+    task: str
+    step: str | None
+    between: tuple[str, ...]
+    is_early: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Saga:
+    """The undos of a machine and the tasks that have none, with a side effect as far as known."""
+
+    registrations: tuple[Registration, ...]
+    open_steps: tuple[tuple[Level, str, str], ...]
+    unknown: tuple[str, ...]
+
+
+def saga_of(levels: Sequence[Level], facts: Facts) -> Saga:
+    registrations = tuple(found for level in levels for found in _registrations(level))
+    undone = {(found.level.path, found.step) for found in registrations}
+    takers = {found.task for found in registrations}
+    open_steps, unknown = [], []
+    for level, state, task in _inline_tasks(levels):
+        if task not in facts:
+            unknown.append(task)
+        elif not (facts[task].may_be_repeated or task in takers or (level.path, state) in undone):
+            open_steps.append((level, state, task))
+    return Saga(registrations, tuple(open_steps), tuple(sorted(set(unknown))))
+
+
+def _inline_tasks(levels: Sequence[Level]) -> Iterator[tuple[Level, str, str]]:
+    for level in levels:
+        for name, state in level.states.items():
+            if state["Type"] == "Task" and kind_of(state) == "task":
+                yield level, name, state["Resource"].rpartition(":")[2]
+
+
+# -- registrations ---------------------------------------------------------------------------------
+
+
+def _registrations(level: Level) -> Iterator[Registration]:
+    for name, state in level.states.items():
+        for variable, value in (state.get("Assign") or {}).items():
+            task, read = _appended_undo(value, variable)
+            if task is not None:
+                yield _registration(level, name, task, read)
+
+
+def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str]]:
+    """-> the task that is registered, and the variables that its arguments read."""
+    tree = tree_of(value)
+    if tree is None or not is_call(tree, "append", 2):
+        return None, frozenset()
+    base, more = tree.arguments
+    if base.type != "variable" or base.value != variable:
+        return None, frozenset()
+    for node in nodes(more):
+        for key, item in getattr(node, "lhs_object", None) or ():
+            if key.value == "task" and item.type == "string":
+                read = {part.value for part in nodes(more) if part.type == "variable"}
+                return item.value, frozenset(read)
+    return None, frozenset()
+
+
+def _registration(level: Level, name: str, task: str, read: frozenset[str]) -> Registration:
+    """Goes back from the registration, for as long as one way alone leads there."""
+    between: list[str] = []
+    nearest: str | None = None
+    current, seen = name, {name}
+    while (before := _only_before(level, current)) is not None and before not in seen:
+        seen.add(before)
+        current = before
+        state = level.states[before]
+        if _is_entry_of_undo(state):
+            break
+        if state["Type"] == "Task":
+            nearest = nearest or before
+            if read & (state.get("Assign") or {}).keys():
+                return Registration(level, name, task, before, tuple(reversed(between)), False)
+        if state["Type"] not in {"Pass", "Choice"}:
+            between.append(before)
+    if nearest is not None and not _reads_results(level, read):
+        return Registration(level, name, task, nearest, (), False)
+    is_early = nearest is None and not _reads_results(level, read)
+    return Registration(level, name, task, None, (), is_early)
+
+
+def _only_before(level: Level, name: str) -> str | None:
+    """The one state that leads here on success; None: none, or several."""
+    leading = {
+        edge.source.state
+        for edge in level.edges
+        if edge.target.state == name and not edge.target.is_cancelled and edge.kind != "catch"
+    }
+    return leading.pop() if len(leading) == 1 else None
+
+
+def _is_entry_of_undo(state: Mapping[str, Any]) -> bool:
+    """The Pass that begins a list of undo steps: what was done before it is not taken back."""
+    return state["Type"] == "Pass" and [] in (state.get("Assign") or {}).values()
+
+
+def _reads_results(level: Level, read: frozenset[str]) -> bool:
+    return any(
+        read & (state.get("Assign") or {}).keys()
+        for state in level.states.values()
+        if state["Type"] == "Task"
+    )
+
+
+def occasions(level: Level) -> str:
+    """When undos run: on a failure only if every step of their parts hands all errors to them."""
+    undos = level.extension.get("Undo", ())
+    is_total = all(
+        any(
+            catcher["ErrorEquals"] == ["States.ALL"] and catcher["Next"] == undo["Begin"]
+            for catcher in level.states[name].get("Catch", ())
+        )
+        for undo in undos
+        for name in undo["States"]
+        if level.states.get(name, {}).get("Type") in {"Task", "Parallel", "Map"}
+    )
+    if not undos:
+        return "where a Catch leads to it"
+    return "on failure, stop and time-out" if is_total else "on stop and time-out"
+
+
+# -- findings --------------------------------------------------------------------------------------
+
+
+def find_sagas(levels: Sequence[Level], facts: Facts) -> Iterator[Finding]:
+    """HF0A0 … HF0A3. What is not known of a task is not told."""
+    saga = saga_of(levels, facts)
+    undone = {(found.level.path, found.step) for found in saga.registrations}
+    for level, name, task in _inline_tasks(levels):
+        retries = retries_of(level.states[name])
+        is_safe = task not in facts or facts[task].may_be_repeated
+        if retries and not is_safe and (level.path, name) not in undone:
+            yield _repeats(level, name, task)
+    for level, name, task in saga.open_steps:
+        if not retries_of(level.states[name]):
+            yield _open(level, name, task)
+    for found in saga.registrations:
+        yield from _windows(found)
+
+
+def _repeats(level: Level, name: str, task: str) -> Finding:
+    return Finding(
+        "HF0A0",
+        "warning",
+        name,
+        level.location(name),
+        f'a retry of "{name}" may do again what {task} has done: it has no idempotency key',
+        "pass task_context().idempotency_key on to what it calls; or @task(idempotent=True)",
+    )
+
+
+def _open(level: Level, name: str, task: str) -> Finding:
+    return Finding(
+        "HF0A1",
+        "note",
+        name,
+        level.location(name),
+        f'"{name}" has neither an undo nor an idempotency key: what {task} does stays done',
+        "undo(…) after it, task_context().idempotency_key in it, or @task(idempotent=True)",
+    )
+
+
+def _windows(found: Registration) -> Iterator[Finding]:
+    place = found.level.location(found.state)
+    if found.between:
+        names = ", ".join(f'"{name}"' for name in found.between)
+        yield Finding(
+            "HF0A2",
+            "warning",
+            found.state,
+            place,
+            f'when {names} fails, "{found.step}" is not taken back: {found.task} comes after it',
+            f'undo({found.task}, …) directly after "{found.step}"',
+        )
+    elif found.is_early:
+        yield Finding(
+            "HF0A3",
+            "note",
+            found.state,
+            place,
+            f"{found.task} is registered before a step that it could take back: "
+            "it also runs when that step has not",
+            f"undo({found.task}, …) after the step, or a {found.task} that may find nothing",
+        )

@@ -1,0 +1,66 @@
+"""What the author's tasks declare, and what their code shows, of being run twice."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from holdfast.dsl.surface import Task
+
+_KEY: Final = "idempotency_key"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """`uses_key`: the function, or a helper of its module, reads the idempotency key."""
+
+    name: str
+    is_pure: bool
+    is_idempotent: bool
+    uses_key: bool
+
+    @property
+    def may_be_repeated(self) -> bool:
+        return self.is_pure or self.is_idempotent or self.uses_key
+
+
+def facts_of_tasks(tasks: Mapping[str, Task[..., Any]]) -> Mapping[str, TaskFacts]:
+    """-> by the task's name."""
+    return {
+        name: TaskFacts(
+            name=name,
+            is_pure=task.is_pure,
+            is_idempotent=bool(getattr(task, "idempotent", False)),
+            uses_key=_uses_key(task.function),
+        )
+        for name, task in tasks.items()
+    }
+
+
+def _uses_key(function: Any) -> bool:
+    """Follows the names that the code loads to other functions of the same module."""
+    start = inspect.unwrap(function) if callable(function) else function
+    pending, seen = [start], set[CodeType]()
+    while pending:
+        current = pending.pop()
+        if not isinstance(current, FunctionType) or current.__code__ in seen:
+            continue
+        seen.add(current.__code__)
+        for name in _names(current.__code__):
+            if name == _KEY:
+                return True
+            helper = current.__globals__.get(name)
+            if isinstance(helper, FunctionType) and helper.__module__ == start.__module__:
+                pending.append(helper)
+    return False
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that the code and the functions in it load."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

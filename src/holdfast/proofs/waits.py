@@ -1,0 +1,120 @@
+"""Waits that nothing bounds, and tasks without a timeout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, kind_of
+from holdfast.proofs.findings import Finding
+from holdfast.proofs.graph import Level, own_states
+
+#: Kinds of task that somebody outside ends, who may never do it.
+_ANSWERED: Final[Mapping[str, str]] = {
+    "event": "an event",
+    "ask": "an answer",
+    "token": "an answer",
+    "callback": "an answer to its token",
+    "activity": "a worker",
+}
+_NAMED_MAX: Final = 6  # tasks in one message
+#: Kinds of task that work, and may hang.
+_WORKING: Final = frozenset({"task", "lambda", "service"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """`bounded_by`: what ends it if nobody answers; "" for nothing."""
+
+    level: Level
+    state: str
+    what: str
+    bounded_by: str
+
+
+def waits_of(document: Mapping[str, Any], levels: Sequence[Level]) -> list[Wait]:
+    """Every task that waits for somebody outside."""
+    found = []
+    for level, name in _tasks(levels):
+        what = _ANSWERED.get(kind_of(level.states[name]))
+        if what is not None:
+            found.append(Wait(level, name, what, _bound(document, level, name)))
+    return found
+
+
+def without_timeout(
+    document: Mapping[str, Any], levels: Sequence[Level]
+) -> list[tuple[Level, str]]:
+    """The tasks that work, and that nothing ends if they hang."""
+    return [
+        (level, name)
+        for level, name in _tasks(levels)
+        if kind_of(level.states[name]) in _WORKING and not _bound(document, level, name)
+    ]
+
+
+def _tasks(levels: Sequence[Level]) -> Iterator[tuple[Level, str]]:
+    for level in levels:
+        for name, state in level.states.items():
+            if state["Type"] == "Task":
+                yield level, name
+
+
+def _bound(document: Mapping[str, Any], level: Level, name: str) -> str:
+    if has_timeout(level.states[name]):
+        return "TimeoutSeconds"
+    is_shielded = False
+    around: tuple[Level, str] | None = (level, name)
+    while around is not None:
+        here, state = around
+        is_shielded |= any(state in part for part in here.extension.get("Shielded", ()))
+        deadlines = here.extension.get("Deadlines", ())
+        if not is_shielded and any(state in due["States"] for due in deadlines):
+            return "the deadline of its block"
+        if not is_shielded and _is_raced(here):
+            return "another branch of its race"
+        around = here.around
+    undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
+    # The states of an undo are shielded: no time-out ends them.
+    own = {state for undo in undos for state in own_states(level, undo)}
+    if document.get("TimeoutSeconds") and not is_shielded and name not in own:
+        return "the machine's TimeoutSeconds"
+    return ""
+
+
+def _is_raced(level: Level) -> bool:
+    """Whether enough of the branches beside it end in time, and cancel it."""
+    if level.around is None:
+        return False
+    outer, name = level.around
+    ends = ends_that_decide(outer.states[name])
+    beside = [other for other in outer.inner.get(name, []) if other is not level]
+    return ends is not None and sum(map(ends_in_time, beside)) >= ends
+
+
+def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator[Finding]:
+    """HF098, HF099."""
+    for wait in waits_of(document, levels):
+        if not wait.bounded_by:
+            yield Finding(
+                "HF098",
+                "warning",
+                wait.state,
+                wait.level.location(wait.state),
+                f'"{wait.state}" waits for {wait.what}, and nothing bounds how long',
+                'timeout=days(3), or "TimeoutSeconds"',
+            )
+    tasks = without_timeout(document, levels)
+    if tasks:
+        names = ", ".join(f'"{name}"' for _, name in tasks[:_NAMED_MAX])
+        more = f" and {len(tasks) - _NAMED_MAX} more" if len(tasks) > _NAMED_MAX else ""
+        level, first = tasks[0]
+        yield Finding(
+            "HF099",
+            "note",
+            first,
+            level.location(first),
+            f"{len(tasks)} tasks have no timeout: {names}{more}",
+            '@task(timeout=minutes(1)), or "TimeoutSeconds"',
+        )

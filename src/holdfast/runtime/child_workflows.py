@@ -1,0 +1,108 @@
+"""Workflows that are called by a workflow: how an attempt starts one, and what its end comes to.
+
+The child is the execution `run.entry.attempt`, so whoever repeats the attempt starts the same one.
+Which definition it runs is decided by its own record 0, and by nothing that was sent before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.core import facts
+from holdfast.core.nested import FAILED
+from holdfast.core.retry import RUNTIME, TIMEOUT
+from holdfast.core.run_ids import child_depth, child_run
+from holdfast.core.state import Attempt, Execution, Parent
+from holdfast.errors import HoldfastBug, RequestError
+from holdfast.limits import CHILD_DEPTH_MAX
+from holdfast.runtime import mail, messages
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.effects import Effect, Message, Send
+from holdfast.runtime.log import Log
+
+#: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
+INVALID_ARGUMENTS: Final = "InvalidArguments"
+ABORTED: Final = "Holdfast.Aborted"
+TOO_DEEP: Final = "Holdfast.TooDeep"
+
+
+def _nothing_fits(workflow: str, _input: Json) -> Json:
+    raise HoldfastBug(f"the input of {workflow} was asked for, which nobody knows here")
+
+
+@dataclass(frozen=True, slots=True)
+class Workflows:
+    """The workflows that this process can start, each by its newest definition.
+
+    `normalise_input` gives the input with every field present, or raises RequestError HF210.
+    """
+
+    definitions: Mapping[str, Definition]
+    normalise_input: Callable[[str, Json], Json]
+
+
+NO_WORKFLOWS: Final = Workflows({}, _nothing_fits)
+
+
+def name_in(target: str) -> str | None:
+    """-> the workflow that a task's target names; None when it names something else."""
+    return target.removeprefix(CHILD_WORKFLOW) if target.startswith(CHILD_WORKFLOW) else None
+
+
+# -- starting --------------------------------------------------------------------------------------
+
+
+def call(
+    log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
+) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
+    """Starts the child. -> that it is started, or why it cannot be. The same each time."""
+    workflow = name_in(attempt.target)
+    assert workflow is not None
+    run = child_run(log.run, attempt.entry, attempt.attempt)
+    if child_depth(run) > CHILD_DEPTH_MAX:
+        # An execution's id holds those of all its parents, and ids are keys of bounded length.
+        cause = f"{workflow} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
+        return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
+    try:
+        data = workflows.normalise_input(workflow, attempt.arguments)
+        stowed = yield from mail.stow(log.tenant, run, data)
+    except RequestError as misfit:
+        return facts.FailedWith(attempt.entry, attempt.attempt, INVALID_ARGUMENTS, misfit.message)
+    definition = workflows.definitions[workflow]
+    yield from programs.store(log.tenant, definition)
+    parent: Parent = {"run": log.run, "entry": attempt.entry, "attempt": attempt.attempt}
+    body = messages.start(
+        log.tenant,
+        run,
+        workflow=workflow,
+        definition=definition.hash,
+        input=stowed,
+        t0=now_ms,
+        parent=parent,
+    )
+    yield Send((Message(body),))
+    submitted = {"execution": run, "workflow": workflow}
+    return facts.Submitted(attempt.entry, attempt.attempt, submitted)
+
+
+# -- ending ----------------------------------------------------------------------------------------
+
+
+def error_of(state: Execution) -> dict[str, str]:
+    """-> error and cause of the call, where the child has not succeeded: those of the child itself.
+
+    States.Runtime, which nothing can catch, is so only where it happened.
+    """
+    match state.status:
+        case "TIMED_OUT":
+            return {"error": TIMEOUT}
+        case "ABORTED":
+            told = ": ".join(text for text in (state.error, state.cause) if text)
+            return {"error": ABORTED, "cause": f"{state.workflow} was stopped: {told}".rstrip(": ")}
+        case _:
+            error = FAILED if state.error in {None, RUNTIME} else str(state.error)
+            return {"error": error, **({} if state.cause is None else {"cause": state.cause})}

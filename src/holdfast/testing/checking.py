@@ -1,0 +1,171 @@
+"""Generated worlds: inputs and outcomes drawn from what workflows, tasks and events declare."""
+
+from __future__ import annotations
+
+import secrets
+import typing
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_core import to_jsonable_python
+
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.failures import World as Failures
+from holdfast.dsl.failures import has_plain_text
+from holdfast.dsl.tasks import TaskError, Workflow
+from holdfast.testing.compare import Difference
+from holdfast.testing.outcomes import Outcome, never, real, takes
+from holdfast.testing.script import Answer, Script
+from holdfast.testing.strategies import values_of
+from holdfast.testing.timeline import Place
+from holdfast.testing.world import World
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DataObject
+
+#: A generated run that calls more than this is given up: it loops for as long as tasks say so.
+_CALLS_MAX: Final = 200
+_DURATIONS: Final = (0, 1, 60, 3_600, 86_400)
+_STOPS: Final = (0, 1, 90, 4_000, 90_000)
+
+
+def check_workflow(
+    workflow: Workflow[..., Any],
+    /,
+    *,
+    examples: int = 100,
+    outcomes: Mapping[Any, Outcome] | None = None,
+    stops: bool = True,
+    seed: int | None = None,
+) -> Counter[str]:
+    """Runs `examples` generated worlds, both ways, and gives how they ended, by status.
+
+    What `outcomes` does not say is drawn: values of the declared types, the errors of the
+    workflow's modules, time-outs, durations; with `stops` also that somebody stops the execution.
+    Raises Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
+    """
+    import hypothesis  # noqa: PLC0415
+
+    # jsonata-python raises the recursion limit when it is imported, and hypothesis would complain.
+    import jsonata.jsonata  # noqa: F401, PLC0415
+    from hypothesis import strategies as st  # noqa: PLC0415
+
+    chosen = secrets.randbits(32) if seed is None else seed
+    parameters = _parameters(workflow)
+    errors = _errors_of(workflow)
+    ended: Counter[str] = Counter()
+
+    @hypothesis.seed(chosen)
+    @hypothesis.settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        print_blob=False,
+    )
+    @hypothesis.given(st.data())
+    def check(data: DataObject) -> None:
+        given = {name: data.draw(values_of(hint)) for name, hint in parameters.items()}
+        plain: dict[str, Json] = to_jsonable_python(given)
+        world = Generated(outcomes, data, errors)
+        if stops and data.draw(st.integers(0, 5)) == 5:
+            world.stop(at=timedelta(seconds=data.draw(st.sampled_from(_STOPS)), milliseconds=500))
+        try:
+            ended[world.run_json(workflow, plain).status] += 1
+        except Difference as found:
+            again = f"check_workflow({_variable(workflow)}, seed={chosen})"
+            script = world.to_text(workflow, plain)
+            raise Difference(f"{found}\n\nThe script:\n{script}\nAgain: {again}") from None
+
+    check()
+    return ended
+
+
+class Generated(World):
+    """A world whose gaps are drawn."""
+
+    def __init__(
+        self,
+        outcomes: Mapping[Any, Outcome] | None,
+        data: DataObject,
+        errors: list[type[BaseException]],
+    ) -> None:
+        super().__init__(outcomes)
+        self._data = data
+        self._errors = errors
+        self._drawn = 0
+        self._last: Script | None = None
+
+    def _script(self, workflow: Workflow[..., Any]) -> Script:
+        self._last = replace(super()._script(workflow), draw=self._draw)
+        return self._last
+
+    def _draw(self, place: Place, _number: int) -> Outcome:
+        import hypothesis  # noqa: PLC0415
+        from hypothesis import strategies as st  # noqa: PLC0415
+
+        self._drawn += 1
+        if self._drawn > _CALLS_MAX:
+            hypothesis.reject()
+        if place.kind == "pure":
+            return real
+        # No two calls end at the same moment by chance: what is side by side is ordered by time.
+        duration = timedelta(
+            seconds=self._data.draw(st.sampled_from(_DURATIONS)), milliseconds=self._drawn
+        )
+        kind = self._data.draw(st.integers(0, 9))
+        if kind == 9 and place.timeout_ms is not None:
+            return never
+        if kind in (7, 8) and place.kind == "task" and self._errors:
+            error = self._data.draw(st.sampled_from(self._errors))
+            return takes(duration, error(f"error {self._drawn}"))
+        return takes(duration, self._data.draw(values_of(_type_of(place))))
+
+    def to_text(self, workflow: Workflow[..., Any], given: Mapping[str, Json]) -> str:
+        """The world as code to paste into a test."""
+        assert self._last is not None
+        lines = ["world = World(", "    {"]
+        for name, answers in self._last.answers.items():
+            shown = [_shown(answer) for answer in answers]
+            outcome = shown[0] if len(shown) == 1 else f"in_turn({', '.join(shown)})"
+            lines.append(f"        {name!r}: {outcome},")
+        lines += ["    }", ")"]
+        if self._stop is not None:
+            lines.append(f"world.stop(at=timedelta(seconds={self._stop.total_seconds()}))")
+        return "\n".join([*lines, f"world.run_json({_variable(workflow)}, {dict(given)!r})"])
+
+
+def _shown(answer: Answer) -> str:
+    if answer.takes_ms is None:
+        return "never"
+    outcome = repr(answer.output if answer.error is None else answer.error)
+    if not answer.takes_ms:
+        return outcome
+    return f"takes(timedelta(milliseconds={answer.takes_ms}), {outcome})"
+
+
+def _variable(workflow: Workflow[..., Any]) -> str:
+    return workflow.function.__name__
+
+
+def _parameters(workflow: Workflow[..., Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(workflow.function, include_extras=True)
+    hints.pop("return", None)
+    return hints
+
+
+def _type_of(place: Place) -> Any:
+    if place.kind in ("event", "ask"):
+        return place.subject
+    hints = typing.get_type_hints(place.subject.function, include_extras=True)
+    return hints.get("return", Any)
+
+
+def _errors_of(workflow: Workflow[..., Any]) -> list[type[BaseException]]:
+    """The errors that the workflow's modules define or import, and one that they do not name."""
+    known = Failures(workflow.function).subclasses(TaskError)
+    own = [cls for cls in known if not cls.__module__.startswith("holdfast.")]
+    return [cls for cls in (*own, TaskError, RuntimeError) if has_plain_text(cls)]

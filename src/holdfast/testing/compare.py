@@ -1,0 +1,87 @@
+"""Whether two runs of a workflow are alike, and where they are not.
+
+Alike are: how they end (status, output as JSON, error name and text), when, and the calls of each
+line of control in their order, with arguments, times, time-outs and attempts. Calls of different
+branches are ordered by their times alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any
+
+from holdfast.testing.ends import EXPRESSION_ERROR, End
+from holdfast.testing.timeline import Call, Trace
+
+
+class Difference(AssertionError):  # noqa: N818
+    """The compiled workflow does not do what its Python does."""
+
+
+def difference(direct: Trace, compiled: Trace) -> str | None:
+    """-> what differs first, or None."""
+    for path in sorted({call.path for call in (*direct.calls, *compiled.calls)}):
+        found = _calls_differ(_of(path, direct.calls), _of(path, compiled.calls))
+        if found is not None:
+            where = f"in branch {path}" if path else "outside of branches"
+            return f"the calls {where} differ:\n{found}"
+    if compiled.end is None:
+        return f"the compiled run cannot go on: {compiled.why}"
+    assert direct.end is not None
+    if not _ends_alike(direct.end, compiled.end):
+        return f"direct:   {_shown(direct.end)}\ncompiled: {_shown(compiled.end)}"
+    if direct.ended_ms != compiled.ended_ms:
+        return f"the direct run ends {compiled.ended_ms - direct.ended_ms} ms before the compiled"
+    return None
+
+
+def _of(path: str, calls: Iterable[Call]) -> list[Call]:
+    return [call for call in calls if call.path == path]
+
+
+def _calls_differ(direct: list[Call], compiled: list[Call]) -> str | None:
+    for number, (one, other) in enumerate(zip_longest(direct, compiled), start=1):
+        if one is None or other is None or canonical(_row(one)) != canonical(_row(other)):
+            return (
+                f"  {number}. direct:   {one or 'ended'}\n  {number}. compiled: {other or 'ended'}"
+            )
+    return None
+
+
+def _row(call: Call) -> list[Any]:
+    return [call.kind, call.name, call.arguments, call.at, call.attempt, call.timeout]
+
+
+def _ends_alike(direct: End, compiled: End) -> bool:
+    if compiled.error == EXPRESSION_ERROR:
+        return direct.status == "FAILED" and direct.may_be_expression
+    return (direct.status, direct.error, direct.cause) == (
+        compiled.status,
+        compiled.error,
+        compiled.cause,
+    ) and canonical(direct.output) == canonical(compiled.output)
+
+
+def _shown(end: End) -> str:
+    if end.status == "SUCCEEDED":
+        return f"SUCCEEDED with {json.dumps(end.output, ensure_ascii=False)}"
+    return f"{end.status} {end.error or ''} {end.cause}".rstrip()
+
+
+def canonical(value: Any) -> str:
+    """One text for what is one value in JSON: 1 and 1.0, but not True; keys in any order."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,302 @@
+"""The compiled run: the state machine on the core, without a runtime and without AWS."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.asl.parse import parse_definition
+from holdfast.asl.program import Program
+from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.core.advance import advance
+from holdfast.core.commands import has_more
+from holdfast.core.facts import (
+    EventReceived,
+    Fact,
+    FailedWith,
+    Moment,
+    Started,
+    StopRequested,
+    Submitted,
+    Succeeded,
+    Tick,
+    TimedOut,
+)
+from holdfast.core.state import Attempt, Awaiting, Delay, Due, Execution, Frame, Timer
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.compile import compile_workflow
+from holdfast.dsl.tasks import Workflow
+from holdfast.testing.direct import DRAWN
+from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
+from holdfast.testing.script import Answer, Diverged, Script
+from holdfast.testing.timeline import Over, Path, Place, Timeline, Trace
+
+#: A tick for one timer: it is made due this much earlier, so that no other is due with it.
+_TICK_MS = 2
+_FOR_EVER_MS = 1 << 62
+#: The number of the place where the whole execution times out.
+_WHOLE = -1
+
+
+@functools.lru_cache(maxsize=256)
+def _program(workflow: Workflow[..., Any]) -> Program:
+    return parse_definition(compile_workflow(workflow).asl)
+
+
+def run_compiled(
+    workflow: Workflow[..., Any], given: Mapping[str, Json], script: Script, stop_ms: int | None
+) -> Trace:
+    """Follows the answers that a direct run was given."""
+    timeline = Timeline(script)
+    machines = _Machines(timeline)
+    try:
+        root = machines.start(workflow, given, (), None)
+        if stop_ms is not None:
+            timeline.begin(Place((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
+        while machines.are_open:
+            over = timeline.next()
+            if over is None:
+                return Trace(None, timeline.calls, timeline.now_ms, str(timeline.stuck()))
+            over.place.owner(over)
+    except Diverged as diverged:
+        return Trace(None, timeline.calls, timeline.now_ms, str(diverged))
+    return Trace(root.end(), timeline.calls, root.ended_ms)
+
+
+@dataclass
+class _Machines:
+    """The executions of one run: the workflow, and the children that it starts."""
+
+    timeline: Timeline
+    running: list[_Machine] = field(default_factory=list)
+
+    @property
+    def are_open(self) -> bool:
+        return any(not machine.state.is_ended for machine in self.running)
+
+    def start(
+        self,
+        workflow: Workflow[..., Any],
+        given: Mapping[str, Json],
+        path: Path,
+        parent: Place | None,
+    ) -> _Machine:
+        machine = _Machine(self, workflow, path, parent)
+        self.running.append(machine)
+        machine.begin(given)
+        return machine
+
+
+class _Machine:
+    """One execution on the core, and the places that it waits at, by entry and attempt."""
+
+    state: Execution
+
+    def __init__(
+        self, machines: _Machines, workflow: Workflow[..., Any], path: Path, parent: Place | None
+    ) -> None:
+        self.machines = machines
+        self.workflow = workflow
+        self.path = path
+        self.parent = parent
+        self.ended_ms = 0
+        self._program = _program(workflow)
+        self._timeline = machines.timeline
+        self._places: dict[tuple[int, int], Place] = {}
+        self._children: dict[int, _Machine] = {}
+
+    def begin(self, given: Mapping[str, Json]) -> None:
+        now_ms = self._timeline.now_ms
+        started = Started("run", None, self.workflow.name, dict(given), now_ms)
+        self.state = advance(self._program, None, [started], self._moment()).state
+        self._settle()
+
+    def stop(self) -> None:
+        if not self.state.is_ended:
+            self._offer(StopRequested("1", None, None))
+
+    def end(self) -> End:
+        state = self.state
+        match state.status:
+            case "SUCCEEDED":
+                return End("SUCCEEDED", output=state.output)
+            case "FAILED":
+                return End("FAILED", None, state.error, state.cause or "")
+            case "ABORTED" | "TIMED_OUT" as status:
+                return End(status)
+            case _:
+                raise AssertionError("the execution is still running")
+
+    def _moment(self, clock_error_ms: int = 0) -> Moment:
+        return Moment(
+            now_ms=self._timeline.now_ms,
+            draw=lambda: DRAWN,
+            claim=lambda _: None,
+            clock_error_ms=clock_error_ms,
+            token=lambda entry, attempt: f"token {entry}.{attempt}",
+        )
+
+    def _offer(self, fact: Fact) -> None:
+        self.state = advance(self._program, self.state, [fact], self._moment()).state
+        self._settle()
+
+    def _tick(self, state: Execution) -> None:
+        """Lets happen what is due in `state` by `_TICK_MS` ago."""
+        moment = self._moment(_TICK_MS // 2)
+        self.state = advance(self._program, state, [Tick()], moment).state
+        self._settle()
+
+    def _settle(self) -> None:
+        """Begins what is waited for anew, closes what is waited for no longer."""
+        while not self.state.is_ended and has_more(self.state):
+            self.state = advance(self._program, self.state, [], self._moment()).state
+        wanted = {} if self.state.is_ended else self._wanted()
+        for key in [key for key in self._places if key not in wanted]:
+            self._timeline.close(self._places.pop(key))
+            child = self._children.pop(key[0], None)
+            if child is not None:
+                child.stop()
+        begun = [key for key in wanted if key not in self._places]
+        self._places = wanted
+        for key in begun:
+            self._timeline.begin(wanted[key])
+        if self.state.is_ended and not self.ended_ms:
+            self.ended_ms = self._timeline.now_ms
+            if self.parent is not None and not self.parent.is_closed:
+                self._timeline.finish(self.parent, Answer(0))
+        for key in begun:
+            if wanted[key].kind == "workflow":
+                self._start_child(key, wanted[key])
+
+    def _start_child(self, key: tuple[int, int], place: Place) -> None:
+        workflow = self._timeline.script.workflow_called(place.name)
+        path = (*place.path, place.name)
+        given: Any = place.arguments
+        self._offer(Submitted(*key, None))
+        child = self.machines.start(workflow, given, path, place)
+        self._children[key[0]] = child
+        place.owner = lambda _: self._offer(_told(*key, child.end()))
+
+    # -- places ------------------------------------------------------------------------------------
+
+    def _wanted(self) -> dict[tuple[int, int], Place]:
+        """What the state waits for, a block's deadline before what is in the block."""
+        found: dict[tuple[int, int], Place] = {}
+
+        def want(entry: int, number: int, *make: Any) -> None:
+            known = self._places.get((entry, number))
+            found[entry, number] = known or make[0](*make[1:])
+
+        if self.state.due_ms is not None and self.state.stopping is None:
+            want(_WHOLE, 0, self._timeout, self.state.due_ms)
+        for frame in self.state.frames.values():
+            path = (*self.path, *_lanes_of(self.state, frame))
+            for due in frame.deadlines:
+                want(due.entry, 0, self._deadline, path, frame.id, due)
+            match frame.waiting:
+                case Attempt() as attempt:
+                    want(attempt.entry, attempt.attempt, self._attempt, path, attempt)
+                case Awaiting() as awaiting:
+                    want(awaiting.entry, awaiting.attempt, self._wait, path, awaiting)
+                case Timer(entry, due_ms) | Delay(entry, due_ms):
+                    want(entry, 1, self._timer, path, frame, due_ms)
+                case _:
+                    pass
+        return found
+
+    def _attempt(self, path: Path, attempt: Attempt) -> Place:
+        timeout = attempt.timeout_seconds
+        is_child = attempt.target.startswith(CHILD_WORKFLOW)
+        task = self._timeline.script.tasks.get(attempt.target)
+        arguments: Any = attempt.arguments
+        if task is not None:  # a call that leaves out a parameter is one with its default
+            arguments = {**task.boundary.default_arguments(), **arguments}
+        return Place(
+            path=path,
+            owner=lambda over: self._offer(_fact(attempt, over)),
+            kind="workflow" if is_child else "pure" if attempt.kind == "pure" else "task",
+            name=attempt.target.removeprefix(CHILD_WORKFLOW) if is_child else attempt.target,
+            arguments=arguments,
+            subject=task,
+            attempt=attempt.attempt,
+            begins_ms=attempt.due_ms,
+            timeout_ms=None if timeout is None else timeout * 1_000,
+        )
+
+    def _wait(self, path: Path, awaiting: Awaiting) -> Place:
+        asked: Any = awaiting.arguments
+        named = "event" if awaiting.kind == "event" else "title"
+        others = {key: value for key, value in asked.items() if key != named and value is not None}
+        return Place(
+            path=path,
+            owner=lambda over: self._offer(_fact(awaiting, over)),
+            kind="event" if awaiting.kind == "event" else "ask",
+            name=asked[named],
+            arguments=others,
+            timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
+        )
+
+    # Of what time alone decides, one thing is made due at a time: the timeline knows the order.
+
+    def _timer(self, path: Path, waits: Frame, due_ms: int) -> Place:
+        def fire(_: Over) -> None:
+            frame = self.state.frames[waits.id]
+            assert isinstance(frame.waiting, Timer | Delay)
+            waiting = replace(frame.waiting, due_ms=self._timeline.now_ms - _TICK_MS)
+            self._tick(self.state.with_frame(frame._replace(waiting=waiting)))
+
+        left_ms = due_ms - self._timeline.now_ms
+        # Python does not sleep at all until a moment that is now, nor before it evaluates again.
+        if left_ms <= 0 or isinstance(waits.waiting, Delay):
+            return Place(path, fire, "silent", timeout_ms=max(left_ms, 0))
+        arguments: Json = {"seconds": left_ms / 1_000}
+        return Place(path, fire, "sleep", "", arguments, timeout_ms=left_ms)
+
+    def _deadline(self, path: Path, frame_id: str, due: Due) -> Place:
+        def fire(_: Over) -> None:
+            frame = self.state.frames[frame_id]
+            early = due._replace(due_ms=self._timeline.now_ms - _TICK_MS)
+            deadlines = tuple(early if one.entry == due.entry else one for one in frame.deadlines)
+            self._tick(self.state.with_frame(frame._replace(deadlines=deadlines)))
+
+        left_ms = due.due_ms - self._timeline.now_ms
+        return Place(path, fire, "silent", timeout_ms=left_ms)
+
+    def _timeout(self, due_ms: int) -> Place:
+        def fire(_: Over) -> None:
+            self._tick(self.state._replace(due_ms=self._timeline.now_ms - _TICK_MS))
+
+        return Place(self.path, fire, "silent", timeout_ms=due_ms - self._timeline.now_ms)
+
+
+def _lanes_of(state: Execution, frame: Frame) -> Path:
+    if frame.owner is None:
+        return ()
+    return (*_lanes_of(state, state.frames[frame.owner]), frame.lane)
+
+
+def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
+    entry, attempt, answer = waiting.entry, waiting.attempt, over.answer
+    if answer is None:
+        return TimedOut(entry, attempt)
+    if answer.error is not None:
+        assert isinstance(answer.error, Exception)
+        end = end_of_error(answer.error)
+        return FailedWith(entry, attempt, end.error, end.cause)
+    if waiting.kind == "event":
+        return EventReceived(entry, f"event {entry}", answer.output, _FOR_EVER_MS)
+    return Succeeded(entry, attempt, answer.output)
+
+
+def _told(entry: int, attempt: int, end: End) -> Fact:
+    match end.status:
+        case "SUCCEEDED":
+            return Succeeded(entry, attempt, end.output)
+        case "FAILED":
+            return FailedWith(entry, attempt, end.error, end.cause)
+        case "TIMED_OUT":
+            return TimedOut(entry, attempt)
+        case "ABORTED":
+            return FailedWith(entry, attempt, CHILD_ABORTED, "")

@@ -1,0 +1,289 @@
+"""The direct run: a workflow function as plain Python, with a harness that knows virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Literal, cast
+
+from pydantic_core import to_jsonable_python
+
+from holdfast.asl.program import Retrier
+from holdfast.core.retry import delay_ms
+from holdfast.dsl.boundary import Json, Misfit, parse_payload
+from holdfast.dsl.harness import harness
+from holdfast.dsl.tasks import Retry, Task, Workflow
+from holdfast.testing.ends import End, TimedOut, end_of_error
+from holdfast.testing.lines import Group, Line, Lines, current_line
+from holdfast.testing.outcomes import ScriptError
+from holdfast.testing.script import Answer, Script
+from holdfast.testing.timeline import Over, Place, Timeline, Trace
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
+_MILLISECOND = timedelta(milliseconds=1)
+#: What is drawn for a retry's jitter, in both runs.
+DRAWN = 0.5
+
+
+def run_direct(
+    workflow: Workflow[..., Any], given: Mapping[str, Json], script: Script, stop_ms: int | None
+) -> Trace:
+    """Works out what the script comes to; raises ScriptError where it does not fit."""
+    timeline = Timeline(script)
+    direct = _Direct(timeline, Lines(timeline))
+    token = harness.set(direct)
+    try:
+        root = direct.execution(workflow, given, (), lambda _: None)
+        if stop_ms is not None:
+            timeline.begin(Place((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms))
+        direct.lines.run(root.line)
+    finally:
+        harness.reset(token)
+    assert root.end is not None
+    return Trace(root.end, timeline.calls, root.ended_ms, result=root.line.result)
+
+
+class _Execution:
+    """A workflow that runs: its root line, and how it ended."""
+
+    def __init__(self, line: Line, deadline: Place | None) -> None:
+        self.line = line
+        self.deadline = deadline
+        self.stopped: Literal["ABORTED", "TIMED_OUT"] | None = None
+        self.end: End | None = None
+        self.error: Exception | None = None
+        self.ended_ms = 0
+
+
+@dataclass
+class _Direct:
+    """`dsl.harness.Harness` over the lines of one run."""
+
+    timeline: Timeline
+    lines: Lines
+
+    def execution(
+        self,
+        workflow: Workflow[..., Any],
+        given: Mapping[str, Json],
+        path: tuple[int | str, ...],
+        on_end: Callable[[_Execution], None],
+    ) -> _Execution:
+        line = Line(path, lambda: None, lambda _: self._ended(workflow, execution, on_end))
+        execution = _Execution(line, None)
+
+        def body() -> Any:
+            values = workflow.boundary.parse_arguments(given)
+            return workflow.function(**values)
+
+        line.body = body
+        if workflow.timeout is not None:
+            timeout_ms = _milliseconds(workflow.timeout.total_seconds())
+
+            def expire(_: Over) -> None:
+                self._stop(execution, "TIMED_OUT")
+
+            execution.deadline = Place(path, expire, "silent", timeout_ms=timeout_ms)
+            self.timeline.begin(execution.deadline)
+        return execution
+
+    def stop(self, execution: _Execution) -> None:
+        self._stop(execution, "ABORTED")
+
+    def _stop(self, execution: _Execution, status: Literal["ABORTED", "TIMED_OUT"]) -> None:
+        if execution.stopped is None and execution.end is None:
+            execution.stopped = status
+            self.lines.cancel(execution.line)
+
+    def _ended(
+        self,
+        workflow: Workflow[..., Any],
+        execution: _Execution,
+        on_end: Callable[[_Execution], None],
+    ) -> None:
+        line = execution.line
+        if execution.deadline is not None:
+            self.timeline.close(execution.deadline)
+        execution.ended_ms = self.timeline.now_ms
+        if line.is_cancelled:
+            execution.end = End(execution.stopped or "ABORTED")
+        elif line.error is not None:
+            execution.error = line.error
+            execution.end = end_of_error(line.error)
+        else:
+            execution.end = End("SUCCEEDED", output=_dumped(workflow, line.result))
+        on_end(execution)
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def run_task(self, task: Task[..., Any], arguments: dict[str, Any], /) -> Any:
+        line = current_line.get()
+        plain = to_jsonable_python(arguments)
+        self.timeline.script.tasks[task.name] = task
+        begins_ms, key = self.timeline.now_ms, len(self.timeline.calls)
+        for attempt in range(1, _attempts_max(task.retry) + 1):
+            place = Place(
+                path=line.path,
+                owner=None,
+                kind="pure" if task.is_pure else "task",
+                name=task.name,
+                arguments=plain,
+                subject=task,
+                attempt=attempt,
+                begins_ms=begins_ms,
+                timeout_ms=_timeout_ms(task.timeout),
+                key=key,
+            )
+            answer = self.lines.wait(line, place).answer
+            error = TimedOut("") if answer is None else answer.error
+            if error is None:
+                assert answer is not None
+                return task.boundary.parse_result(answer.output)
+            delay = _retry_delay_ms(task.retry, error, attempt)
+            if delay is None:
+                raise error
+            begins_ms = self.timeline.now_ms + delay
+        raise AssertionError("the last attempt has no delay")
+
+    def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
+        line = current_line.get()
+        given = cast(dict[str, Json], to_jsonable_python(arguments))
+        place = Place(line.path, None, "workflow", workflow.name, given)
+
+        def tell(child: _Execution) -> None:
+            if not place.is_closed:
+                self.timeline.finish(place, _told(child))
+
+        child = self.execution(workflow, given, (*line.path, workflow.name), tell)
+        self.lines.start(child.line)
+        line.child = child.line
+        self.timeline.script.workflows[workflow.name] = workflow
+        answer = self.lines.wait(line, place).answer
+        line.child = None
+        assert answer is not None
+        if answer.error is not None:
+            raise answer.error
+        return workflow.boundary.parse_result(answer.output)
+
+    # -- waits -------------------------------------------------------------------------------------
+
+    def wait(
+        self,
+        kind: Literal["event", "ask"],
+        name: str,
+        payload: type[Any],
+        /,
+        *,
+        arguments: Mapping[str, Any],
+        timeout_seconds: float | None,
+    ) -> Any:
+        line = current_line.get()
+        plain = cast(dict[str, Json], to_jsonable_python(dict(arguments)))
+        place = Place(
+            path=line.path,
+            owner=None,
+            kind=kind,
+            name=name,
+            arguments={key: value for key, value in plain.items() if value is not None},
+            subject=payload,
+            timeout_ms=None if timeout_seconds is None else _milliseconds(timeout_seconds),
+        )
+        answer = self.lines.wait(line, place).answer
+        if answer is None:
+            raise TimedOut("")
+        return parse_payload(payload, answer.output)
+
+    def sleep(self, seconds: float, /) -> None:
+        if seconds < 0:
+            raise ValueError(f"sleep of {seconds} seconds")
+        self._sleep_ms(_milliseconds(seconds))
+
+    def sleep_until(self, moment: datetime, /) -> None:
+        if moment.tzinfo is None:
+            raise ValueError(f"sleep_until({moment}) has no time zone")
+        # As the engine reads a moment: what is below a millisecond is dropped.
+        self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
+
+    def _sleep_ms(self, duration_ms: int) -> None:
+        if duration_ms <= 0:
+            return
+        line = current_line.get()
+        arguments: Json = {"seconds": duration_ms / 1_000}
+        self.lines.wait(
+            line, Place(line.path, None, "sleep", "", arguments, timeout_ms=duration_ms)
+        )
+
+    # -- branches and scopes -----------------------------------------------------------------------
+
+    def run_branches(
+        self,
+        branches: Sequence[Callable[[], Any]],
+        /,
+        *,
+        concurrency: int,
+        needed: int | None,
+        tolerated: int,
+        after: Sequence[Sequence[int]] = (),
+    ) -> list[Any]:
+        line = current_line.get()
+        group = Group(line, list(branches), needed, tolerated, [None] * len(branches), after)
+        return self.lines.branch(line, group, concurrency)
+
+    def timeout(self, seconds: float, /) -> AbstractContextManager[None]:
+        return self._scope(_milliseconds(seconds))
+
+    def shielded(self) -> AbstractContextManager[None]:
+        return self._scope(None)
+
+    @contextmanager
+    def _scope(self, timeout_ms: int | None) -> Iterator[None]:
+        line = current_line.get()
+        scope = self.lines.enter(line, timeout_ms)
+        try:
+            yield
+        finally:
+            self.lines.leave(line, scope)
+
+
+def _told(child: _Execution) -> Answer:
+    assert child.end is not None
+    match child.end.status:
+        case "SUCCEEDED":
+            return Answer(0, output=child.end.output)
+        case "TIMED_OUT":
+            return Answer(0, error=TimedOut(""))
+        case _:
+            return Answer(0, error=child.error)
+
+
+def _dumped(workflow: Workflow[..., Any], result: Any) -> Json:
+    try:
+        return workflow.boundary.dump_result(result)
+    except Misfit as misfit:
+        raise ScriptError(f"{workflow.name} returned what does not fit: {misfit}") from None
+
+
+def _attempts_max(retry: Retry | None) -> int:
+    return 1 if retry is None else retry.max_attempts
+
+
+def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> int | None:
+    """-> how long attempt `attempt` + 1 waits; None: there is none."""
+    if retry is None or attempt >= retry.max_attempts:
+        return None
+    if retry.on and not isinstance(error, retry.on):
+        return None
+    delay = None if retry.max_delay is None else int(retry.max_delay.total_seconds())
+    interval = int(retry.interval.total_seconds())
+    retrier = Retrier((), interval, retry.max_attempts - 1, retry.backoff, delay, retry.jitter)
+    return delay_ms(retrier, attempt - 1, DRAWN)
+
+
+def _timeout_ms(timeout: timedelta | None) -> int | None:
+    return None if timeout is None else _milliseconds(timeout.total_seconds())
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1_000)

@@ -1,0 +1,41 @@
+"""How a run ends, in the words of both runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.tasks import WaitTimeout
+
+Status: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
+
+EXPRESSION_ERROR: Final = "States.QueryEvaluationError"
+#: A child execution was stopped by somebody else than its parent.
+CHILD_ABORTED: Final = "Holdfast.Aborted"
+_TIMEOUT: Final = "States.Timeout"
+#: What an expression raises in Python, where a state machine has one error for all of them.
+_OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
+
+
+class TimedOut(WaitTimeout):
+    """The engine's own time-out: its name is States.Timeout, not that of a class."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`output` of a success as JSON; `error` and `cause` of a failure.
+
+    `may_be_expression`: the error may be one that an expression raised.
+    """
+
+    status: Status
+    output: Json = None
+    error: str | None = None
+    cause: str = ""
+    may_be_expression: bool = False
+
+
+def end_of_error(error: Exception) -> End:
+    name = _TIMEOUT if type(error) is TimedOut else type(error).__name__
+    return End("FAILED", None, name, str(error), isinstance(error, _OF_EXPRESSIONS))

@@ -1,0 +1,371 @@
+"""Lines of control of a direct run: threads of which exactly one runs, on virtual time.
+
+A line runs until it has to wait. Then it looks itself for who goes on: a line that is ready, else
+whoever the next moment of the timeline wakes; so a workflow without branches never leaves the
+thread of the test. A line is cancelled by raising `Cancelled` where it waits.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Final
+
+from holdfast.dsl.harness import Cancelled
+from holdfast.dsl.tasks import BlockTimeout
+from holdfast.testing.finals import Final_, open_finals
+from holdfast.testing.outcomes import ScriptError
+from holdfast.testing.timeline import Over, Path, Place, Timeline
+
+current_line: contextvars.ContextVar[Line] = contextvars.ContextVar("line")
+
+#: Stands for the whole line where a scope is asked for.
+WHOLE: Final = -1
+
+
+class Aborted(BaseException):
+    """The run cannot go on; every line ends at once and nothing more is done."""
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """A `with timeout(…)` or `with shielded()` that a line is in."""
+
+    is_shield: bool
+    finals: frozenset[Final_]
+    deadline: Place | None = None
+    is_expired: bool = False
+
+
+@dataclass(eq=False)
+class Group:
+    """Branches side by side; `owner` waits for them.
+
+    Branch n begins when all of `after[n]` are in `ended`; without `after`, when there is room.
+    """
+
+    owner: Line
+    branches: list[Callable[[], Any]]
+    needed: int | None
+    tolerated: int
+    results: list[Any]
+    after: Sequence[Sequence[int]] = ()
+    ended: set[int] = field(default_factory=set)
+    started: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    lanes: list[Line] = field(default_factory=list)
+    is_settled: bool = False
+    error: Exception | None = None
+
+
+@dataclass(eq=False)
+class Line:
+    """`body` gives its result; `on_end` is told when it is over."""
+
+    path: Path
+    body: Callable[[], Any]
+    on_end: Callable[[Line], None]
+    context: contextvars.Context | None = None
+    scopes: list[Scope] = field(default_factory=list)
+    is_cancelled: bool = False
+    is_over: bool = False
+    is_parked: bool = False
+    result: Any = None
+    error: Exception | None = None
+    #: What it waits for: a place, branches, or a child execution beside its place.
+    place: Place | None = None
+    over: Over | None = None
+    group: Group | None = None
+    child: Line | None = None
+    frame: FrameType | None = None
+    thread: threading.Thread | None = None
+    baton: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.baton.acquire()
+
+    def due(self, frame: FrameType | None) -> int | None:
+        """The outermost scope up to which the line is cancelled at this point, or WHOLE."""
+        wanted = [WHOLE] if self.is_cancelled else []
+        wanted += [number for number, scope in enumerate(self.scopes) if scope.is_expired]
+        if not wanted:
+            return None
+        finals = open_finals(frame)
+        return next((number for number in wanted if not self._holds_back(number, finals)), None)
+
+    def _holds_back(self, number: int, finals: frozenset[Final_]) -> bool:
+        if any(scope.is_shield for scope in self.scopes[number + 1 :]):
+            return True
+        entered = frozenset[Final_]() if number == WHOLE else self.scopes[number].finals
+        return bool(finals - entered)
+
+
+class Lines:
+    """All lines of one run. Whoever calls a method holds the baton."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.failure: BaseException | None = None
+        self._ready: deque[Line] = deque()
+        self._open: dict[int, Line] = {}
+        self._threads: list[threading.Thread] = []
+        self._root: Line | None = None
+        self._chosen: Line | None = None
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def run(self, root: Line) -> None:
+        """Runs `root` in this thread, and every line that it starts, until all are over."""
+        self._root = root
+        self._open[id(root)] = root
+        self._body(root)
+        while self._open:
+            self._turn(root)
+        for thread in self._threads:
+            thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def start(self, line: Line) -> None:
+        line.context = contextvars.copy_context()
+        self._open[id(line)] = line
+        self._ready.append(line)
+
+    def _body(self, line: Line) -> None:
+        token = current_line.set(line)
+        try:
+            line.result = line.body()
+            if line.due(None) is not None:
+                line.is_cancelled = True
+        except Cancelled:
+            line.is_cancelled = True
+        except Aborted:
+            pass
+        except ScriptError as error:
+            self.fail(error)
+        except Exception as error:  # noqa: BLE001 - the line's outcome
+            line.error = error
+        except BaseException as error:  # noqa: BLE001 - ends the test, from whatever thread
+            self.fail(error)
+        finally:
+            current_line.reset(token)
+        self._end(line)
+
+    def _end(self, line: Line) -> None:
+        line.is_over = True
+        del self._open[id(line)]
+        if self.failure is None:
+            line.on_end(line)
+
+    def _turn(self, line: Line) -> None:
+        """Lets others run until it is this line's turn."""
+        while True:
+            following = self._choose(line)
+            if following is line:
+                return
+            self._resume(following)
+            line.baton.acquire()
+            if self._chosen is line:
+                return
+
+    def _choose(self, current: Line) -> Line:
+        """Who runs next. Only the root lets time pass: what the script calls is in its thread."""
+        assert self._root is not None
+        while True:
+            following = self._find_ready()
+            if following is not None or current is not self._root:
+                self._chosen = following
+                return following or self._root
+            self._let_time_pass()
+
+    def _find_ready(self) -> Line | None:
+        while self._ready:
+            line = self._ready.popleft()
+            if not line.is_over:
+                return line
+        if not self._open:
+            return self._root
+        return None if self.failure is None else next(iter(self._open.values()))
+
+    def _let_time_pass(self) -> None:
+        try:
+            over = self.timeline.next()
+            if over is None:
+                raise self.timeline.stuck()  # noqa: TRY301 - one way out for every failure
+            over.place.owner(over)
+        except BaseException as error:  # noqa: BLE001 - raised again by `run`
+            self.fail(error)
+
+    def _resume(self, line: Line) -> None:
+        if line.context is not None and line.thread is None:
+            line.thread = threading.Thread(target=self._thread, args=(line,), daemon=True)
+            self._threads.append(line.thread)
+            line.thread.start()
+        else:
+            line.baton.release()
+
+    def _thread(self, line: Line) -> None:
+        assert line.context is not None
+        if self.failure is None and not line.is_cancelled:
+            line.context.run(self._body, line)
+        else:
+            self._end(line)
+        self._resume(self._choose(line))
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run: every line that is open is resumed once, to unwind without doing more."""
+        if self.failure is None:
+            self.failure = error
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def wait(self, line: Line, place: Place) -> Over:
+        """Parks the line until the place is over; raises Cancelled."""
+        self._require_open(line)
+        place.owner = lambda over: self._wake(line, over)
+        line.place, line.over = place, None
+        self.timeline.begin(place)
+        self._park(line)
+        line.place = None
+        assert line.over is not None
+        return line.over
+
+    def branch(self, line: Line, group: Group, concurrency: int) -> list[Any]:
+        self._require_open(line)
+        line.group = group
+        if group.after:
+            self._start_those_after(group, None)
+        else:
+            for _ in range(min(concurrency or len(group.branches), len(group.branches))):
+                self._start_lane(group, group.started)
+        if group.lanes:
+            self._park(line)
+        line.group = None
+        if group.error is not None:
+            raise group.error
+        return group.results
+
+    def _park(self, line: Line) -> None:
+        line.frame, line.is_parked = inspect.currentframe(), True
+        try:
+            self._turn(line)
+        finally:
+            frame, line.frame, line.is_parked = line.frame, None, False
+        if self.failure is not None:
+            raise Aborted
+        if line.due(frame) is not None:
+            line.place, line.group, line.child = None, None, None
+            raise Cancelled
+
+    def _require_open(self, line: Line) -> None:
+        """A line that has been cancelled begins nothing."""
+        if self.failure is not None:
+            raise Aborted
+        if line.due(inspect.currentframe()) is not None:
+            raise Cancelled
+
+    def _wake(self, line: Line, over: Over) -> None:
+        line.over = over
+        self._ready.append(line)
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def _start_those_after(self, group: Group, ended: int | None) -> None:
+        """Starts what waited for branch `ended` last; None: what waits for none."""
+        for number, earlier in enumerate(group.after):
+            waited = not earlier if ended is None else ended in earlier
+            if waited and group.ended.issuperset(earlier):
+                self._start_lane(group, number)
+
+    def _start_lane(self, group: Group, number: int) -> None:
+        group.started += 1
+        lane = Line(
+            path=(*group.owner.path, number),
+            body=group.branches[number],
+            on_end=lambda line: self._lane_over(group, line, number),
+        )
+        group.lanes.append(lane)
+        self.start(lane)
+
+    def _lane_over(self, group: Group, lane: Line, number: int) -> None:
+        group.lanes.remove(lane)
+        if not group.is_settled and not lane.is_cancelled:
+            if lane.error is None:
+                group.results[number] = lane.result
+                group.ended.add(number)
+                group.succeeded += 1
+                if group.succeeded == group.needed:
+                    self._settle(group)
+            else:
+                group.failed += 1
+                if group.failed > group.tolerated:
+                    group.error = lane.error
+                    self._settle(group)
+        if not group.is_settled and group.after:
+            self._start_those_after(group, number)
+        elif not group.is_settled and group.started < len(group.branches):
+            self._start_lane(group, group.started)
+        if not group.lanes:
+            self._ready.append(group.owner)
+
+    def _settle(self, group: Group) -> None:
+        group.is_settled = True
+        for lane in list(group.lanes):
+            self.cancel(lane)
+
+    # -- cancelling --------------------------------------------------------------------------------
+
+    def cancel(self, line: Line) -> None:
+        """Ends the whole line; what it has to take back is taken back first."""
+        line.is_cancelled = True
+        self._poke(line)
+
+    def _poke(self, line: Line) -> None:
+        """The line may have been cancelled: if it is parked where it can be, it is woken."""
+        if line.is_over or not line.is_parked or line.due(line.frame) is None:
+            return
+        if line.group is not None:
+            self._settle(line.group)
+            return
+        if line.child is not None:
+            self.cancel(line.child)
+        if line.place is not None and not line.place.is_closed:
+            self.timeline.close(line.place)
+            self._ready.append(line)
+
+    # -- scopes ------------------------------------------------------------------------------------
+
+    def enter(self, line: Line, timeout_ms: int | None) -> Scope:
+        """A shield where `timeout_ms` is None."""
+        finals = open_finals(inspect.currentframe())
+        scope = Scope(timeout_ms is None, finals)
+        if timeout_ms is not None:
+            self._require_open(line)
+
+            def expire(_: Over) -> None:
+                scope.is_expired = True
+                self._poke(line)
+
+            scope.deadline = Place(line.path, expire, "silent", timeout_ms=timeout_ms)
+            self.timeline.begin(scope.deadline)
+        line.scopes.append(scope)
+        return scope
+
+    def leave(self, line: Line, scope: Scope) -> None:
+        """Raises Cancelled or BlockTimeout when the line is cancelled as it leaves the scope."""
+        assert line.scopes[-1] is scope
+        line.scopes.pop()
+        if scope.deadline is not None:
+            self.timeline.close(scope.deadline)
+        if self.failure is not None:
+            return
+        if line.due(inspect.currentframe()) is not None:
+            raise Cancelled
+        if scope.is_expired:
+            raise BlockTimeout("")

@@ -1,0 +1,99 @@
+"""What a test says will come of a task, an event or a question.
+
+An outcome is a value (it is returned), an exception or its class (it is raised), a function of the
+task's parameters (it is called), or one of the forms below, nested as needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
+
+Outcome: TypeAlias = Any
+
+
+class ScriptError(Exception):
+    """The test's own script does not fit what the workflow asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Nothing comes: a wait or an attempt runs into its timeout, or is cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """The task's own function is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unscripted:
+    """What holds where the script says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    duration: timedelta
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    outcomes: tuple[Outcome, ...]
+
+
+never: Final = Never()
+real: Final = Real()
+UNSCRIPTED: Final = Unscripted()
+
+
+def takes(duration: timedelta, outcome: Outcome = UNSCRIPTED, /) -> Takes:
+    """`outcome`, after a time that decides races, deadlines and timeouts."""
+    return Takes(duration, outcome)
+
+
+def in_turn(*outcomes: Outcome) -> InTurn:
+    """The first attempt gets the first outcome, and so on; the last one stays.
+
+    Attempts are counted over all calls of the task, retries included.
+    """
+    if not outcomes:
+        raise ScriptError("in_turn() needs an outcome: in_turn(CardDeclined('no'), payment)")
+    return InTurn(outcomes)
+
+
+def fails(
+    error: BaseException | type[BaseException],
+    /,
+    *,
+    times: int = 1,
+    after: int = 0,
+    then: Outcome = UNSCRIPTED,
+) -> InTurn:
+    """Fails `times` attempts, after `after` that do not; the others have the outcome `then`."""
+    return InTurn((then,) * after + (error,) * times + (then,))
+
+
+def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
+    """-> how long attempt `number` (from 1) takes, and what comes of it, without these forms."""
+    match outcome:
+        case Takes(duration, inner):
+            more, leaf = outcome_of(inner, number)
+            return duration + more, leaf
+        case InTurn(outcomes):
+            position = min(number, len(outcomes)) - 1
+            return outcome_of(outcomes[position], max(number - len(outcomes) + 1, 1))
+        case _:
+            return timedelta(), outcome
+
+
+def is_error(outcome: Outcome) -> bool:
+    return isinstance(outcome, BaseException) or (
+        isinstance(outcome, type) and issubclass(outcome, BaseException)
+    )
+
+
+def is_function(outcome: Outcome) -> bool:
+    return isinstance(outcome, Callable) and not isinstance(outcome, type)  # type: ignore[arg-type]

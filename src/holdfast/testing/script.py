@@ -1,0 +1,278 @@
+"""The script of a world: what each attempt and wait comes to, worked out once for both runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from holdfast.dsl.boundary import Json, Misfit, normalise_payload
+from holdfast.dsl.harness import harness
+from holdfast.dsl.tasks import (
+    InvalidArguments,
+    InvalidResult,
+    Task,
+    TaskContext,
+    Workflow,
+    running_task,
+)
+from holdfast.testing.outcomes import (
+    UNSCRIPTED,
+    InTurn,
+    Never,
+    Outcome,
+    Real,
+    ScriptError,
+    Takes,
+    Unscripted,
+    is_error,
+    is_function,
+    outcome_of,
+)
+
+if TYPE_CHECKING:
+    from holdfast.testing.timeline import Place
+
+
+class Diverged(Exception):  # noqa: N818
+    """The second run asked for what the first one did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What comes after `takes_ms` (None: nothing ever): an error, or the JSON of a value."""
+
+    takes_ms: int | None
+    output: Json = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event, or a person's answer, that comes at a time. `key` None: whoever waits for it."""
+
+    kind: str
+    name: str
+    value: Any
+    key: str | None
+    assignee: str | None
+    at_ms: int
+
+    def is_for(self, place: Place) -> bool:
+        if (self.kind, self.name) != (place.kind, place.name):
+            return False
+        asked: Any = place.arguments
+        return self.key in (None, asked.get("key")) and self.assignee in (
+            None,
+            asked.get("assignee"),
+        )
+
+
+@dataclass(slots=True)
+class Script:
+    """`outcomes` by the name of a task or event, or the title of a question.
+
+    Every outcome is worked out once, in the direct run: the compiled run (`is_replay`) is given the
+    same ones, so functions are called once per attempt and values that are drawn are equal.
+    `others` is what comes where nothing is said; it may be worked out by `draw`.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    others: Outcome
+    sent: Sequence[Sent]
+    started_ms: int
+    workflow: str
+    draw: Callable[[Place, int], Outcome] | None = None
+    #: What the direct run has met; a compiled run finds them by name.
+    tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
+    workflows: dict[str, Workflow[..., Any]] = field(default_factory=dict)
+    is_replay: bool = False
+    _known: dict[tuple[str, int], Answer] = field(default_factory=dict)
+    _sent_answers: dict[int, Answer] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> dict[str, list[Answer]]:
+        """What was worked out, by name, in the order of attempts."""
+        found: dict[str, list[Answer]] = {}
+        for (name, _), answer in sorted(self._known.items()):
+            found.setdefault(name, []).append(answer)
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.outcomes, *(f"{sent.kind} {sent.name} (sent)" for sent in self.sent)]
+
+    def task_answer(self, place: Place, number: int) -> Answer:
+        """The outcome of the `number`th attempt of this task in the run."""
+        key = (place.name, number)
+        if key not in self._known:
+            self._require_first(place, number)
+            self._known[key] = self._work_out(place, number)
+        return self._known[key]
+
+    def _require_first(self, place: Place, number: int) -> None:
+        if self.is_replay:
+            what = f"{place.kind} {place.name} {place.arguments!r:.200}"
+            raise Diverged(f"{what} comes for the {number}. time, in this run alone")
+
+    def workflow_called(self, name: str) -> Workflow[..., Any]:
+        if name not in self.workflows:
+            raise Diverged(f"the child workflow {name} is started in this run alone")
+        return self.workflows[name]
+
+    def _work_out(self, place: Place, number: int) -> Answer:
+        task: Task[..., Any] = place.subject
+        try:
+            values = task.boundary.parse_arguments(_as_object(place.arguments))
+        except Misfit as misfit:
+            return Answer(0, error=InvalidArguments(f"{task.name}({misfit})"))
+        takes, outcome = outcome_of(self._outcome(place, number), number)
+        takes_ms = _milliseconds(takes)
+        if isinstance(outcome, Never):
+            return Answer(None)
+        if is_error(outcome):
+            return Answer(takes_ms, error=outcome() if isinstance(outcome, type) else outcome)
+        if isinstance(outcome, Real) or is_function(outcome):
+            function = task.function if isinstance(outcome, Real) else outcome
+            return self._call(place, function, values, takes_ms)
+        try:
+            return Answer(takes_ms, output=task.boundary.dump_result(outcome))
+        except Misfit as misfit:
+            raise ScriptError(
+                f"{task.name} is scripted to return {outcome!r:.80}, which does not fit its "
+                f"annotation: {misfit}"
+            ) from None
+
+    def _call(
+        self, place: Place, function: Callable[..., Any], values: dict[str, Any], takes_ms: int
+    ) -> Answer:
+        task: Task[..., Any] = place.subject
+        path = ".".join(map(str, place.path))
+        context = TaskContext(
+            execution="run",
+            name=None,
+            workflow=self.workflow,
+            task=task.name,
+            attempt=place.attempt,
+            idempotency_key=f"run/{path}/{place.name}/{place.key}",
+        )
+        try:
+            with running_task(context), _without_harness():
+                result = function(**values)
+        except ScriptError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any error of a task crosses by its name
+            return Answer(takes_ms, error=error)
+        if is_error(result):
+            return Answer(takes_ms, error=result)
+        try:
+            return Answer(takes_ms, output=task.boundary.dump_result(result))
+        except Misfit as misfit:
+            return Answer(takes_ms, error=InvalidResult(f"{task.name}: {misfit}"))
+
+    def _outcome(self, place: Place, number: int) -> Outcome:
+        said = self.outcomes.get(place.name, UNSCRIPTED)
+        leaf = outcome_of(said, number)[1]
+        if not isinstance(leaf, Unscripted):
+            return said
+        default = self._default(place, number)
+        return default if said is UNSCRIPTED else _replaced(said, default)
+
+    def _default(self, place: Place, number: int) -> Outcome:
+        if self.draw is not None:
+            return self.draw(place, number)
+        if not isinstance(self.others, Unscripted):
+            return self.others
+        if place.kind == "pure":
+            return Real()
+        if place.subject.boundary.returns_nothing:
+            return None
+        scripted = ", ".join(self.names) or "nothing"
+        raise ScriptError(
+            f"{place.name}({place.arguments!r:.200}) was called and is not scripted. Scripted are: "
+            f"{scripted}. Give World({{{place.name}: …}}) a value, an error, a function, or `real` "
+            "to call the task itself"
+        )
+
+    # Waits.
+
+    def wait_answer(self, place: Place, number: int) -> Answer | None:
+        """None: it is not scripted by name, so what is sent counts."""
+        found = self._known.get((place.name, number))
+        if found is not None or self.is_replay:
+            return found
+        said = self.outcomes.get(place.name, UNSCRIPTED)
+        if self.draw is not None and said is UNSCRIPTED:
+            said = self.draw(place, number)
+        takes, outcome = outcome_of(said, number)
+        if isinstance(outcome, Unscripted):
+            return None
+        answer = self._wait_answer(place, takes, outcome)
+        self._known[(place.name, number)] = answer
+        return answer
+
+    def _wait_answer(self, place: Place, takes: timedelta, outcome: Outcome) -> Answer:
+        if isinstance(outcome, Never):
+            return Answer(None)
+        if is_function(outcome):
+            outcome = outcome(**_as_object(place.arguments))
+        if is_error(outcome):
+            raise ScriptError(
+                f"{place.kind} {place.name} is scripted to raise {outcome!r}; nobody raises in a "
+                "wait: script `never` to let it time out"
+            )
+        return Answer(_milliseconds(takes), output=_normalised(place, outcome))
+
+    def sent_answer(self, number: int, place: Place) -> Answer:
+        if number not in self._sent_answers:
+            self._require_first(place, 1)
+            output = _normalised(place, self.sent[number].value)
+            self._sent_answers[number] = Answer(0, output=output)
+        return self._sent_answers[number]
+
+
+@contextlib.contextmanager
+def _without_harness() -> Iterator[None]:
+    """A task that calls another task calls a function, as it does on the engine."""
+    token = harness.set(None)
+    try:
+        yield
+    finally:
+        harness.reset(token)
+
+
+def _replaced(outcome: Outcome, default: Outcome) -> Outcome:
+    """`outcome` with `default` where the script leaves a gap."""
+    match outcome:
+        case Unscripted():
+            return default
+        case Takes(duration, inner):
+            return Takes(duration, _replaced(inner, default))
+        case InTurn(outcomes):
+            return InTurn(tuple(_replaced(inner, default) for inner in outcomes))
+        case _:
+            return outcome
+
+
+def _normalised(place: Place, value: Any) -> Json:
+    try:
+        plain: Json = to_jsonable_python(value)
+        return normalise_payload(place.subject, plain)
+    except (Misfit, PydanticSerializationError) as misfit:
+        raise ScriptError(
+            f"{place.kind} {place.name} is given {value!r:.80}, which does not fit "
+            f"{place.subject!r}: {misfit}"
+        ) from None
+
+
+def _as_object(arguments: Json) -> dict[str, Json]:
+    assert isinstance(arguments, dict)
+    return arguments
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)

@@ -1,0 +1,251 @@
+"""Virtual time: what a run waits for, in the order in which it comes.
+
+Both runs of a workflow keep their time here, so nothing that happens at a moment can be ordered
+differently in one of them: things that come at the same millisecond come in the order in which they
+were begun, and those begun together in the order of their branches.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from holdfast.dsl.boundary import Json
+from holdfast.testing.ends import End
+from holdfast.testing.outcomes import ScriptError
+from holdfast.testing.script import Answer, Script
+
+#: The branches around a step, outermost first; a child workflow's name where one is entered.
+Path: TypeAlias = tuple[int | str, ...]
+Kind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One attempt of a task, one wait, one sleep, as it began.
+
+    `at` is in seconds since the start, `timeout` in seconds; `path` is "" outside of branches,
+    "0.1" in branch 1 of what branch 0 opened.
+    """
+
+    kind: Kind
+    name: str
+    arguments: Json
+    at: float
+    path: str = ""
+    attempt: int = 1
+    timeout: float | None = None
+
+    def __str__(self) -> str:
+        number = f" (attempt {self.attempt})" if self.attempt > 1 else ""
+        bound = "" if self.timeout is None else f", timeout {self.timeout:g} s"
+        where = f" in branch {self.path}" if self.path else ""
+        what = f"{self.kind} {self.name}".rstrip()
+        return f"{self.at:g} s: {what} {self.arguments!r}{number}{bound}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One run. `end` None: it could not follow what the other one did, as `why` says."""
+
+    end: End | None
+    calls: list[Call]
+    ended_ms: int
+    why: str = ""
+    result: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """Something that a run waits for. `owner` is whoever goes on when it is over.
+
+    `silent` places (deadlines, the end of a run's time) are not calls. `subject` is the task, or
+    the type of an event's payload or an answer. `key` is the same for all attempts of a call.
+    """
+
+    path: Path
+    owner: Any
+    kind: Kind | Literal["silent"]
+    name: str = ""
+    arguments: Json = None
+    subject: Any = None
+    attempt: int = 1
+    begins_ms: int = 0
+    timeout_ms: int | None = None
+    key: int = 0
+    is_closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A place's end: `answer` None is a timeout, or the end of a sleep."""
+
+    place: Place
+    answer: Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    place: Place | None
+    answer: Answer | None = None
+    is_beginning: bool = False
+    sent: int | None = None
+
+
+class Timeline:
+    """One run's clock. Times are UTC milliseconds."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.now_ms = script.started_ms
+        self.calls: list[Call] = []
+        self._new: list[Place] = []
+        self._agenda: list[tuple[int, int, _Entry]] = []
+        self._order = itertools.count()
+        self._attempts: Counter[str] = Counter()
+        self._waits: list[Place] = []
+        self._arrived: list[int] = []
+        for number, sent in enumerate(script.sent):
+            self._push(sent.at_ms, _Entry(None, sent=number))
+
+    def begin(self, place: Place) -> None:
+        self._new.append(place)
+
+    def close(self, place: Place) -> None:
+        """It was cancelled: nothing comes of it."""
+        place.is_closed = True
+
+    def next(self) -> Over | None:
+        """The next end; the clock stands at its time. None: nothing will ever come."""
+        while True:
+            self._flush()
+            if not self._agenda:
+                return None
+            due_ms, _, entry = heapq.heappop(self._agenda)
+            place = entry.place
+            if place is not None and place.is_closed:
+                continue
+            self.now_ms = max(self.now_ms, due_ms)
+            if entry.sent is not None:
+                over = self._deliver(entry.sent)
+                if over is not None:
+                    return over
+                continue
+            assert place is not None
+            if entry.is_beginning:
+                self._begin(place)
+                continue
+            return self._over(place, entry.answer)
+
+    @property
+    def open_waits(self) -> list[Place]:
+        return [place for place in self._waits if not place.is_closed]
+
+    def _over(self, place: Place, answer: Answer | None) -> Over:
+        place.is_closed = True
+        return Over(place, answer)
+
+    def _push(self, due_ms: int, entry: _Entry) -> None:
+        heapq.heappush(self._agenda, (due_ms, next(self._order), entry))
+
+    def _flush(self) -> None:
+        began = sorted(self._new, key=lambda place: [_sortable(part) for part in place.path])
+        self._new.clear()
+        for place in began:
+            if place.is_closed:
+                continue
+            if place.begins_ms > self.now_ms and place.kind != "silent":
+                self._push(place.begins_ms, _Entry(place, is_beginning=True))
+            else:
+                self._begin(place)
+
+    def _begin(self, place: Place) -> None:
+        place.begins_ms = self.now_ms
+        if place.kind != "silent":
+            self._note(place)
+        match place.kind:
+            case "silent" | "sleep":
+                assert place.timeout_ms is not None
+                self._push(self.now_ms + place.timeout_ms, _Entry(place))
+            case "workflow":
+                pass  # its end is told by `finish`
+            case "task" | "pure":
+                number = self._count(place)
+                self._answer(place, self.script.task_answer(place, number))
+            case "event" | "ask":
+                self._wait(place)
+
+    def finish(self, place: Place, answer: Answer) -> None:
+        """A child execution is over, now."""
+        self._push(self.now_ms, _Entry(place, answer))
+
+    def _count(self, place: Place) -> int:
+        self._attempts[place.name] += 1
+        return self._attempts[place.name]
+
+    def _note(self, place: Place) -> None:
+        timeout = place.timeout_ms
+        is_sleep = place.kind == "sleep"
+        assert place.kind != "silent"
+        self.calls.append(
+            Call(
+                kind=place.kind,
+                name=place.name,
+                arguments=place.arguments,
+                at=(self.now_ms - self.script.started_ms) / 1_000,
+                path=".".join(str(part) for part in place.path),
+                attempt=place.attempt,
+                timeout=None if timeout is None or is_sleep else timeout / 1_000,
+            )
+        )
+
+    def _answer(self, place: Place, answer: Answer) -> None:
+        timeout_ms = place.timeout_ms
+        if answer.takes_ms is not None and (timeout_ms is None or answer.takes_ms <= timeout_ms):
+            self._push(self.now_ms + answer.takes_ms, _Entry(place, answer))
+        elif timeout_ms is not None:
+            self._push(self.now_ms + timeout_ms, _Entry(place))
+        else:
+            self._waits.append(place)
+
+    # Events and answers that are sent at a time.
+
+    def _wait(self, place: Place) -> None:
+        number = self._count(place)
+        answer = self.script.wait_answer(place, number)
+        if answer is not None:
+            self._answer(place, answer)
+            return
+        for sent in self._arrived:
+            if self.script.sent[sent].is_for(place):
+                self._arrived.remove(sent)
+                self._push(self.now_ms, _Entry(place, self.script.sent_answer(sent, place)))
+                return
+        self._waits.append(place)
+        if place.timeout_ms is not None:
+            self._push(self.now_ms + place.timeout_ms, _Entry(place))
+
+    def _deliver(self, number: int) -> Over | None:
+        for place in self.open_waits:
+            if self.script.sent[number].is_for(place):
+                return self._over(place, self.script.sent_answer(number, place))
+        self._arrived.append(number)
+        return None
+
+    def stuck(self) -> ScriptError:
+        """Nothing will come any more, and the run is not over."""
+        waits = "; ".join(
+            f"{place.kind} {place.name} {place.arguments!r}" for place in self.open_waits
+        )
+        scripted = ", ".join(self.script.names) or "nothing"
+        return ScriptError(
+            f"the workflow waits for ever: {waits or 'for nothing'}. Scripted are: {scripted}. "
+            "Script an outcome, send it with world.send(…) or world.answer(…), or give a timeout="
+        )
+
+
+def _sortable(part: int | str) -> tuple[int, str]:
+    return (part, "") if isinstance(part, int) else (-1, part)

@@ -1,0 +1,151 @@
+"""A world for a workflow: what its tasks come to, who answers, and how time passes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+from pydantic_core import to_jsonable_python
+
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.tasks import Task, Workflow
+from holdfast.testing.compare import Difference, difference
+from holdfast.testing.compiled import run_compiled
+from holdfast.testing.direct import run_direct
+from holdfast.testing.ends import End, Status
+from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError
+from holdfast.testing.script import Script, Sent
+from holdfast.testing.timeline import Call
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+STARTED: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
+
+
+@dataclass(frozen=True)
+class Run(Generic[R]):
+    """What both runs came to. `error` and `cause` tell of a failure; `ended` since the start."""
+
+    end: End
+    calls: list[Call]
+    ended: timedelta
+    result: Any
+    #: Where an expression fails, the compiled run has one name for what Python has many.
+    compiled_error: str | None
+
+    @property
+    def status(self) -> Status:
+        return self.end.status
+
+    @property
+    def output(self) -> R:
+        """What the workflow returned, as Python."""
+        if self.end.status != "SUCCEEDED":
+            error = f"{self.error}: {self.cause}" if self.error else ""
+            raise AssertionError(f"the workflow did not succeed: {self.status} {error}".rstrip())
+        output: R = self.result
+        return output
+
+    @property
+    def error(self) -> str | None:
+        return self.end.error
+
+    @property
+    def cause(self) -> str:
+        return self.end.cause
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of all tasks, child workflows, events and questions, as they began."""
+        return [call.name for call in self.calls if call.kind != "sleep"]
+
+    def calls_of(self, called: Task[..., Any] | Workflow[..., Any] | str) -> list[Call]:
+        """Its attempts, or the waits for the event or question of this name."""
+        name = called if isinstance(called, str) else called.name
+        return [call for call in self.calls if call.name == name]
+
+
+class World:
+    """`outcomes` by Task, or by text: the name of an event, the title of a question.
+
+    `others` is the outcome of what is not named: None of it, and a task that returns something is
+    refused; `real` calls the task itself. `starts` is the time of the virtual clock.
+    """
+
+    def __init__(
+        self,
+        outcomes: Mapping[Any, Outcome] | None = None,
+        *,
+        others: Outcome = UNSCRIPTED,
+        starts: datetime = STARTED,
+    ) -> None:
+        self._outcomes = {_name(key): outcome for key, outcome in (outcomes or {}).items()}
+        self._others = others
+        self._started_ms = round(starts.timestamp() * 1_000)
+        self._sent: list[Sent] = []
+        self._stop: timedelta | None = None
+
+    def send(self, event: str, payload: Any, *, key: str | None = None, at: timedelta) -> None:
+        """An event comes `at` a time after the start; `key` None: whatever key is waited for."""
+        self._sent.append(Sent("event", event, payload, key, None, self._moment(at)))
+
+    def answer(
+        self, title: str, answer: Any, *, assignee: str | None = None, at: timedelta
+    ) -> None:
+        """A person answers the question of this title, `at` a time after the start."""
+        self._sent.append(Sent("ask", title, answer, None, assignee, self._moment(at)))
+
+    def _moment(self, at: timedelta) -> int:
+        return self._started_ms + round(at.total_seconds() * 1_000)
+
+    def stop(self, *, at: timedelta) -> None:
+        """Somebody stops the execution."""
+        self._stop = at
+
+    def run(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
+        """Runs it as Python and compiled. Raises Difference where the two are not alike."""
+        bound = inspect.signature(workflow.function).bind(*args, **kwargs)
+        given: dict[str, Json] = to_jsonable_python(bound.arguments)
+        return self.run_json(workflow, given)
+
+    def run_json(self, workflow: Workflow[P, R], given: Mapping[str, Json], /) -> Run[R]:
+        """The same, from the input as JSON."""
+        normal: Any = workflow.normalise_input(dict(given))
+        script = self._script(workflow)
+        stop_ms = None if self._stop is None else round(self._stop.total_seconds() * 1_000)
+        direct = run_direct(workflow, normal, script, stop_ms)
+        script.is_replay = True
+        compiled = run_compiled(workflow, normal, script, stop_ms)
+        differs = difference(direct, compiled)
+        if differs is not None:
+            raise Difference(
+                f"{workflow.name} compiled does not do what its Python does.\n{differs}"
+            )
+        assert direct.end is not None
+        ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
+        assert compiled.end is not None
+        return Run(direct.end, direct.calls, ended, direct.result, compiled.end.error)
+
+    def _script(self, workflow: Workflow[..., Any]) -> Script:
+        return Script(
+            outcomes=self._outcomes,
+            others=self._others,
+            sent=self._sent,
+            started_ms=self._started_ms,
+            workflow=workflow.name,
+        )
+
+
+def _name(key: Task[..., Any] | str) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, Task):
+        return key.name
+    raise ScriptError(
+        f"{key!r} is no task: outcomes are given by task, or by the name of an event or the title "
+        "of a question as text"
+    )

@@ -1,0 +1,79 @@
+"""Generated programs: whatever the compiler accepts does what the same Python does.
+
+`python -m tests.differential --programs N --seed S` runs as many as you like, shrinks what differs,
+and prints how often each construct was drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing import Difference
+from tests.differential.choices import Choices, shrunk
+from tests.differential.programs import program
+from tests.differential.runs import compare, failure
+
+#: Parts of random programs are foolish (`[] [0]`); Python warns about some of them.
+pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
+_STATEMENTS = (
+    "assign branches compensate each for if leave match mutate race scope step task try wait while"
+)
+
+
+def _compare(seeds: range, folder: Path, runs: int) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        choices = Choices(seed)
+        try:
+            compare(choices, folder, runs, counts)
+        except Difference as difference:
+            source = program(Choices(given=choices.made))
+            raise AssertionError(f"seed {seed}:\n{source}\n{difference}") from None
+    return counts
+
+
+@pytest.mark.parametrize("first", [100, 200])
+def test_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
+    counts = _compare(range(first, first + 40), tmp_path, runs=2)
+    assert counts["accepted"] >= 36, counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1_000, 3_000, 500))
+def test_many_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
+    counts = _compare(range(first, first + 500), tmp_path, runs=3)
+    assert counts["accepted"] >= 450, counts
+    assert set(_STATEMENTS.split()) <= set(counts), counts
+
+
+def test_a_seed_gives_the_same_program_again_and_so_do_its_choices() -> None:
+    for seed in range(20):
+        choices = Choices(seed)
+        source = program(choices)
+        assert program(Choices(seed)) == source
+        assert program(Choices(given=choices.made)) == source
+
+
+def test_a_failing_program_is_made_small() -> None:
+    def fails(given: Sequence[int]) -> bool:
+        return "while" in program(Choices(given=given))
+
+    choices = next(found for found in map(Choices, range(100)) if "while" in program(found))
+    smallest = shrunk(choices.made, fails, tries_max=5_000)
+    assert len(program(Choices(given=smallest)).splitlines()) <= 10
+
+
+def test_a_difference_is_reported_by_its_choices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices = Choices(3)
+    compare(choices, tmp_path, 1, Counter())
+    assert failure(choices.made, tmp_path, 1) is None
+    monkeypatch.setattr("holdfast.testing.world.difference", lambda *_: "planted")
+    assert failure(choices.made, tmp_path, 1) == (
+        "Difference: flow compiled does not do what its Python does.\nplanted"
+    )

@@ -1,0 +1,274 @@
+"""Typed expressions: what a type can be made of. `<int>` stands for an expression of that type,
+`<int.>` for a name or a literal, `<int!>` for a name."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+from tests.differential.choices import Choices
+
+#: Type -> literals; the first one is the simplest.
+LITERALS: Final = {
+    "int": ["0", "1", "2", "-3", "7"],
+    "bool": ["True", "False"],
+    "str": ['""', '"a"', '"k"', '"{% 1 %}"', '"ä"'],
+    "str | None": ["None", '"a"'],
+    "list[int]": ["[]", "[1]", "[3, 1]"],
+    "list[str]": ["[]", '["a"]', '["k", ""]'],
+    "list[list[int]]": ["[]", "[[]]", "[[1]]", "[[1, 2], []]"],
+    "dict[str, int]": ["{}", '{"a": 1}', '{"k": 0, "a": 2}'],
+    "Line": ['Line(sku="z")', 'Line(sku="a", qty=0, tags=["t"])'],
+    "list[Line]": ["[]", '[Line(sku="q", qty=3)]'],
+    "Colour": ["Colour.RED", "Colour.BLUE"],
+    "Size": ["Size.S", "Size.L"],
+    "Level": ["Level.LOW", "Level.HIGH"],
+}
+PARAMETERS: Final = {
+    "n": "int",
+    "m": "int",
+    "b": "bool",
+    "s": "str",
+    "o": "str | None",
+    "xs": "list[int]",
+    "ss": "list[str]",
+    "xss": "list[list[int]]",
+    "d": "dict[str, int]",
+    "line": "Line",
+    "lines": "list[Line]",
+    "order": "Order",
+    "colour": "Colour",
+    "size": "Size",
+    "level": "Level",
+    "at": "datetime",
+    "price": "Decimal",
+    "uid": "UUID",
+    "day": "date",
+    "grace": "timedelta",
+}
+ELEMENTS: Final = {
+    "list[int]": "int",
+    "list[str]": "str",
+    "list[list[int]]": "list[int]",
+    "list[Line]": "Line",
+}
+PATTERNS: Final = {
+    "int": [
+        "max(<list[Line]>, key=lambda one: one.qty, default=line).qty",
+        "<list[str]>.count(<str>)",
+        "<str>.find('a')",
+        "(<int.> % 5) ** 2",
+        "divmod(<int>, <int!>)[1]",
+        "round(<int.> / 4)",
+        "sum(a * c for a, c in zip(<list[int]>, <list[int]>))",
+        "sum(a + c for a in <list[int]> for c in <list[int]> if a < c)",
+        "(<int> + <int>)",
+        "(<int> - <int>)",
+        "(<int.> * <int.>)",
+        "(<int> // <int.>)",
+        "(<int> % <int.>)",
+        "len(<str>)",
+        "len(<list[int]>)",
+        "len(<dict[str, int]>)",
+        "len(<list[Line]>)",
+        "sum(<list[int]>)",
+        "<list[int]>[<int.>]",
+        "<list[int]>[-1]",
+        "<dict[str, int]>.get(<str>, <int.>)",
+        "<dict[str, int]>[<str.>]",
+        "(<int> if <bool> else <int>)",
+        "(<int> and <int>)",
+        "(<int> or <int>)",
+        "<Line>.qty",
+        "max(<int>, <int>)",
+        "min(<list[int]>, default=<int.>)",
+        "-<int>",
+        "abs(<int>)",
+        "int(<bool>)",
+        "order.lines[<int.>].qty",
+        "sum(<list[Line]::int>)",
+        "sum(<list[int]::int>)",
+    ],
+    "bool": [
+        "(<int.> in {1, 2, 3})",
+        "(uid == order.id)",
+        "isinstance(<str | None>, str)",
+        "(<int> in <list[int]>)",
+        "(<Level>.value > 1)",
+        "(<int> < <int>)",
+        "(<int> >= <int>)",
+        "(<int> == <int>)",
+        "(<str> != <str>)",
+        "(<list[int]> == <list[int]>)",
+        "(<bool> and <bool>)",
+        "(<bool> or <bool>)",
+        "(not <bool>)",
+        "(not <list[int]>)",
+        "(not <str>)",
+        "(<str> in <list[str]>)",
+        "(<int.> in (1, 2, 3))",
+        "(<str> not in <dict[str, int]>)",
+        "(<str | None> is None)",
+        "(<str> < <str>)",
+        "(<int.> < <int.> <= <int.>)",
+        "<str>.startswith(<str>)",
+        "(<Colour> == <Colour>)",
+        "(<Size> == <Size>)",
+        "(<Level> == Level.HIGH)",
+        "(order.kind == 'a')",
+        "(order.due is None)",
+        "(order.coupon is not None)",
+        "bool(<list[Line]>)",
+        "any(<list[int]::bool>)",
+        "all(<list[Line]::bool>)",
+    ],
+    "str": [
+        "f'{<int!>:05d}|{<int!>:,}|{<str!>:>4}'",
+        "<str>.strip()",
+        "<str>.removeprefix('a')",
+        "<Colour>.name",
+        "<str>.lower()",
+        "<str>[-1:]",
+        "(<str> + <str>)",
+        "str(<int>)",
+        "f'{<int!>}-{<str!>}'",
+        "<str>.upper()",
+        "(<str | None> or <str>)",
+        "','.join(<list[str]>)",
+        "<Line>.sku",
+        "str(<bool>)",
+        "<str>[<int.>:]",
+        "<str>[:2]",
+        "<list[str]>[<int.>]",
+        "(<str> if <bool> else <str>)",
+        "<Colour>.value",
+        "<str>.replace('a', 'b')",
+        "order.kind",
+        "order.notes.get(<str.>, <str.>)",
+    ],
+    "str | None": [
+        "(<str> if <bool> else None)",
+        "order.coupon",
+        "(<str | None> and <str>)",
+    ],
+    "list[int]": [
+        "list(reversed(<list[int]>))",
+        "(<list[int].> * 2)",
+        "[*<list[int]>, <int>]",
+        "[i * x for i, x in enumerate(<list[int]>, start=1)]",
+        "[a + c for a in <list[int]> for c in <list[int]> if a < c]",
+        "sorted(<list[int]>, reverse=True)",
+        "[<int>, <int>]",
+        "(<list[int]> + <list[int]>)",
+        "sorted(<list[int]>)",
+        "<list[int]>[<int.>:<int.>]",
+        "(<list[int]> or <list[int]>)",
+        "<list[list[int]]>[<int.>]",
+        "[<list[int]::int>]",
+        "[<list[Line]::int>]",
+        "[<list[list[int]]::int>]",
+        "list(<dict[str, int]>.values())",
+        "[i + x for i, x in enumerate(<list[int]>) if i < x]",
+        "[x - y for x, y in zip(<list[int]>, <list[int]>)]",
+        "list(range(<int.> % 4))",
+    ],
+    "list[str]": [
+        "[<str>]",
+        "sorted(<list[str]>)",
+        "sorted(<dict[str, int]>)",
+        "[<list[Line]::str>]",
+        "[<list[str]::str>]",
+        "<Line>.tags",
+        "'a,b'.split(',')",
+    ],
+    "list[list[int]]": [
+        "[<list[int]>]",
+        "[<list[int]>, <list[int]>]",
+        "(<list[list[int]]> + [<list[int]>])",
+        "[<list[int]::list[int]>]",
+        "[<list[list[int]]::list[int]>]",
+    ],
+    "dict[str, int]": [
+        "(<dict[str, int]> | {'z': <int>})",
+        "dict(<dict[str, int]>)",
+        "{<str>: <int>}",
+        "{**<dict[str, int]>, <str.>: <int>}",
+        "{k: v + 1 for k, v in <dict[str, int]>.items()}",
+        "{x.sku: x.qty for x in <list[Line]>}",
+    ],
+    "Line": [
+        "Line(sku=<str>, qty=<int>)",
+        "Line(sku=<str>, tags=<list[str]>)",
+        "<list[Line]>[<int.>]",
+        "<Line>.model_copy(update={'qty': <int>})",
+    ],
+    "list[Line]": [
+        "sorted(<list[Line]>, key=lambda one: one.qty, reverse=True)",
+        "[<Line>]",
+        "<list[Line]>[<int.>:]",
+        "[<list[int]::Line>]",
+        "[<list[Line]::Line>]",
+        "order.lines",
+    ],
+    "Colour": ["order.colour", "(<Colour> if <bool> else <Colour>)"],
+    "Size": ["(<Size> if <bool> else <Size>)"],
+    "Level": ["order.level"],
+}
+TYPES: Final = list(LITERALS)
+#: `<type>`, `<type.>`, and `<source::body>`: the rest of a comprehension over a list.
+_TYPE: Final = r"[A-Za-z]\w*(?:\[[\w\[\], ]+\])?(?: \| None)?"
+_HOLE: Final = re.compile(rf"<({_TYPE})(\.|!|::({_TYPE}))?>")
+_ATOMS_ONLY: Final = 0
+
+
+class Expressions:
+    """Draws expressions over the variables at hand."""
+
+    def __init__(self, choices: Choices, counts: Counter[str]) -> None:
+        self.choices = choices
+        self.counts = counts
+        self.variables: dict[str, str] = dict(PARAMETERS)
+        self._names = 0
+
+    def new_name(self) -> str:
+        self._names += 1
+        return f"v{self._names}"
+
+    def names_of(self, type_: str) -> list[str]:
+        return [name for name, known in self.variables.items() if known == type_]
+
+    def name(self, type_: str) -> str:
+        """A variable: where literals would need other quotes."""
+        return self.choices.pick(self.names_of(type_))
+
+    def draw(self, type_: str, depth: int = 2) -> str:
+        names = self.names_of(type_)
+        is_atom = depth <= _ATOMS_ONLY or type_ not in PATTERNS or not self.choices.chance(60)
+        if is_atom:
+            if names and (type_ not in LITERALS or self.choices.chance(70)):
+                return self.choices.pick(names)
+            return self.choices.pick(LITERALS[type_])
+        pattern = self.choices.pick(PATTERNS[type_])
+        self.counts[f"{type_} {pattern}"] += 1
+        return _HOLE.sub(lambda hole: self._fill(hole, depth - 1), pattern)
+
+    def _fill(self, hole: re.Match[str], depth: int) -> str:
+        type_, suffix, body = hole.group(1), hole.group(2), hole.group(3)
+        if suffix is None:
+            return self.draw(type_, depth)
+        if suffix == "!":
+            return self.name(type_)
+        if suffix == ".":
+            return self.draw(type_, _ATOMS_ONLY)
+        return self._comprehension(type_, body, depth)
+
+    def _comprehension(self, source: str, body: str, depth: int) -> str:
+        items = self.draw(source, depth)
+        name = self.new_name()
+        kept = dict(self.variables)
+        self.variables[name] = ELEMENTS[source]
+        value = self.draw(body, depth)
+        test = f" if {self.draw('bool', depth)}" if self.choices.chance(40) else ""
+        self.variables = kept
+        return f"{value} for {name} in {items}{test}"

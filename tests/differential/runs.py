@@ -1,0 +1,186 @@
+"""One program, several generated worlds: inputs and outcomes are drawn, both runs compared."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from holdfast.dsl.compile import compile_workflow
+from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.dsl.surface import Workflow
+from holdfast.testing import Difference, World, never, real, takes
+from holdfast.testing.outcomes import Outcome
+from holdfast.testing.script import Script
+from holdfast.testing.timeline import Place
+from tests.differential import shop
+from tests.differential.choices import Choices
+from tests.differential.programs import HEADER, program
+
+_numbers = itertools.count()
+
+INPUTS: dict[str, list[Any]] = {
+    "n": [1, 0, 7, -2],
+    "m": [2, 1, -3],
+    "b": [True, False],
+    "s": ["a", "", "k", "Small", "a,b"],
+    "o": [None, "k", ""],
+    "xs": [[3, 1], [], [5], [0, 0, 2]],
+    "ss": [["a", "b"], [], ["k"]],
+    "xss": [[[1], [2, 3]], [], [[]]],
+    "d": [{"a": 1}, {}, {"k": 2, "a": 0}],
+    "line": [{"sku": "a"}, {"sku": "", "qty": 0}, {"sku": "b", "tags": ["q", "r"]}],
+    "lines": [[{"sku": "x", "qty": 2, "tags": ["t"]}, {"sku": "y"}], [], [{"sku": "x"}]],
+    "order": [
+        {
+            "id": "0b8e1c9e-4a1c-4f39-9f6a-2f7a3d0c1d11",
+            "price": "12.50",
+            "placed": "2026-01-01T08:00:00Z",
+            "lines": [{"sku": "x", "qty": 2}],
+            "notes": {"a": "b"},
+        },
+        {
+            "id": "0b8e1c9e-4a1c-4f39-9f6a-2f7a3d0c1d12",
+            "price": "0",
+            "placed": "2025-12-31T23:59:59.123456+02:00",
+            "due": "2026-02-01",
+            "grace": "PT90S",
+            "colour": "blue",
+            "level": 2,
+            "kind": "b",
+            "coupon": "k",
+        },
+    ],
+    "colour": ["red", "blue"],
+    "size": ["s", "l"],
+    "level": [1, 2],
+    "at": ["2026-01-01T00:00:10Z", "2020-01-01T00:00:00Z", "2026-01-01T06:00:00+01:00"],
+    "price": ["1.10", "-3"],
+    "uid": ["0b8e1c9e-4a1c-4f39-9f6a-2f7a3d0c1d13"],
+    "day": ["2026-01-02"],
+    "grace": ["PT1H", "P1DT5S"],
+}
+_ERRORS = (shop.Small, shop.Problem, shop.Other, RuntimeError)
+_SECONDS = (0, 1, 20, 200, 4_000, 90_000)
+_CALLS_MAX = 400
+
+
+class TooLong(Exception):  # noqa: N818
+    """A program that goes on for as long as its tasks let it."""
+
+
+class DrawnWorld(World):
+    """Outcomes are drawn: mostly values, sometimes errors and time-outs."""
+
+    def __init__(self, choices: Choices) -> None:
+        super().__init__()
+        self._choices = choices
+        self._calls = 0
+        if choices.chance(15):
+            seconds = choices.pick(_SECONDS)
+            self.stop(at=timedelta(seconds=seconds, milliseconds=1 + choices.below(900)))
+
+    def _script(self, workflow: Workflow[..., Any]) -> Script:
+        return replace(super()._script(workflow), draw=self._draw)
+
+    def _draw(self, place: Place, _number: int) -> Outcome:
+        self._calls += 1
+        if self._calls > _CALLS_MAX:
+            raise TooLong
+        if place.kind == "pure":
+            return real
+        pause = timedelta(
+            seconds=self._choices.pick(_SECONDS), milliseconds=self._calls * 37 % 1_000
+        )
+        kind = self._choices.below(12)
+        if kind == 11 and place.timeout_ms is not None:
+            return never
+        if kind >= 9 and place.kind == "task":
+            return takes(pause, self._choices.pick(_ERRORS)(f"e{self._calls}"))
+        return takes(pause, self._value(place))
+
+    def _value(self, place: Place) -> Any:
+        if place.kind in ("event", "ask"):
+            return self._payload(place.subject)
+        match place.name:
+            case "echo" | "flaky":
+                return self._choices.below(9) - 2
+            case "careful":
+                return self._choices.pick(INPUTS["s"])
+            case "name_of":
+                return self._choices.pick(INPUTS["o"])
+            case "order_of":
+                return self._choices.pick(INPUTS["order"])
+            case _:
+                return None
+
+    def _payload(self, type_: Any) -> Any:
+        if type_ is int:
+            return self._choices.below(5)
+        if type_ is bool:
+            return self._choices.chance(50)
+        if type_ is shop.Answer:
+            return {"yes": self._choices.chance(80), "note": f"e{self._calls}"}
+        return self._choices.pick(INPUTS["lines"])
+
+
+@contextmanager
+def loaded(folder: Path, source: str) -> Iterator[ModuleType]:
+    name = f"generated_{next(_numbers)}"
+    path = folder / f"{name}.py"
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules[name]
+        linecache.cache.pop(str(path), None)
+        path.unlink()
+
+
+def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> str:
+    """-> "" or "refused"; raises Difference. The world's choices follow the program's."""
+    with loaded(folder, HEADER + program(choices, counts)) as module:
+        try:
+            compile_workflow(module.flow)
+        except CompileErrors as errors:
+            counts["refused"] += 1
+            for code in {one.code for one in errors.diagnostics}:
+                counts[f"refused {code}"] += 1
+            return "refused"
+        for _ in range(runs):
+            given = {name: choices.pick(values) for name, values in INPUTS.items()}
+            try:
+                ended = DrawnWorld(choices).run_json(module.flow, given)
+            except TooLong:
+                counts["runs given up"] += 1
+                continue
+            counts["runs"] += 1
+            counts[f"runs {ended.status}"] += 1
+    counts["accepted"] += 1
+    return ""
+
+
+def failure(given: Sequence[int], folder: Path, runs: int) -> str | None:
+    """What these choices show; None when both runs are alike."""
+    choices = Choices(given=given)
+    try:
+        compare(choices, folder, runs, Counter())
+    except Difference as difference:
+        return f"Difference: {difference}"
+    except Exception as error:  # noqa: BLE001 - a crash is a finding, too
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,24 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import each, workflow
+from tests.golden.shop import Order, charge
+
+
+@workflow
+def flow(order: Order, n: int, share: float, most: int | None) -> None:
+    each(order.lines, lambda line: line.sku, concurrency=-1)
+    each(order.lines, lambda line: line.sku, concurrency=share)
+    each(order.lines, lambda line: line.sku, tolerate=-1)
+    each(order.lines, lambda line: line.sku, tolerate=True)
+    each(order.lines, lambda line: line.sku, tolerate=most)
+    each(order.lines, lambda line: line.sku, batch=0)
+    each(order.lines, lambda line: line.sku, batch=2)
+    each(order.lines, lambda line: line.sku, size=2)
+    each(order.lines)
+    each(order.lines, lambda: 1)
+    each(order.lines, lambda line, more: 1)
+    each(order.id, lambda letter: letter)
+    for payment in each(["a", "b"], lambda sku: charge(sku, 1), tolerate=1):
+        charge(payment.id, n)

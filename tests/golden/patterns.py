@@ -1,0 +1,78 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from holdfast import workflow
+from tests.golden.shop import Colour, Line, Order, Payment, is_valid
+
+
+class Cat(BaseModel):
+    name: str
+
+
+class Dog(BaseModel):
+    name: str
+
+
+@workflow
+def flow(
+    order: Order, d: dict[str, int], pet: Cat | Dog, colour: Colour, anything: Any, n: int | str
+) -> str:
+    match d:
+        case {"a": 1}:
+            pass
+    match pet:
+        case Cat():
+            pass
+    match order:
+        case Order("x"):
+            pass
+        case Order(ident="x"):
+            pass
+        case Line():
+            pass
+        case order.id:
+            pass
+    match order.lines:
+        case [first, *rest]:
+            pass
+        case [*_, last]:
+            pass
+    match order.id:
+        case [a]:
+            pass
+        case None:
+            pass
+        case 5:
+            pass
+        case ("a" as letter) | ("b" as letter):
+            pass
+        case text if is_valid(order):
+            pass
+    match colour:
+        case Colour.RED:
+            answer = "red"
+        case Colour.RED:
+            answer = "never"
+        case _:
+            answer = "never"
+    match anything:
+        case Payment():
+            pass
+    match n:
+        case int():
+            late = "number"
+    match (n, 1):
+        case (a, b, c):
+            pass
+    caught = "before"
+    match order.id:
+        case caught if caught == "x":
+            pass
+        case "b":
+            answer = caught
+    return late

@@ -1,0 +1,20 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import Retry, minutes, parallel, seconds, workflow
+from tests.golden.shop import charge
+
+
+@workflow
+def flow(n: int) -> None:
+    charge.options(timeout=n)("a", 1)
+    charge.options(heartbeat=minutes(n))("a", 1)
+    charge.options(idempotent=True)("a", 1)
+    charge.options(minutes(5))("a", 1)
+    charge.options(label=f"charge {n}")("a", 1)
+    charge.options(retry=Retry(max_attempts=n))("a", 1)
+    charge.options(heartbeat=seconds(0.5))("a", 1)
+    charge.options(timeout=minutes(15))("a", 1)
+    charge.options(timeout=minutes(5))
+    parallel(charge.options(timeout=minutes(5)), lambda: 1)

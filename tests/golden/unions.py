@@ -1,0 +1,34 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from holdfast import workflow
+from tests.golden.shop import Line, Order, Payment
+
+
+class Cash(BaseModel):
+    kind: Literal["cash"]
+    cents: int
+
+
+class Voucher(BaseModel):
+    kind: Literal["voucher"]
+    code: str
+
+
+@workflow
+def flow(either: Line | Payment, paid: Cash | Voucher, number: int | float, maybe: Cash | None) -> None:
+    a = isinstance(either, Line)
+    b = paid.code
+    c = isinstance(number, int)
+    d = maybe.cents
+    e = isinstance(paid, tuple([Cash]))
+    f = paid.cents if paid.kind == "voucher" else 0
+    g = either.id
+    h = isinstance(maybe)
+    i = type(paid)
+    j = number.upper()

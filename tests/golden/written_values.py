@@ -1,0 +1,37 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from holdfast import minutes, sleep, workflow
+from tests.golden.shop import notify
+
+EPOCH = datetime(2020, 1, 1)
+
+
+@workflow
+def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text: str) -> list[timedelta]:
+    a = at < EPOCH
+    b = at == EPOCH
+    c = at + minutes(5)
+    d = at - EPOCH
+    e = datetime.now()
+    f = f"{at}"
+    g = at.isoformat()
+    h = at.year
+    i = due + grace
+    j = uuid4()
+    k = UUID(text)
+    l = key == text
+    m = path.name
+    n = sorted([at, EPOCH])
+    o = f"{grace}"
+    sleep(at)
+    p = grace / 2
+    q = grace > 5
+    notify(key, text)
+    notify(text, at)
+    return [minutes(5)]

@@ -1,0 +1,243 @@
+"""Calls of everything that a workflow is written with, and the type that each of them reveals."""
+# pyright: strict
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import reveal_type
+
+from pydantic import BaseModel
+
+from holdfast import (
+    Retry,
+    Task,
+    ask,
+    compensating,
+    days,
+    each,
+    first,
+    hours,
+    minutes,
+    parallel,
+    pure,
+    role,
+    seconds,
+    shielded,
+    sleep,
+    sleep_until,
+    task,
+    task_context,
+    timeout,
+    wait_for_event,
+    workflow,
+)
+
+
+class Payment(BaseModel):
+    id: str
+    note: str | None = None
+
+
+class Line(BaseModel):
+    sku: str
+
+
+class Decision(Enum):
+    YES = "yes"
+    NO = "no"
+
+
+@task
+def charge(order_id: str, cents: int = 0, *, dry: bool = False) -> Payment:
+    return Payment(id=f"{order_id}{cents}{dry}")
+
+
+@task(
+    name="refund_payment",
+    retry=Retry(max_attempts=3, on=(ConnectionError,)),
+    timeout=minutes(5),
+    heartbeat=seconds(30),
+    idempotent=True,
+)
+def refund(payment_id: str) -> None:
+    del payment_id
+
+
+@task
+def pack(line: Line) -> str:
+    return line.sku
+
+
+@pure
+def is_valid(payment: Payment) -> bool:
+    return bool(payment.id)
+
+
+@workflow
+def child(order_id: str) -> list[int]:
+    return [len(order_id)]
+
+
+@workflow(name="other_child", version="2", timeout=days(3))
+def other(order_id: str) -> str | None:
+    return order_id or None
+
+
+def settings(context_free: Task[[str], None]) -> None:
+    reveal_type(context_free("p"))  # -> None
+    reveal_type(charge.name)  # -> str
+    reveal_type(charge.idempotent)  # -> bool
+    reveal_type(task_context().idempotency_key)  # -> str
+    reveal_type(seconds(1))  # -> timedelta
+    reveal_type(minutes(1.5))  # -> timedelta
+    reveal_type(hours(1))  # -> timedelta
+    reveal_type(days(1))  # -> timedelta
+    reveal_type(role("manager"))  # -> str
+
+
+def steps(order_id: str) -> None:
+    reveal_type(charge(order_id, 5))  # -> Payment
+    reveal_type(charge(order_id, cents=5, dry=True).note)  # -> str | None
+    reveal_type(charge.options(timeout=minutes(1), heartbeat=seconds(5))(order_id))  # -> Payment
+    reveal_type(charge.options(retry=Retry(), label="charge again")(order_id))  # -> Payment
+    reveal_type(is_valid(Payment(id="p")))  # -> bool
+    reveal_type(child(order_id))  # -> list[int]
+    reveal_type(other(order_id))  # -> str | None
+    settings(refund)
+
+
+def branches(o: str) -> None:
+    reveal_type(parallel(lambda: charge(o), lambda: child(o)))  # -> tuple[Payment, list[int]]
+    reveal_type(parallel(lambda: 1, lambda: "", lambda: True))  # -> tuple[int, str, bool]
+    four = parallel(lambda: 1, lambda: "", lambda: True, lambda: charge(o))
+    reveal_type(four)  # -> tuple[int, str, bool, Payment]
+    a, b, c, d, e = parallel(lambda: charge(o), lambda: 1, lambda: o, lambda: 2, lambda: True)
+    reveal_type((a, b, c, d, e))  # -> tuple[Payment, int, str, int, bool]
+    f = parallel(lambda: o, lambda: 1, lambda: o, lambda: 2, lambda: o, lambda: 3)
+    reveal_type(f)  # -> tuple[str, int, str, int, str, int]
+    g = parallel(lambda: o, lambda: 1, lambda: o, lambda: 2, lambda: o, lambda: 3, lambda: o)
+    reveal_type(g)  # -> tuple[str, int, str, int, str, int, str]
+    h = parallel(
+        lambda: o,
+        lambda: 1,
+        lambda: o,
+        lambda: 2,
+        lambda: o,
+        lambda: 3,
+        lambda: o,
+        lambda: charge(o),
+    )
+    reveal_type(h)  # -> tuple[str, int, str, int, str, int, str, Payment]
+
+    def verify() -> bool:
+        return is_valid(charge(o))
+
+    reveal_type(parallel(verify, lambda: other(o)))  # -> tuple[bool, str | None]
+
+
+def quorums(o: str) -> None:
+    two = parallel(lambda: charge(o), lambda: o, at_least=1)
+    reveal_type(two)  # -> tuple[Payment | None, str | None]
+    three = parallel(lambda: charge(o), lambda: o, lambda: 1, at_least=2)
+    reveal_type(three)  # -> tuple[Payment | None, str | None, int | None]
+    four = parallel(lambda: 1, lambda: o, lambda: 1, lambda: o, at_least=2)
+    reveal_type(four)  # -> tuple[int | None, str | None, int | None, str | None]
+    five = parallel(lambda: 1, lambda: o, lambda: 1, lambda: o, lambda: 1, at_least=2)
+    reveal_type(five)  # -> tuple[int | None, str | None, int | None, str | None, int | None]
+    one = parallel(
+        lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: charge(o), at_least=2
+    )
+    reveal_type(one[5])  # -> Payment | None
+    last = parallel(
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: charge(o),
+        at_least=3,
+    )
+    reveal_type(last[6])  # -> Payment | None
+    eight = parallel(
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: charge(o),
+        at_least=3,
+    )
+    reveal_type(eight[7])  # -> Payment | None
+
+
+def races(o: str) -> None:
+    reveal_type(first(lambda: charge(o), lambda: o))  # -> Payment | str
+    reveal_type(first(lambda: charge(o), lambda: sleep(days(1))))  # -> Payment | None
+    reveal_type(first(lambda: 1, lambda: o, lambda: charge(o)))  # -> int | str | Payment
+    reveal_type(first(lambda: 1, lambda: o, lambda: 1, lambda: charge(o)))  # -> int | str | Payment
+    five = first(lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: charge(o))
+    reveal_type(five)  # -> int | Payment
+    six = first(lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: charge(o))
+    reveal_type(six)  # -> int | Payment
+    seven = first(
+        lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: 1, lambda: charge(o)
+    )
+    reveal_type(seven)  # -> int | Payment
+    eight = first(
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: 1,
+        lambda: charge(o),
+    )
+    reveal_type(eight)  # -> int | Payment
+
+
+def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
+    reveal_type(each(lines, pack))  # -> list[str]
+    reveal_type(each(lines, lambda line: line.sku, concurrency=n))  # -> list[str]
+    reveal_type(each(names, lambda name: charge(name)))  # -> list[Payment]
+    reveal_type(each(names, child))  # -> list[list[int]]
+    reveal_type(each(lines, pack.options(label="pack it")))  # -> list[str]
+    reveal_type(each(lines, pack, tolerate=n))  # -> list[str | None]
+    reveal_type(each(lines, lambda some: len(some), batch=10))  # -> list[int]
+    reveal_type(each(lines, lambda some: some[0].sku, batch=10))  # -> list[str]
+    reveal_type(each(lines, lambda some: len(some), batch=n, tolerate=2))  # -> list[int | None]
+
+    def checked(line: Line) -> Payment | None:
+        return charge(line.sku) if line.sku else None
+
+    reveal_type(each(lines, checked, tolerate=1))  # -> list[Payment | None]
+
+
+def scopes(o: str) -> None:
+    with compensating() as undo:
+        payment = charge(o)
+        undo(refund, payment.id)
+        undo(charge, o, cents=5)
+    with compensating(on_undo_failure="stop") as undo:
+        undo(refund, payment_id=payment.id)
+    with timeout(hours(1)), shielded():
+        inside = charge(o)
+    reveal_type(inside)  # -> Payment
+
+
+def waits(o: str, moment: datetime, grace: timedelta) -> None:
+    sleep(grace)
+    sleep_until(moment)
+    reveal_type(wait_for_event("paid", Payment, key=o, timeout=days(3)))  # -> Payment
+    reveal_type(wait_for_event("paid", list[Payment], key=o))  # -> list[Payment]
+    reveal_type(wait_for_event("counted", dict[str, int], key=o))  # -> dict[str, int]
+    reveal_type(ask("Sure?", Decision, assignee=role("manager"), details={"o": o}))  # -> Decision
+    reveal_type(ask("How many?", int, assignee="ada", timeout=grace))  # -> int
+    paid = first(lambda: wait_for_event("paid", Payment, key=o), lambda: sleep(days(1)))
+    reveal_type(paid)  # -> Payment | None
+    if paid is not None:
+        reveal_type(paid)  # -> Payment

@@ -1,0 +1,87 @@
+"""Misuse that a type checker must see in the editor: every marked line, and no other."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast import (
+    Retry,
+    ask,
+    compensating,
+    each,
+    first,
+    minutes,
+    parallel,
+    sleep,
+    sleep_until,
+    task,
+    timeout,
+    wait_for_event,
+)
+from tests.typing.accepted import Line, charge, child, is_valid, pack, refund
+
+
+def steps(o: str, moment: datetime) -> None:
+    charge()  # refused
+    charge(1)  # refused
+    charge(o, price=5)  # refused
+    charge(o, 5, True)  # refused
+    charge(o).idd  # refused
+    charge(o).note.upper()  # refused
+    charge.options(timeout=5)  # refused
+    charge.options(retries=3)  # refused
+    charge.options(label="again")(5)  # refused
+    is_valid(o)  # refused
+    child()  # refused
+    child(o).upper()  # refused
+    sleep(5)  # refused
+    sleep(moment)  # refused
+    sleep_until(minutes(5))  # refused
+    Retry(max_attempts="3")  # refused
+
+
+@task(retries=3)  # refused
+def unknown_setting() -> None: ...
+
+
+def branches(o: str) -> None:
+    parallel(lambda n: n, lambda: o)  # refused
+    parallel(charge, lambda: o)  # refused
+    parallel(lambda: o)  # refused
+    parallel(lambda: o, lambda: o, at_least="1")  # refused
+    text: str = parallel(lambda: charge(o), lambda: o)  # refused
+    payment, other = parallel(lambda: charge(o), lambda: o, at_least=1)
+    payment.id  # refused
+    first(lambda: charge(o), lambda: o).id  # refused
+    first(lambda n: n, lambda: o)  # refused
+    del text, other
+
+
+def maps(lines: list[Line], o: str) -> None:
+    each([1, 2], pack)  # refused
+    each(lines, lambda line: line.skuu)  # refused
+    each(lines, lambda: o)  # refused
+    each(lines, pack, batch=5)  # refused
+    each(lines, pack, concurrency="5")  # refused
+    for sku in each(lines, pack, tolerate=1):
+        sku.upper()  # refused
+
+
+def scopes(o: str) -> None:
+    with compensating() as undo:
+        undo(refund)  # refused
+        undo(refund, 5)  # refused
+        undo(refund, payment=o)  # refused
+    with compensating(on_undo_failure="ignore"):  # refused
+        pass
+    with timeout(5):  # refused
+        pass
+
+
+def waits(o: str) -> None:
+    wait_for_event("paid", Line, key=5)  # refused
+    wait_for_event("paid", Line, key=o).skuu  # refused
+    wait_for_event("paid", key=o)  # refused
+    ask("Sure?", bool)  # refused
+    ask("Sure?", bool, assignee=o).upper()  # refused
+    ask("Sure?", bool, assignee=o, timeout=5)  # refused

@@ -1,0 +1,91 @@
+"""Types of events and answers, written into a map and found again by the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.deployment import Deployment
+from holdfast.dsl.boundary import normalise_payload
+from holdfast.dsl.compile import compile_workflow
+from holdfast.dsl.payloads import display, reference_of, resolve
+from holdfast.dsl.registry import Registry
+from holdfast.errors import RequestError
+from tests.golden.shop import Colour, Order, Payment
+from tests.unit.dsl_kit import assert_same, loaded
+
+SHOP = "tests.golden.shop"
+
+
+@pytest.mark.parametrize(
+    ("payload", "reference", "shown"),
+    [
+        (Payment, f"{SHOP}:Payment", "Payment"),
+        (Colour, f"{SHOP}:Colour", "Colour"),
+        (bool, "builtins:bool", "bool"),
+        (list[Payment], f"list[{SHOP}:Payment]", "list[Payment]"),
+        (dict[str, int], "dict[str, builtins:int]", "dict[str, int]"),
+        (
+            dict[str, list[dict[str, Order]]],
+            f"dict[str, list[dict[str, {SHOP}:Order]]]",
+            "dict[str, list[dict[str, Order]]]",
+        ),
+    ],
+)
+def test_a_type_is_found_again_by_its_reference(payload: Any, reference: str, shown: str) -> None:
+    assert reference_of(payload) == reference
+    assert resolve(reference) == payload
+    assert display(reference) == shown
+
+
+def test_what_arrives_is_checked_in_every_element() -> None:
+    found = normalise_payload(resolve(f"list[{SHOP}:Payment]"), [{"id": "p", "status": "ok"}])
+    assert found == [{"id": "p", "status": "ok"}]
+    deployment = Deployment(Registry.from_modules([SHOP]), {})
+    with pytest.raises(RequestError) as caught:
+        deployment.normalise_payload(f"list[{SHOP}:Payment]", [{"id": "p"}], "event 'paid'")
+    assert caught.value.code == "HF211"
+    assert "event 'paid' does not fit list[Payment]: data[0].status: " in caught.value.message
+
+
+PROGRAM = """
+from __future__ import annotations
+from enum import Enum
+from pydantic import BaseModel
+from holdfast import ask, days, first, sleep, wait_for_event, workflow
+
+class Line(BaseModel):
+    sku: str
+    qty: int = 1
+class Size(Enum):
+    S = "s"
+Sizes = list[Size]
+
+@workflow
+def flow(key: str) -> list[str]:
+    lines = wait_for_event("lines", list[Line], key=key)
+    counts = ask("How many?", dict[str, int], assignee="ann")
+    sizes = ask("Which?", Sizes, assignee="ann")
+    won = first(
+        lambda: wait_for_event("late", dict[str, list[str]], key=key, timeout=days(1)),
+        lambda: sleep(days(2)),
+    )
+    names = [f"{line.sku}: {counts[line.sku] * line.qty}" for line in lines]
+    return names + ([] if won is None else won["more"]) + [size.value for size in sizes]
+"""
+
+
+def test_a_workflow_reads_lists_and_dicts_that_it_waited_for(tmp_path: Path) -> None:
+    come = {
+        "lines": [{"sku": "a", "qty": 2}, {"sku": "b", "qty": 1}],
+        "How many?": {"a": 3, "b": 4},
+        "Which?": ["s"],
+        "late": {"more": ["c"]},
+    }
+    with loaded(tmp_path, PROGRAM) as module:
+        compiled = compile_workflow(module.flow)
+        assert compiled.answers["ask for list[Size]"] == f"list[{module.__name__}:Size]"
+        found = assert_same(module.flow, {"key": "k"}, come)
+    assert found.output == ["a: 6", "b: 4", "c", "s"]

@@ -1,0 +1,78 @@
+"""What is proved of a history holds: no run of a random machine is longer than its bound."""
+
+from __future__ import annotations
+
+import json
+import operator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from holdfast.core.events import DURABLE_EVENTS
+from holdfast.proofs.bounds import Worst, worst_of
+from holdfast.proofs.graph import levels_of
+from tests.unit.core_kit import Case
+from tests.unit.proofs_machines import Machines, random_run
+
+ROOT = Path(__file__).parents[2]
+SEEDS = range(300)
+
+
+def counted(case: Case) -> tuple[int, int, int]:
+    """-> events, transitions and durable steps of a run."""
+    types = case.types
+    entered = sum(name.endswith("StateEntered") for name in types)
+    tasks = sum(name == "TaskStateEntered" for name in types)
+    retries = sum(name == "TaskScheduled" for name in types) - tasks
+    return (
+        sum(event.id > 0 for event in case.events),
+        entered + max(0, retries),
+        sum(name in DURABLE_EVENTS for name in types),
+    )
+
+
+def proved(worst: Worst, symbols: dict[str, float]) -> tuple[float, float, float]:
+    assert worst.events is not None
+    assert worst.transitions is not None
+    assert worst.steps is not None
+    return tuple(  # type: ignore[return-value]
+        bound.value(symbols) for bound in (worst.events, worst.transitions, worst.steps)
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_run_of_a_random_machine_is_longer_than_its_bound(seed: int) -> None:
+    random = Random(seed)
+    definition = Machines(random).machine()
+    worst = worst_of(levels_of(definition))
+    for _ in range(2):
+        xs = list(range(random.randint(0, 3)))
+        case = random_run(definition, {"xs": xs}, random)
+        # Every list of these machines is the one of the input.
+        symbols = [] if worst.events is None else worst.events.symbols
+        bound = proved(worst, dict.fromkeys(symbols, len(xs)))
+        found = counted(case)
+        assert all(map(operator.le, found, bound)), (seed, found, bound)
+
+
+@pytest.mark.parametrize("name", ["order_fulfilment", "document_signing"])
+def test_the_workflows_of_this_repository_stay_within_their_bounds(name: str) -> None:
+    definition: Any = json.loads((ROOT / "statemachines" / f"{name}.asl.json").read_text())
+    worst = worst_of(levels_of(definition))
+    line = {"sku": "a", "qty": 1, "unit_pence": 5, "description": None}
+    for seed in range(100):
+        random = Random(seed)
+        goods = random.randint(0, 4)
+        order = {"id": "1", "lines": [line] * goods, "customer_id": None, "country": "x"}
+        case = random_run(definition, {"order": order, "doc_id": "d"}, random)
+        bound = proved(worst, {"len(goods)": goods})
+        assert all(map(operator.le, counted(case), bound)), seed
+
+
+def test_a_bound_is_met_by_the_longest_run() -> None:
+    task = {"Type": "Task", "Resource": "holdfast:task:t", "End": True}
+    definition = {"QueryLanguage": "JSONata", "StartAt": "a", "States": {"a": task}}
+    worst = worst_of(levels_of(definition))
+    assert counted(Case(definition).start({}).succeed(1)) == proved(worst, {})

@@ -1,0 +1,445 @@
+"""Each finding: a machine that has it, and one that nearly has it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from holdfast import pure, task, task_context
+from holdfast.asl.validate import diagnose
+from holdfast.cli import main
+from holdfast.proofs.findings import CODES, Place, Placed
+from holdfast.proofs.report import Proofs, prove, render
+from holdfast.proofs.tasks import TaskFacts, facts_of_tasks
+from tests.builders import Machine, call, machine, wait_for
+from tests.unit.proofs_machines import Machines
+
+ROOT = Path(__file__).parents[2]
+SECONDS_MAX = 0.05
+UNSAFE = TaskFacts("charge", is_pure=False, is_idempotent=False, uses_key=False)
+KEYED = TaskFacts("charge", is_pure=False, is_idempotent=False, uses_key=True)
+RETRY = [{"ErrorEquals": ["Busy"]}]
+END = {"Type": "Succeed"}
+
+
+def passing(target: str | None = None, **assign: Any) -> Machine:
+    follow = {"End": True} if target is None else {"Next": target}
+    return {"Type": "Pass", **follow, **({"Assign": assign} if assign else {})}
+
+
+def choice(condition: str, target: str, default: str | None = None) -> Machine:
+    rules = [{"Condition": f"{{% {condition} %}}", "Next": target}]
+    return {"Type": "Choice", "Choices": rules, **({"Default": default} if default else {})}
+
+
+def proofs_of(states: Mapping[str, Any], charge: TaskFacts | None = None, **top: Any) -> Proofs:
+    facts = {} if charge is None else {"charge": charge}
+    return prove("flow", machine(states, **top), facts)
+
+
+def codes(proofs: Proofs) -> set[str]:
+    """Without the note of tasks that have no timeout, which nearly every machine has."""
+    return {found.code for found in proofs.findings} - {"HF099"}
+
+
+def found(code: str, states: Mapping[str, Any], **more: Any) -> str:
+    """-> the state at which it was found, by the one finding that there is."""
+    proofs = proofs_of(states, **more)
+    assert codes(proofs) == {code}
+    (finding,) = [one for one in proofs.findings if one.code == code]
+    assert finding.help
+    return finding.state
+
+
+# -- reaching --------------------------------------------------------------------------------------
+
+
+def test_a_state_behind_a_rule_that_is_always_true_is_never_reached() -> None:
+    states = {"a": choice("true", "b", "c"), "b": END, "c": passing("d"), "d": END}
+    assert found("HF090", states) == "c"
+    assert codes(proofs_of({**states, "a": choice("$random() < 1", "b", "c")})) == set()
+
+
+def test_a_state_from_which_no_end_can_be_reached_is_a_dead_end() -> None:
+    sleep = {"Type": "Wait", "Seconds": 1, "Next": "b"}
+    states = {"a": choice("$random() < 1", "end", "b"), "b": sleep, "end": END}
+    proofs = proofs_of(states)
+    assert codes(proofs) == {"HF091", "HF097"}
+    states["b"] = {**sleep, "Next": "a"}
+    assert codes(proofs_of(states)) == {"HF097"}
+
+
+def test_a_choice_without_a_default_may_match_nothing() -> None:
+    open_ = choice("$states.input.a > 1", "b")
+    assert found("HF092", {"a": open_, "b": END}) == "a"
+    more = [{"Condition": "{% $not($states.input.a > 1) %}", "Next": "b"}]
+    closed = {**open_, "Choices": [*open_["Choices"], *more]}
+    assert codes(proofs_of({"a": closed, "b": END})) == set()
+
+
+@pytest.mark.parametrize("field", ["Retry", "Catch"])
+def test_a_handler_behind_one_that_takes_its_error_is_never_used(field: str) -> None:
+    def task(*errors: str) -> Machine:
+        target = {"Next": "end"} if field == "Catch" else {}
+        entries = [{"ErrorEquals": [error], **target} for error in errors]
+        return {"a": {**call("t"), field: entries}, "end": END}
+
+    assert "HF0A4" in codes(proofs_of(task("Busy", "Busy")))
+    assert "HF0A4" not in codes(proofs_of(task("Busy", "Broken")))
+    assert "HF0A4" in codes(proofs_of(task("States.Runtime")))
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def test_a_variable_that_one_way_does_not_assign_may_have_no_value() -> None:
+    states = {
+        "a": choice("$random() < 1", "b", "c"),
+        "b": passing("c", x=1),
+        "c": passing(y="{% $x + 1 %}"),
+    }
+    assert found("HF093", states) == "c"
+    states["a"] = {**states["a"], "Assign": {"x": 2}}
+    assert codes(proofs_of(states)) == set()
+
+
+def test_a_variable_whose_existence_was_asked_for_has_a_value() -> None:
+    states = {
+        "a": choice("$random() < 1", "b", "c"),
+        "b": passing("c", x=1),
+        "c": choice("$exists($x)", "d", "end"),
+        "d": passing("end", y="{% $x %}"),
+        "end": END,
+    }
+    assert codes(proofs_of(states)) == set()
+
+
+def test_what_a_task_assigns_has_no_value_where_its_error_is_caught() -> None:
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "b"}]
+    task = call("t", "b", Assign={"x": "{% $states.result %}"}, Catch=catch)
+    assert found("HF093", {"a": task, "b": passing(y="{% $x %}")}) == "b"
+    caught = [{**catch[0], "Assign": {"x": 0}}]
+    assert codes(proofs_of({"a": {**task, "Catch": caught}, "b": passing(y="{% $x %}")})) == set()
+
+
+def test_names_that_an_expression_binds_are_its_own() -> None:
+    bound = "{% ($k := 1; $map([1], function($v, $i){ $v + $i + $k }) ~> $sum) %}"
+    assert codes(proofs_of({"a": passing(y=bound)})) == set()
+    assert found("HF094", {"a": passing(y="{% $map([1], function($v){ $v + $other }) %}")}) == "a"
+
+
+def test_a_branch_sees_what_is_assigned_around_it_and_may_not_assign_it() -> None:
+    def around(**assign: Any) -> Machine:
+        branch = {"StartAt": "b", "States": {"b": passing(**assign)}}
+        parallel = {"Type": "Parallel", "Branches": [branch], "End": True}
+        return {"a": passing("p", x=1), "p": parallel}
+
+    assert codes(proofs_of(around(y="{% $x %}"))) == set()
+    assert found("HF095", around(x=2)) == "b"
+    later = {**around(x=2), "a": passing("p", z=1), "p": {**around(x=2)["p"], "Next": "q"}}
+    del later["p"]["End"]
+    assert codes(proofs_of({**later, "q": passing(x=3)})) == set()
+
+
+def test_jsonpath_fields_read_variables_where_they_are_evaluated() -> None:
+    state = {"Type": "Pass", "End": True, "Parameters": {"x.$": "$x.y", "y": "$y", "z.$": "$.z"}}
+    proofs = proofs_of({"a": state}, QueryLanguage="JSONPath")
+    assert [finding.message for finding in proofs.findings] == [
+        '"a" reads $x, which no state assigns'
+    ]
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def counting(start: Any, test: str, step: str = "$n + 1") -> Machine:
+    return {
+        "a": passing("b", n=start),
+        "b": choice(test, "c", "end"),
+        "c": passing("b", n=f"{{% {step} %}}"),
+        "end": END,
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "test", "step", "rounds"),
+    [
+        (0, "$n < 3", "$n + 1", "3"),
+        (0, "$n <= 3", "$n + 1", "4"),
+        (0, "3 > $n", "$n + 2", "2"),
+        (5, "$n > 0", "$n - 1", "5"),
+        (5, "$n < 3", "$n + 1", "0"),
+        (0, "$n < $count($states.input)", "$n + 1", None),
+        (0, "$n < 3", "$n - 1", None),
+        (0, "$n != 3", "$n + 1", None),
+        (0, "$n < 3 or $random() < 0.5", "$n + 1", None),
+        (0, "$n < 3 and $random() < 0.5", "$n + 1", "3"),
+        (0, "$n < $n + 1", "$n + 1", None),
+    ],
+)
+def test_a_counter_bounds_a_loop_when_it_moves_towards_a_fixed_limit(
+    start: int, test: str, step: str, rounds: str | None
+) -> None:
+    proofs = proofs_of(counting(start, test, step))
+    (loop,) = proofs.loops
+    assert (None if loop.rounds is None else str(loop.rounds)) == rounds
+    assert codes(proofs) == (set() if rounds else {"HF096"})
+
+
+def test_a_counter_that_one_way_round_does_not_move_bounds_nothing() -> None:
+    states = counting(0, "$n < 3")
+    states["c"] = choice("$random() < 1", "d", "b")
+    states["d"] = passing("b", n="{% $n + 1 %}")
+    assert found("HF096", states) == "b"
+
+
+def test_a_loop_over_a_list_is_bounded_by_its_length() -> None:
+    states = counting(0, "$n < $count($xs)")
+    states["a"]["Assign"]["xs"] = "{% $states.input.order.lines %}"
+    (loop,) = proofs_of(states).loops
+    assert str(loop.rounds) == "len(xs)"
+    states["a"]["Assign"]["xs"] = [1, 2, 3]
+    (loop,) = proofs_of(states).loops
+    assert str(loop.rounds) == "3"
+    states["c"]["Assign"]["xs"] = "{% $append($xs, 1) %}"
+    assert found("HF096", states) == "b"
+
+
+def test_a_loop_without_a_bound_is_told_apart_by_its_waits() -> None:
+    states = {"a": call("t", "b"), "b": choice("$random() < 1", "a", "end"), "end": END}
+    assert found("HF096", states) == "a"
+    states["b"] = {**states["b"], "Default": "w"}
+    states["w"] = {"Type": "Wait", "Seconds": 1, "Next": "end"}
+    assert found("HF096", states) == "a"
+    states |= {"b": choice("$random() < 1", "w", "end"), "w": {**states["w"], "Next": "a"}}
+    assert found("HF097", states) == "a"
+
+
+# -- waits -----------------------------------------------------------------------------------------
+
+
+def test_a_wait_is_bounded_by_itself_its_block_or_its_machine() -> None:
+    wait = {"a": wait_for("paid")}
+    assert found("HF098", wait) == "a"
+    assert codes(proofs_of({"a": wait_for("paid", TimeoutSeconds=5)})) == set()
+    assert codes(proofs_of(wait, TimeoutSeconds=5)) == set()
+    block = {"Begin": "b", "Seconds": 60, "States": ["a"]}
+    states = {"b": passing("a"), **wait}
+    assert codes(proofs_of(states, Holdfast={"Deadlines": [block]})) == set()
+    shielded = {"Deadlines": [block], "Shielded": [["a"]]}
+    assert found("HF098", states, Holdfast=shielded) == "a"
+
+
+def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
+    retry = [{"ErrorEquals": ["X"], "MaxAttempts": 2, "IntervalSeconds": 10, "BackoffRate": 2}]
+    states = {
+        "a": wait_for("paid", "b", TimeoutSeconds=100, Retry=retry),
+        "b": {"Type": "Wait", "Seconds": 7, "End": True},
+    }
+    assert str(proofs_of(states).worst.seconds) == str(3 * 100 + 10 + 20 + 7)
+    assert proofs_of({"a": wait_for("paid")}).worst.seconds is None
+
+
+# -- sagas -----------------------------------------------------------------------------------------
+
+
+def test_a_retry_may_repeat_what_has_no_key_and_no_undo() -> None:
+    states = {"a": call("charge", Retry=RETRY)}
+    assert found("HF0A0", states, charge=UNSAFE) == "a"
+    assert codes(proofs_of(states, KEYED)) == set()
+    assert codes(proofs_of(states)) == set()
+    assert found("HF0A1", {"a": call("charge")}, charge=UNSAFE) == "a"
+
+
+@task
+def keyed(order: str) -> str:
+    return _with_key(order)
+
+
+def _with_key(order: str) -> str:
+    return min([order], key=lambda _: task_context().idempotency_key)
+
+
+@task
+def careless(order: str) -> str:
+    return str.upper(order)
+
+
+@pure
+def total(order: str) -> str:
+    return order
+
+
+def test_a_key_is_found_in_helpers_and_inner_functions_of_the_module() -> None:
+    tasks = {"keyed": keyed, "careless": careless, "total": total}
+    safe = {name for name, facts in facts_of_tasks(tasks).items() if facts.may_be_repeated}
+    assert safe == {"keyed", "total"}
+
+
+def test_undos_run_on_failure_only_where_every_step_hands_its_errors_over() -> None:
+    states = saga("charge", "register", "ship")
+    states |= {"undo": {**call("refund"), "Next": "undone"}, "undone": {"Type": "Fail"}}
+    del states["undo"]["End"]
+    undo = {"States": ["charge", "register", "ship"], "Begin": "undo", "End": "undone"}
+    extension = {"Undo": [{**undo, "Assign": {"x": 1}}]}
+
+    def shown() -> str:
+        proofs = proofs_of(states, Holdfast=extension)
+        return render(proofs, lambda _state, _location: Place("f", 1, 1))
+
+    assert (
+        "on stop and time-out, the last first:\n             charge (line 1) by refund" in shown()
+    )
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "undo"}]
+    states["charge"] = {**states["charge"], "Catch": catch}
+    states["ship"] = {**states["ship"], "Catch": catch}
+    assert "on failure, stop and time-out, the last first:" in shown()
+
+
+def saga(*names: str) -> Machine:
+    """With compensation: the states of these names in this order."""
+    undo = '{% $append($undo, [{"task": "refund", "arguments": {"id": $payment}}]) %}'
+    made = {
+        "charge": call("charge", Assign={"payment": "{% $states.result %}"}),
+        "register": passing(undo=undo),
+        "ship": call("ship"),
+    }
+    states = {"with": passing(names[0], undo=[])}
+    for name, target in zip(names, [*names[1:], "end"], strict=True):
+        states[name] = {key: value for key, value in made[name].items() if key != "End"}
+        states[name]["Next"] = target
+    return {**states, "end": END}
+
+
+def test_an_undo_belongs_directly_behind_its_action() -> None:
+    assert found("HF0A2", saga("charge", "ship", "register"), charge=UNSAFE) == "register"
+    assert codes(proofs_of(saga("charge", "register", "ship"), UNSAFE)) == set()
+
+
+def test_an_undo_that_is_registered_before_its_action_also_runs_without_it() -> None:
+    states = saga("register", "charge")
+    states["register"]["Assign"]["undo"] = states["register"]["Assign"]["undo"].replace(
+        "$payment", '"order-1"'
+    )
+    assert found("HF0A3", states, charge=KEYED) == "register"
+
+
+def test_a_history_longer_than_step_functions_allows_is_told() -> None:
+    states = counting(0, "$n < 7000")
+    assert found("HF0A5", states) == "a"
+    assert codes(proofs_of(counting(0, "$n < 6000"))) == set()
+
+
+# -- extensions ------------------------------------------------------------------------------------
+
+
+def test_an_undo_that_only_a_stop_runs_is_reached_and_sees_what_is_known_where_it_stops() -> None:
+    states = {
+        "a": passing("b", x=1),
+        "b": {"Type": "Wait", "Seconds": 9, "Next": "end"},
+        "end": END,
+        "undo": {**call("t", Arguments={"x": "{% $x %}"}), "Next": "undone"},
+        "undone": {"Type": "Fail"},
+    }
+    del states["undo"]["End"]
+    undo = {"States": ["b"], "Begin": "undo", "End": "undone"}
+    assert codes(proofs_of(states, Holdfast={"Undo": [undo]})) == set()
+    early = {**undo, "States": ["a", "b"]}
+    assert found("HF093", states, Holdfast={"Undo": [early]}) == "undo"
+    given = {**early, "Assign": {"x": 0}}
+    assert codes(proofs_of(states, Holdfast={"Undo": [given]})) == set()
+
+
+def test_a_deadline_leads_on_from_everywhere_in_its_block() -> None:
+    states = {
+        "a": passing("b"),
+        "b": passing("c", x=1),
+        "c": call("t", "end"),
+        "late": passing(y="{% $x %}"),
+        "end": END,
+    }
+    block = {"Begin": "a", "Seconds": 60, "States": ["b", "c"], "Next": "late"}
+    assert found("HF093", states, Holdfast={"Deadlines": [block]}) == "late"
+    given = {**block, "Assign": {"x": 0}}
+    assert codes(proofs_of(states, Holdfast={"Deadlines": [given]})) == set()
+
+
+def test_a_block_bounds_how_long_a_wait_in_it_can_take() -> None:
+    states = {"a": passing("b"), "b": wait_for("paid", "c"), "c": END}
+    block = {"Begin": "a", "Seconds": 60, "States": ["b"]}
+    assert str(proofs_of(states, Holdfast={"Deadlines": [block]}).worst.seconds) == "60"
+
+
+def test_a_race_with_a_timer_bounds_a_wait() -> None:
+    def race(*others: Machine, needed: int = 1) -> Machine:
+        branches = [{"StartAt": f"b{n}", "States": {f"b{n}": one}} for n, one in enumerate(others)]
+        extension = {"Needed": needed, "Tolerated": 0}
+        state = {"Type": "Parallel", "Branches": branches, "End": True, "Holdfast": extension}
+        return {"p": state}
+
+    timer = {"Type": "Wait", "Seconds": 9, "End": True}
+    proofs = proofs_of(race(wait_for("paid"), timer))
+    assert codes(proofs) == set()
+    assert str(proofs.worst.seconds) == "9"
+    assert found("HF098", race(wait_for("paid"), timer, needed=2)) == "b0"
+    assert found("HF098", race(wait_for("paid"), call("t"))) == "b0"
+
+
+# -- all together ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_random_machine_is_reported_on_and_valid(seed: int) -> None:
+    definition = Machines(Random(seed)).machine()
+    assert not diagnose(json.dumps(definition))
+    proofs = prove("flow", definition, {})
+    assert "history    at most" in render(proofs, lambda _state, _location: Place("f", 1, 1))
+    # What is assigned by 1/0 never is, so only names may be found.
+    assert {code for code in codes(proofs) if code < "HF0A0"} <= {"HF092"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "statemachines").glob("*.asl.json")))
+def test_the_workflows_of_this_repository_have_no_warnings_and_are_proved_at_once(
+    path: Path,
+) -> None:
+    definition = json.loads(path.read_text())
+    prove("warm", definition, {})
+    start = time.process_time()
+    proofs = prove("flow", definition, {})
+    assert time.process_time() - start < SECONDS_MAX
+    assert {found.severity for found in proofs.findings} <= {"note"}
+
+
+def test_a_finding_shows_its_line_and_a_caret() -> None:
+    (finding,) = proofs_of({"a": wait_for("paid")}).findings
+    shown = Placed(finding, Place("f.py", 7, 5, "bank = wait()")).render()
+    assert shown.splitlines() == [
+        'f.py:7:5: warning[HF098]: "a" waits for an event, and nothing bounds how long',
+        "    7 |     bank = wait()",
+        "      |     ^^^^^^^^^^^^^",
+        '      = help: timeout=days(3), or "TimeoutSeconds"',
+    ]
+
+
+def test_the_page_lists_every_code() -> None:
+    page = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    for code, meaning in CODES.items():
+        assert f"| {code} | {meaning} |" in page
+    assert set(re.findall(r"^\| (HF\w+) \|", page, re.MULTILINE)) == set(CODES)
+
+
+def test_the_page_shows_what_check_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["check", "statemachines.order_fulfilment"]) == 0
+    page = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    for line in capsys.readouterr().out.splitlines():
+        assert line in page.splitlines()

@@ -1,0 +1,179 @@
+"""Small workflows on which the testing kit is tried."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from holdfast import (
+    BlockTimeout,
+    Retry,
+    TaskError,
+    WaitTimeout,
+    ask,
+    compensating,
+    each,
+    first,
+    hours,
+    minutes,
+    role,
+    seconds,
+    shielded,
+    sleep,
+    task,
+    timeout,
+    wait_for_event,
+    workflow,
+)
+
+
+class Payment(BaseModel):
+    id: str
+    status: str = "paid"
+
+
+class CardDeclined(TaskError): ...  # noqa: N818
+
+
+@task(
+    retry=Retry(max_attempts=3, interval=seconds(10), on=(ConnectionError,), jitter=False),
+    timeout=minutes(2),
+)
+def charge(order: str, cents: int = 1) -> Payment:
+    return Payment(id=f"real {order}")
+
+
+@task
+def refund(payment: str) -> None: ...
+
+
+@task
+def notify(text: str) -> None: ...
+
+
+@task
+def quick(number: int) -> str:
+    return "quick"
+
+
+@task
+def slow(number: int) -> str:
+    return "slow"
+
+
+@workflow
+def buy(order: str, cents: int) -> str:
+    try:
+        payment = charge(order, cents)
+    except CardDeclined as err:
+        return f"declined: {err}"
+    notify(payment.id)
+    return f"paid {payment.id}"
+
+
+@workflow
+def buy_twice(order: str) -> str:
+    with compensating() as undo:
+        one = charge(order)
+        undo(refund, one.id)
+        other = charge(order)
+    return other.id
+
+
+@workflow
+def buy_often(orders: list[str]) -> list[str]:
+    found: list[str] = []
+    for order in orders:
+        payment = charge(order)
+        found.append(payment.id)
+    return found
+
+
+@workflow
+def buy_side_by_side(orders: list[str]) -> list[str]:
+    payments = each(orders, charge)
+    return [payment.id for payment in payments]
+
+
+@workflow
+def confirm(key: str) -> str:
+    try:
+        settled = wait_for_event("bank.confirmed", bool, key=key, timeout=hours(3))
+    except WaitTimeout:
+        return "late"
+    return "settled" if settled else "refused"
+
+
+@workflow
+def sleep_and_confirm(key: str) -> bool:
+    sleep(hours(1))
+    return wait_for_event("bank.confirmed", bool, key=key, timeout=hours(3))
+
+
+@workflow
+def wait_for_ever(key: str) -> bool:
+    return wait_for_event("forever", bool, key=key)
+
+
+@workflow
+def approve(order: str) -> bool:
+    return ask(f"Approve {order}?", bool, assignee=role("boss"))
+
+
+@workflow
+def pay_and_wait(order: str) -> str:
+    with compensating() as undo:
+        payment = charge(order)
+        undo(refund, payment.id)
+        sleep(hours(1))
+    return payment.id
+
+
+@workflow
+def race(number: int) -> str:
+    return first(lambda: quick(number), lambda: slow(number))
+
+
+@workflow
+def bounded(order: str) -> str:
+    try:
+        with timeout(minutes(5)), compensating() as undo:
+            payment = charge(order)
+            undo(refund, payment.id)
+            slow(1)
+    except BlockTimeout:
+        return "too late"
+    return payment.id
+
+
+@workflow
+def guarded(number: int) -> str:
+    try:
+        with timeout(minutes(5)):
+            with shielded():
+                slow(number)
+            quick(number)
+    except BlockTimeout:
+        return "stopped after the slow one"
+    return "both"
+
+
+@workflow
+def bounded_in_a_shield(number: int) -> str:
+    try:
+        with shielded(), timeout(minutes(5)):
+            slow(number)
+    except BlockTimeout:
+        return "late"
+    return "in time"
+
+
+@workflow
+def race_in_a_shield(number: int) -> str:
+    with shielded():
+        won = first(lambda: quick(number), lambda: slow(number))
+    return won
+
+
+@workflow
+def parent(order: str) -> str:
+    return buy(order, 5)

@@ -1,0 +1,279 @@
+"""The testing kit: what it scripts, how time passes, what it finds, and what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import hours, minutes, seconds
+from holdfast.asl import parse
+from holdfast.testing import (
+    Difference,
+    ScriptError,
+    World,
+    check_workflow,
+    compiled,
+    fails,
+    in_turn,
+    never,
+    real,
+    takes,
+)
+from tests.unit import testing_flows as flows
+from tests.unit.testing_flows import CardDeclined, Payment
+
+PAID = Payment(id="p1")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) == before
+
+
+# -- scripts ---------------------------------------------------------------------------------------
+
+
+def test_a_value_is_what_the_task_returns() -> None:
+    run = World({flows.charge: PAID}).run(flows.buy, "o1", 5)
+    assert run.output == "paid p1"
+    assert run.steps == ["charge", "notify"]
+    assert run.calls[0].arguments == {"order": "o1", "cents": 5}
+
+
+def test_an_error_is_raised_by_every_attempt() -> None:
+    run = World({flows.charge: CardDeclined("no")}).run(flows.buy, "o1", 5)
+    assert run.output == "declined: no"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_attempts_that_fail_are_retried_with_their_delays(times: int) -> None:
+    world = World({flows.charge: fails(ConnectionError("down"), times=times, then=PAID)})
+    run = world.run(flows.buy, "o1", 5)
+    assert run.output == "paid p1"
+    assert [call.at for call in run.calls_of(flows.charge)] == [0, 10, 30][: times + 1]
+    assert [call.attempt for call in run.calls_of(flows.charge)] == [1, 2, 3][: times + 1]
+
+
+def test_the_last_failed_attempt_fails_the_call() -> None:
+    run = World({flows.charge: ConnectionError("down")}).run(flows.buy, "o1", 5)
+    assert (run.status, run.error, run.cause) == ("FAILED", "ConnectionError", "down")
+    assert len(run.calls) == 3
+
+
+def test_the_nth_attempt_can_be_told_to_fail() -> None:
+    outcome = fails(CardDeclined("limit"), after=1, then=PAID)
+    run = World({flows.charge: outcome}).run(flows.buy_twice, "o1")
+    assert (run.status, run.error) == ("FAILED", "CardDeclined")
+    assert [call.name for call in run.calls] == ["charge", "charge", "refund"]
+
+
+def test_outcomes_come_in_turn_and_the_last_one_stays() -> None:
+    outcome = in_turn(Payment(id="a"), Payment(id="b"))
+    run = World({flows.charge: outcome}).run(flows.buy_often, ["x", "y", "z"])
+    assert run.output == ["a", "b", "b"]
+
+
+def test_a_function_is_called_with_the_arguments_once_per_attempt() -> None:
+    asked: list[str] = []
+
+    def charge(order: str, cents: int) -> Payment:
+        asked.append(order)
+        return Payment(id=f"{order}-{cents}")
+
+    assert World({flows.charge: charge}).run(flows.buy, "o1", 5).output == "paid o1-5"
+    assert asked == ["o1"]
+
+
+def test_a_task_may_be_called_itself() -> None:
+    assert World({flows.charge: real}).run(flows.buy, "o1", 5).output == "paid real o1"
+    assert World(others=real).run(flows.buy, "o1", 5).output == "paid real o1"
+
+
+def test_a_task_that_takes_longer_than_its_timeout_is_timed_out() -> None:
+    run = World({flows.charge: takes(minutes(3), PAID)}).run(flows.buy, "o1", 5)
+    assert (run.error, run.ended) == ("States.Timeout", minutes(2))
+
+
+# -- other people and time -------------------------------------------------------------------------
+
+
+def test_an_event_is_there_as_soon_as_it_is_waited_for() -> None:
+    run = World({"bank.confirmed": True}).run(flows.confirm, "k1")
+    assert (run.output, run.ended) == ("settled", timedelta())
+
+
+def test_an_event_comes_at_its_time_to_the_key_that_waits() -> None:
+    world = World()
+    world.send("bank.confirmed", False, key="other", at=minutes(5))
+    world.send("bank.confirmed", True, key="k1", at=hours(2))
+    run = world.run(flows.confirm, "k1")
+    assert (run.output, run.ended) == ("settled", hours(2))
+
+
+def test_an_event_that_came_before_the_wait_is_kept() -> None:
+    world = World()
+    world.send("bank.confirmed", True, key="k1", at=timedelta())
+    assert world.run(flows.sleep_and_confirm, "k1").ended == hours(1)
+
+
+def test_a_wait_that_nobody_answers_times_out() -> None:
+    run = World().run(flows.confirm, "k1")
+    assert (run.output, run.ended) == ("late", hours(3))
+    assert World({"bank.confirmed": never}).run(flows.confirm, "k1").output == "late"
+
+
+def test_a_person_answers_the_question_by_its_title() -> None:
+    world = World()
+    world.answer("Approve o1?", True, assignee="role:boss", at=hours(5))
+    run = world.run(flows.approve, "o1")
+    assert (run.output, run.ended) == (True, hours(5))
+
+
+def test_a_stop_takes_back_what_was_done() -> None:
+    world = World({flows.charge: PAID})
+    world.stop(at=minutes(30))
+    run = world.run(flows.pay_and_wait, "o1")
+    assert (run.status, run.steps[-1], run.ended) == ("ABORTED", "refund", minutes(30))
+
+
+def test_a_race_is_decided_by_durations() -> None:
+    world = World({flows.quick: takes(seconds(9), "quick"), flows.slow: takes(seconds(8), "slow")})
+    run = world.run(flows.race, 1)
+    assert (run.output, run.ended) == ("slow", seconds(8))
+
+
+def test_a_block_out_of_time_is_undone_from_the_inside() -> None:
+    world = World({flows.charge: PAID, flows.slow: takes(hours(9), "x")})
+    run = world.run(flows.bounded, "o1")
+    assert run.output == "too late"
+    assert run.steps == ["charge", "slow", "refund"]
+    assert run.ended == minutes(5)
+
+
+def test_what_is_shielded_goes_on_to_its_end() -> None:
+    run = World({flows.slow: takes(hours(1), "done")}).run(flows.guarded, 1)
+    assert (run.output, run.ended) == ("stopped after the slow one", hours(1))
+
+
+def test_a_block_in_a_shield_has_its_deadline() -> None:
+    run = World({flows.slow: takes(hours(1), "done")}).run(flows.bounded_in_a_shield, 1)
+    assert (run.output, run.ended) == ("late", minutes(5))
+
+
+def test_a_race_in_a_shield_ends_with_its_winner() -> None:
+    world = World({flows.quick: takes(seconds(1), "q"), flows.slow: takes(hours(1), "s")})
+    run = world.run(flows.race_in_a_shield, 1)
+    assert (run.output, run.ended) == ("q", seconds(1))
+
+
+def test_a_child_workflow_runs_on_the_same_clock() -> None:
+    run = World({flows.charge: takes(seconds(7), PAID)}).run(flows.parent, "o1")
+    assert run.output == "paid p1"
+    assert [(call.kind, call.path) for call in run.calls][:2] == [("workflow", ""), ("task", "buy")]
+
+
+def test_branches_are_told_apart_by_their_paths() -> None:
+    run = World({flows.charge: PAID}).run(flows.buy_side_by_side, ["a", "b"])
+    assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]
+
+
+# -- what it says ----------------------------------------------------------------------------------
+
+
+def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ScriptError, match=r"charge\(.*'o1'.*\) was called and is not scripted"):
+        World({flows.slow: "x"}).run(flows.buy, "o1", 5)
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    with pytest.raises(ScriptError, match="charge is scripted to return 7, which does not fit"):
+        World({flows.charge: 7}).run(flows.buy, "o1", 5)
+
+
+def test_a_wait_without_an_end_is_refused() -> None:
+    with pytest.raises(ScriptError, match=r"waits for ever: event forever \{'key': 'k1'\}"):
+        World().run(flows.wait_for_ever, "k1")
+
+
+def test_the_output_of_a_failure_says_what_failed() -> None:
+    run = World({flows.charge: ConnectionError("down")}).run(flows.buy, "o1", 5)
+    with pytest.raises(AssertionError, match="did not succeed: FAILED ConnectionError: down"):
+        _ = run.output
+
+
+def test_a_script_error_in_a_branch_ends_every_line() -> None:
+    with pytest.raises(ScriptError):
+        World().run(flows.buy_side_by_side, ["a", "b", "c"])
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def planted(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> Iterator[None]:
+    """The compiled machine with a bug in it."""
+
+    def parsed(document: Any) -> Any:
+        import json
+
+        return parse.parse_definition(json.loads(json.dumps(document).replace(old, new)))
+
+    compiled._program.cache_clear()
+    monkeypatch.setattr(compiled, "parse_definition", parsed)
+    yield
+    compiled._program.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"paid ', '"payd ', 'direct:   SUCCEEDED with "paid p1"'),
+        ("paid ", "payd ", "compiled: SUCCEEDED"),
+        ("$cents", "$cents + 1", "direct:   0 s: task charge {'order': 'o1', 'cents': 5}"),
+        ('"TimeoutSeconds": 120', '"TimeoutSeconds": 60', "timeout 60 s"),
+    ],
+)
+def test_a_bug_of_the_compiled_machine_is_shown(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str, said: str
+) -> None:
+    old, new = (text.replace('"paid', '\\"paid').replace('"payd', '\\"payd') for text in (old, new))
+    with (
+        planted(monkeypatch, old, new),
+        pytest.raises(Difference, match=re.escape(said)),
+    ):
+        World({flows.charge: PAID}).run(flows.buy, "o1", 5)
+
+
+def test_generated_worlds_find_a_bug_and_show_the_smallest_script(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with (
+        planted(monkeypatch, "declined: ", "refused: "),
+        pytest.raises(Difference, match=r"'charge': .*CardDeclined\('error 1'\)") as found,
+    ):
+        check_workflow(flows.buy, seed=1)
+    assert "check_workflow(buy, seed=1)" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [flows.buy, flows.pay_and_wait, flows.race, flows.bounded, flows.guarded, flows.parent],
+)
+def test_generated_worlds_agree(flow: Any) -> None:
+    assert check_workflow(flow, examples=30, seed=5).total() >= 30
+
+
+def test_the_plugin_gives_fixtures_and_loads_nothing_heavy(tmp_path: Any) -> None:
+    code = "import sys, holdfast.pytest_plugin as p; print('pydantic' in sys.modules, p.__name__)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("False")
