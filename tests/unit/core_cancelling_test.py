@@ -334,3 +334,37 @@ def test_what_follows_a_shielded_part_without_a_step_is_not_cancelled() -> None:
 
     assert case.positions == ["undo three"]
     assert case.frame("undo three").variables["n"] == 1
+
+
+def nested_blocks(outer_s: int, inner_s: int) -> Machine:
+    """with timeout(outer): with shielded(): with timeout(inner): one; then two, then after."""
+    body = {"inner": {"Type": "Pass", "Next": "one"}, "one": call("one", "two")}
+    rest = {"two": call("two", "after"), "early": call("early", "two")}
+    definition = timed({**body, **rest}, "inner", "one", "early", "two", seconds=outer_s)
+    inner = {"Begin": "inner", "Seconds": inner_s, "States": ["one"], "Next": "early"}
+    definition["Holdfast"]["Deadlines"].insert(0, inner)
+    definition["Holdfast"]["Shielded"] = [["inner", "one", "early"]]
+    return definition
+
+
+def test_a_deadline_in_a_shielded_part_passes_though_the_one_around_it_has() -> None:
+    case = Case(nested_blocks(60, 100)).start().after(61)
+    assert case.positions == ["one"]
+
+    assert case.after(40).positions == ["early"]
+    assert case.succeed().positions == ["late"]
+
+
+def test_a_deadline_around_a_shielded_part_waits_for_what_is_left_of_it() -> None:
+    case = Case(nested_blocks(100, 60)).start().after(61)
+    assert case.positions == ["early"]
+
+    assert case.after(40).positions == ["early"]
+    assert case.succeed().positions == ["late"]
+
+
+def test_a_stop_lets_the_deadline_in_a_shielded_part_pass() -> None:
+    case = Case(nested_blocks(1_000, 60)).start().offer(STOP).after(61)
+
+    assert case.positions == ["early"]
+    assert case.succeed().status == "ABORTED"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.asl.program import Deadline, Json, Map, Parallel, Task, Undo, Wait
+from holdfast.asl.program import Deadline, Json, Map, Parallel, Succeed, Task, Undo, Wait
 from holdfast.asl.template import StateError
 from holdfast.core import flow, lanes
 from holdfast.core.decision import Decision
@@ -20,11 +20,11 @@ from holdfast.core.retry import TIMEOUT
 from holdfast.core.state import ROOT, Closing, Due, Frame, Lanes, Reason, Stopping
 from holdfast.core.tasks import note_started, whole_seconds
 
-_STEPS: Final = (Task, Wait, Parallel, Map)
 #: The errors that undo steps see.
 STOPPED: Final = "Holdfast.Stopped"
 CANCELLED: Final = "Holdfast.Cancelled"
 BLOCK_TIMEOUT: Final = "BlockTimeout"
+_WHOLE_LINE: Final[Reason] = {"error": CANCELLED, "cause": ""}
 
 
 # -- the whole execution ---------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
         return False
     own: dict[str, Any] = {} if failed is None else {"failed": failed.id}
     decision.emit("Closing", frame=owner.id, closing=closing, **own)
-    reason: Reason = {"error": CANCELLED, "cause": ""}
+    reason = _WHOLE_LINE
     if owner.cancelled is not None:
         reason = {"error": owner.cancelled["error"], "cause": owner.cancelled["cause"]}
     for lane in open_lanes:
@@ -163,11 +163,11 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
     coroutine does without waiting cannot be cancelled either.
     """
     assert frame.cancelled is not None
-    if _is_shielded(decision, frame):
+    if _is_shielded(decision, frame, frame.cancelled):
         return False
     undone = frame.cancelled.get("undone", ())
     is_undone = any(decision.program.undos[number].end == frame.position for number in undone)
-    if not is_undone and not isinstance(decision.state_of(frame), _STEPS):
+    if not is_undone and not _is_step(decision, frame):
         return False
     _unwind(decision, frame)
     return True
@@ -175,15 +175,36 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
 
 def _cancel(decision: Decision, frame_id: str, reason: Reason) -> None:
     frame = decision.frame(frame_id)
-    if frame.cancelled is not None and "deadline" not in frame.cancelled:
-        if "deadline" not in reason or not _is_shielded(decision, frame):
-            return  # the whole line already
-        reason = {**reason, "outer": frame.cancelled}
-    undone = () if frame.cancelled is None else frame.cancelled.get("undone", ())
-    decision.emit("Cancelled", frame=frame_id, reason={**reason, "undone": list(undone)})
-    frame = decision.frame(frame_id)
-    if _is_shielded(decision, frame):
+    held = frame.cancelled
+    if held is not None and _is_inside(decision, reason, held):
+        if "deadline" in reason and _is_shielded(decision, frame, held):
+            _note(decision, frame, {**reason, "outer": held})
+            _begin_to_unwind(decision, decision.frame(frame_id))
+        return  # else it unwinds further than this already
+    if held is not None and _is_shielded(decision, frame, reason):
+        _note(decision, frame, {**held, "outer": reason})
         return
+    _note(decision, frame, reason)
+    if not _is_shielded(decision, frame, reason):
+        _begin_to_unwind(decision, decision.frame(frame_id))
+
+
+def _note(decision: Decision, frame: Frame, reason: Reason) -> None:
+    undone = () if frame.cancelled is None else frame.cancelled.get("undone", ())
+    decision.emit("Cancelled", frame=frame.id, reason={**reason, "undone": list(undone)})
+
+
+def _is_inside(decision: Decision, inner: Reason, outer: Reason) -> bool:
+    """What `inner` cancels is a part of what `outer` cancels."""
+    if "deadline" not in outer:
+        return True
+    if "deadline" not in inner:
+        return False
+    deadlines = decision.program.deadlines
+    return deadlines[inner["deadline"]].begin in deadlines[outer["deadline"]].states
+
+
+def _begin_to_unwind(decision: Decision, frame: Frame) -> None:
     if not isinstance(frame.waiting, Lanes) or not close(decision, frame, {"then": "cancel"}):
         _unwind(decision, frame)
 
@@ -276,18 +297,31 @@ def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
     return (
         frame.cancelled is not None
         or any(frame.position in undo.states for undo in decision.program.undos)
-        or _is_shielded(decision, frame)
+        or _is_shielded(decision, frame, _WHOLE_LINE)
         or any(_has_to_unwind(decision, lane) for lane in _lanes_of(decision, frame))
     )
 
 
-def _is_shielded(decision: Decision, frame: Frame) -> bool:
+def _is_shielded(decision: Decision, frame: Frame, reason: Reason) -> bool:
     """A shield holds back what comes from outside of it: not the deadline of a block in it, and
     not the end of a Parallel or Map in it, which is what cancels their lanes.
     """
     program = decision.program
     inside = [] if frame.owner is None else [decision.frame(frame.owner).position]
-    if frame.cancelled is not None and "deadline" in frame.cancelled:
-        inside.append(program.deadlines[frame.cancelled["deadline"]].begin)
+    if "deadline" in reason:
+        inside.append(program.deadlines[reason["deadline"]].begin)
     parts = (*program.shielded, *(undo.own for undo in program.undos))
     return any(frame.position in part and not part.intersection(inside) for part in parts)
+
+
+def _is_step(decision: Decision, frame: Frame) -> bool:
+    """Something is waited for there: the branch of a Parallel that only computes does nothing."""
+    match decision.state_of(frame):
+        case Task() | Wait() | Map():
+            return True
+        case Parallel(branches=[start]):
+            return not isinstance(decision.program.states[start], Succeed)
+        case Parallel():
+            return True
+        case _:
+            return False
