@@ -14,7 +14,6 @@ from holdfast import (
     WaitTimeout,
     ask,
     compensating,
-    days,
     each,
     hours,
     minutes,
@@ -174,7 +173,7 @@ def report(commit: Commit, text: str) -> None:
     _log(f"{commit.service} {commit.sha}: {text}")
 
 
-@workflow(name="ci_cd", timeout=days(3))
+@workflow(name="ci_cd", timeout=hours(26))
 def ship_commit(commit: Commit) -> Outcome:
     try:
         with compensating() as undo:
@@ -222,7 +221,7 @@ def ship_commit(commit: Commit) -> Outcome:
     except LockTaken as err:
         return Outcome(sha=commit.sha, status="busy", reason=str(err), broken_suites=broken)
     try:
-        with compensating() as undo, timeout(hours(6)):
+        with compensating() as undo, timeout(hours(1)):
             # A stop that comes meanwhile waits: half a migration helps nobody.
             with shielded():
                 migration = migrate_database(commit.service, built.image)
@@ -240,7 +239,7 @@ def ship_commit(commit: Commit) -> Outcome:
     except (MigrationFailed, Unhealthy) as err:
         outcome = Outcome(sha=commit.sha, status="rolled_back", reason=str(err))
     except BlockTimeout:
-        outcome = Outcome(sha=commit.sha, status="rolled_back", reason="not over within 6 hours")
+        outcome = Outcome(sha=commit.sha, status="rolled_back", reason="not over within an hour")
     else:
         outcome = Outcome(sha=commit.sha, status="shipped", broken_suites=broken)
     finally:

@@ -25,19 +25,19 @@ def _compiled(workflow: Any) -> tuple[Any, dict[str, Any]]:
 
 
 @cache
-def deployment() -> Deployment:
-    return Deployment.from_modules(["statemachines.order_fulfilment"], _compiled)
+def deployment(workflow: str) -> Deployment:
+    return Deployment.from_modules([f"statemachines.{workflow}"], _compiled)
 
 
 class OrderShop:
     """Callers and the bank try again until they get an answer, as they do in life."""
 
-    def __init__(self, hook: Hook = no_faults) -> None:
-        programs = deployment().programs()
-        self.front = deployment().front(programs, KEYS)
-        self.world = World(
-            deployment().setting(programs, lambda: KEYS), deployment().run_task, hook
-        )
+    def __init__(self, hook: Hook = no_faults, workflow: str = "order_fulfilment") -> None:
+        deployed = deployment(workflow)
+        programs = deployed.programs()
+        self._workflow = workflow
+        self.front = deployed.front(programs, KEYS)
+        self.world = World(deployed.setting(programs, lambda: KEYS), deployed.run_task, hook)
 
     def fulfil(self, requests: Iterable[OrderRequest]) -> Counter[str]:
         """Starts every order, lets the bank speak and time pass; -> reasons and their counts."""
@@ -48,7 +48,7 @@ class OrderShop:
         return self.outcomes()
 
     def _start(self, request: OrderRequest, number: int) -> None:
-        asked = {"workflow": "order_fulfilment", "name": request.name, "input": request.input}
+        asked = {"workflow": self._workflow, "name": request.name, "input": request.input}
         self._insist(lambda: self.front.start(TENANT, asked, number.to_bytes(8, "big")))
 
     def _bank(self, request: OrderRequest) -> None:

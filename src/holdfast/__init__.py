@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.dsl.dag import Dag, Step, dag, from_input, from_step, step
 from holdfast.dsl.lambdas import lambda_handler
 from holdfast.dsl.surface import (
     BlockTimeout,
@@ -45,10 +46,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BlockTimeout",
     "CompensationFailed",
+    "Dag",
     "InvalidArguments",
     "InvalidResult",
     "Pure",
     "Retry",
+    "Step",
     "Task",
     "TaskContext",
     "TaskError",
@@ -58,9 +61,12 @@ __all__ = [
     "ask",
     "client",
     "compensating",
+    "dag",
     "days",
     "each",
     "first",
+    "from_input",
+    "from_step",
     "hours",
     "lambda_handler",
     "minutes",
@@ -71,6 +77,7 @@ __all__ = [
     "shielded",
     "sleep",
     "sleep_until",
+    "step",
     "task",
     "task_context",
     "timeout",

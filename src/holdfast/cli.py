@@ -106,7 +106,12 @@ def _remote(
 
 def _add_authoring(commands: Any) -> None:
     compiling = _command(commands, "compile", _compile, "Write the state machines of modules.")
-    compiling.add_argument("modules", nargs="*", metavar="MODULE", help=_MODULES_HELP)
+    compiling.add_argument(
+        "targets",
+        nargs="*",
+        metavar="MODULE|FILE.json",
+        help="files hold graphs of the modules' tasks: docs/dag.md; " + _MODULES_HELP,
+    )
     compiling.add_argument(
         "--check", action="store_true", help="only say whether the files are up to date"
     )
@@ -211,15 +216,23 @@ _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 
 def _compile(arguments: argparse.Namespace) -> int:
-    from holdfast.local import build  # noqa: PLC0415
+    from holdfast.local import build, graph_files  # noqa: PLC0415
 
-    modules = project.modules_or_default(arguments.modules)
+    files = [Path(target) for target in arguments.targets if target.endswith(".json")]
+    modules = [target for target in arguments.targets if not target.endswith(".json")]
+    modules = project.modules_or_default(modules)
     notes: list[str] = []
     match arguments.target:
+        case "stepfunctions" if files:
+            outputs, notes = graph_files.export_files(files, modules)
         case "stepfunctions":
             outputs, notes = build.export_modules(modules)
+        case _ if files:
+            outputs = graph_files.compile_files(files, modules)
         case _:
             outputs = build.compile_modules(modules)
+    if not outputs:
+        print(_without_workflows(modules))
     stale = [output for output in outputs if not output.is_current()]
     if arguments.check:
         for output in stale:
@@ -232,6 +245,10 @@ def _compile(arguments: argparse.Namespace) -> int:
     for note in notes:
         print(note)
     return FINE
+
+
+def _without_workflows(modules: Sequence[str]) -> str:
+    return f"no workflows in {', '.join(modules)}"
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -257,7 +274,8 @@ def _check(arguments: argparse.Namespace) -> int:
         for part in [*refusals, *errors, *(subject.render() for subject in subjects)]:
             print(part, end="\n\n")
         count = len(refusals) + len(errors) + sum(subject.problems for subject in subjects)
-        print(f"{count} problem{'s'[: count != 1]}" if count else "no problems")
+        nothing = "no problems" if subjects or not wanted else _without_workflows(wanted)
+        print(f"{count} problem{'s'[: count != 1]}" if count else nothing)
     gravest = {"error", "warning"} if arguments.strict else {"error"}
     is_refused = len(sound) < len(files) or (arguments.strict and bool(refusals))
     is_wrong = any(subject.severities & gravest for subject in subjects)

@@ -58,7 +58,7 @@ def test_the_runs_of_the_projects_workflows_have_no_unexplained_difference() -> 
             for number in range(20):
                 loan = {"id": f"L{number}", "applicant": f"a{number}", "cents": cents}
                 assert_same(loan_approval.approve_loan, {"loan": loan}, {})
-        assert_same(document_signing.sign_document, {"doc_id": "d"}, {})
+        assert_same(document_signing.sign_document, {"doc_id": "d", "signers": ["ada", "bob"]}, {})
     found = replayed(recorder)
     assert found.expressions > 20
     assert found.differences == []

@@ -64,7 +64,8 @@ def test_a_failing_program_is_made_small() -> None:
 
     choices = next(found for found in map(Choices, range(100)) if "while" in program(found))
     smallest = shrunk(choices.made, fails, tries_max=5_000)
-    assert len(program(Choices(given=smallest)).splitlines()) <= 10
+    assert len(smallest) <= min(12, len(choices.made) / 5)
+    assert fails(smallest)
 
 
 def test_a_difference_is_reported_by_its_choices(

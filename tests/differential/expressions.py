@@ -24,6 +24,7 @@ LITERALS: Final = {
     "Colour": ["Colour.RED", "Colour.BLUE"],
     "Size": ["Size.S", "Size.L"],
     "Level": ["Level.LOW", "Level.HIGH"],
+    "timedelta": ["minutes(5)", "seconds(90)", "timedelta(hours=2)"],
 }
 PARAMETERS: Final = {
     "n": "int",
@@ -46,6 +47,7 @@ PARAMETERS: Final = {
     "uid": "UUID",
     "day": "date",
     "grace": "timedelta",
+    "pay": "Card | Transfer",
 }
 ELEMENTS: Final = {
     "list[int]": "int",
@@ -55,6 +57,13 @@ ELEMENTS: Final = {
 }
 PATTERNS: Final = {
     "int": [
+        "int(<timedelta>.total_seconds())",
+        "len(set(<list[int]>))",
+        "len({x % 2 for x in <list[int]>})",
+        "sum({x % 3 for x in <list[int]>})",
+        "<list[int]>.index(<int.>)",
+        "pow(<int.>, 2)",
+        "(pay.cents if isinstance(pay, Transfer) else 0)",
         "max(<list[Line]>, key=lambda one: one.qty, default=line).qty",
         "<list[str]>.count(<str>)",
         "<str>.find('a')",
@@ -91,6 +100,13 @@ PATTERNS: Final = {
         "sum(<list[int]::int>)",
     ],
     "bool": [
+        "(<timedelta> < <timedelta>)",
+        "(<timedelta> == <timedelta>)",
+        "(day <= <date>)",
+        "(pay.kind == 'card')",
+        "<str>.startswith(('a', 'k'))",
+        "<str>.endswith('a')",
+        "any(a == c for a in <list[int]> for c in <list[int]>)",
         "(<int.> in {1, 2, 3})",
         "(uid == order.id)",
         "isinstance(<str | None>, str)",
@@ -124,6 +140,15 @@ PATTERNS: Final = {
         "all(<list[Line]::bool>)",
     ],
     "str": [
+        "day.isoformat()",
+        "str(uid)",
+        "str(price)",
+        "(pay.digits if pay.kind == 'card' else pay.iban)",
+        "<str>.lstrip('a')",
+        "<str>.rstrip()",
+        "<str>.zfill(3)",
+        "<str>.ljust(3)",
+        "(<str> * 2)",
         "f'{<int!>:05d}|{<int!>:,}|{<str!>:>4}'",
         "<str>.strip()",
         "<str>.removeprefix('a')",
@@ -153,6 +178,14 @@ PATTERNS: Final = {
         "(<str | None> and <str>)",
     ],
     "list[int]": [
+        "sorted(set(<list[int]>))",
+        "sorted({<list[int]::int>})",
+        "sorted(<list[int]>, key=lambda x: (-x, x))",
+        "[*<list[int]>, *<list[int]>]",
+        "list(range(9, <int.>, -3))",
+        "<list[int]>.copy()",
+        "[x for xs_ in <list[list[int]]> for x in xs_]",
+        "[x.qty * k for x in <list[Line]> for k in range(2)]",
         "list(reversed(<list[int]>))",
         "(<list[int].> * 2)",
         "[*<list[int]>, <int>]",
@@ -174,6 +207,12 @@ PATTERNS: Final = {
         "list(range(<int.> % 4))",
     ],
     "list[str]": [
+        "sorted(<list[str]>, key=lambda text: len(text))",
+        "sorted(set(<list[str]>))",
+        "<str>.split()",
+        "<str>.splitlines()",
+        "[t for x in <list[Line]> for t in x.tags]",
+        "list(<dict[str, int]>)",
         "[<str>]",
         "sorted(<list[str]>)",
         "sorted(<dict[str, int]>)",
@@ -196,15 +235,20 @@ PATTERNS: Final = {
         "{**<dict[str, int]>, <str.>: <int>}",
         "{k: v + 1 for k, v in <dict[str, int]>.items()}",
         "{x.sku: x.qty for x in <list[Line]>}",
+        "dict(<dict[str, int]>, tea=<int>)",
+        "<dict[str, int]>.copy()",
+        "{t: x.qty for x in <list[Line]> for t in x.tags}",
     ],
     "Line": [
         "Line(sku=<str>, qty=<int>)",
         "Line(sku=<str>, tags=<list[str]>)",
         "<list[Line]>[<int.>]",
         "<Line>.model_copy(update={'qty': <int>})",
+        "<Line>.model_copy(update={'sku': <str>, 'tags': <list[str]>})",
     ],
     "list[Line]": [
         "sorted(<list[Line]>, key=lambda one: one.qty, reverse=True)",
+        "sorted(<list[Line]>, key=lambda one: (one.sku, -one.qty))",
         "[<Line>]",
         "<list[Line]>[<int.>:]",
         "[<list[int]::Line>]",
@@ -214,6 +258,21 @@ PATTERNS: Final = {
     "Colour": ["order.colour", "(<Colour> if <bool> else <Colour>)"],
     "Size": ["(<Size> if <bool> else <Size>)"],
     "Level": ["order.level"],
+    "timedelta": [
+        "(<timedelta> + <timedelta>)",
+        "(<timedelta> - <timedelta>)",
+        "(<timedelta.> * <int.>)",
+        "seconds(<int>)",
+        "order.grace",
+        "(<timedelta> if <bool> else <timedelta>)",
+    ],
+    "date": ["(order.due if order.due is not None else day)"],
+    "datetime": ["order.placed", "(<datetime> if <bool> else at)"],
+    "Order": [
+        "order.model_copy(update={'coupon': <str | None>})",
+        "order.model_copy(update={'lines': <list[Line]>, 'grace': <timedelta>})",
+        "order.model_copy()",
+    ],
 }
 TYPES: Final = list(LITERALS)
 #: `<type>`, `<type.>`, and `<source::body>`: the rest of a comprehension over a list.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import itertools
 import linecache
 import sys
@@ -67,10 +68,18 @@ INPUTS: dict[str, list[Any]] = {
     "price": ["1.10", "-3"],
     "uid": ["0b8e1c9e-4a1c-4f39-9f6a-2f7a3d0c1d13"],
     "day": ["2026-01-02"],
-    "grace": ["PT1H", "P1DT5S"],
+    "grace": ["PT1H", "P1DT5S", "PT0S", "-PT10S"],
+    "pay": [{"kind": "card", "digits": "42"}, {"kind": "transfer", "iban": "a"}],
+}
+#: What tasks give whose result is none of the above.
+_RESULTS: dict[str, list[Any]] = {
+    "careful": INPUTS["s"],
+    "name_of": INPUTS["o"],
+    "order_of": INPUTS["order"],
+    "patience": ["PT1S", "PT0S", "PT2M", "-PT5S", "P1D"],
 }
 _ERRORS = (shop.Small, shop.Problem, shop.Other, RuntimeError)
-_SECONDS = (0, 1, 20, 200, 4_000, 90_000)
+_SECONDS = (0, 0, 1, 1, 1, 20, 20, 200, 4_000, 90_000)
 _CALLS_MAX = 400
 
 
@@ -85,6 +94,8 @@ class DrawnWorld(World):
         super().__init__()
         self._choices = choices
         self._calls = 0
+        #: In a hundred attempts; a world without them gets further.
+        self._errors = choices.pick([0, 8, 25])
         if choices.chance(15):
             seconds = choices.pick(_SECONDS)
             self.stop(at=timedelta(seconds=seconds, milliseconds=1 + choices.below(900)))
@@ -101,27 +112,18 @@ class DrawnWorld(World):
         pause = timedelta(
             seconds=self._choices.pick(_SECONDS), milliseconds=self._calls * 37 % 1_000
         )
-        kind = self._choices.below(12)
-        if kind == 11 and place.timeout_ms is not None:
+        if place.timeout_ms is not None and self._choices.chance(8):
             return never
-        if kind >= 9 and place.kind == "task":
+        if place.kind == "task" and self._choices.chance(self._errors):
             return takes(pause, self._choices.pick(_ERRORS)(f"e{self._calls}"))
         return takes(pause, self._value(place))
 
     def _value(self, place: Place) -> Any:
         if place.kind in ("event", "ask"):
             return self._payload(place.subject)
-        match place.name:
-            case "echo" | "flaky":
-                return self._choices.below(9) - 2
-            case "careful":
-                return self._choices.pick(INPUTS["s"])
-            case "name_of":
-                return self._choices.pick(INPUTS["o"])
-            case "order_of":
-                return self._choices.pick(INPUTS["order"])
-            case _:
-                return None
+        if place.name in _RESULTS:
+            return self._choices.pick(_RESULTS[place.name])
+        return None if place.subject.boundary.returns_nothing else self._choices.below(9) - 2
 
     def _payload(self, type_: Any) -> Any:
         if type_ is int:
@@ -161,8 +163,9 @@ def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> 
             for code in {one.code for one in errors.diagnostics}:
                 counts[f"refused {code}"] += 1
             return "refused"
+        parameters = inspect.signature(module.flow.function).parameters
         for _ in range(runs):
-            given = {name: choices.pick(values) for name, values in INPUTS.items()}
+            given = {name: choices.pick(INPUTS[name]) for name in parameters}
             try:
                 ended = DrawnWorld(choices).run_json(module.flow, given)
             except TooLong:

@@ -18,9 +18,12 @@ from holdfast import (
     WaitTimeout,
     ask,
     compensating,
+    dag,
     days,
     each,
     first,
+    from_input,
+    from_step,
     hours,
     minutes,
     parallel,
@@ -30,6 +33,7 @@ from holdfast import (
     shielded,
     sleep,
     sleep_until,
+    step,
     task,
     timeout,
     wait_for_event,
@@ -42,6 +46,7 @@ __all__ = [
     "Any",
     "BaseModel",
     "BlockTimeout",
+    "Card",
     "Colour",
     "CompensationFailed",
     "Decimal",
@@ -55,10 +60,13 @@ __all__ = [
     "Size",
     "Small",
     "TaskError",
+    "Transfer",
     "WaitTimeout",
     "ask",
+    "beating",
     "careful",
     "compensating",
+    "dag",
     "date",
     "datetime",
     "days",
@@ -66,12 +74,18 @@ __all__ = [
     "echo",
     "first",
     "flaky",
+    "from_input",
+    "from_step",
+    "graph_part",
     "hours",
+    "late_part",
     "minutes",
     "name_of",
     "order_of",
     "parallel",
     "part",
+    "patience",
+    "picky_part",
     "pure",
     "role",
     "say",
@@ -80,6 +94,8 @@ __all__ = [
     "sleep",
     "sleep_until",
     "slow_part",
+    "step",
+    "sum_of",
     "task",
     "timedelta",
     "timeout",
@@ -124,6 +140,17 @@ class Order(BaseModel):
     lines: list[Line] = []
     notes: dict[str, str] = {}
     coupon: str | None = None
+
+
+class Card(BaseModel):
+    kind: Literal["card"] = "card"
+    digits: str
+
+
+class Transfer(BaseModel):
+    kind: Literal["transfer"] = "transfer"
+    iban: str
+    cents: int = 0
 
 
 class Answer(BaseModel):
@@ -172,6 +199,21 @@ def name_of(order: Order) -> str | None:
     return order.coupon
 
 
+@task(heartbeat=seconds(30), idempotent=True, retry=Retry(max_attempts=2, on=(Problem,)))
+def beating(value: int) -> int:
+    return value
+
+
+@task
+def patience(wanted: timedelta) -> timedelta:
+    return wanted
+
+
+@task
+def sum_of(values: list[int]) -> int:
+    return sum(values)
+
+
 @task
 def undo_it(number: int) -> None: ...
 
@@ -205,3 +247,40 @@ def slow_part(lines: list[Line]) -> int:
             undo_it(done)
         sleep(minutes(20))
     return done
+
+
+@workflow
+def picky_part(number: int) -> int:
+    found = echo(number)
+    if found % 2 == 1:
+        raise Small(f"odd: {found}")
+    with compensating() as undo:
+        undo(undo_it, found)
+        return [1, 2, 3][echo(found)]
+
+
+@workflow(timeout=minutes(1))
+def late_part(wanted: timedelta) -> int:
+    done = 0
+    with compensating(on_undo_failure="stop") as undo:
+        undo(undo_it, 1)
+        while patience(wanted) > seconds(1):
+            undo(undo_it, done)
+            done += beating(done)
+            if done > 3:
+                break
+    return done
+
+
+graph_part = dag(
+    "graph_part",
+    step("one", echo, arguments={"value": from_input("number")}),
+    step("two", careful, depends_on=["one"], arguments={"name": from_input("name"), "loud": True}),
+    step("three", flaky, depends_on=["one"], arguments={"value": from_step("one")}),
+    step(
+        "four",
+        sum_of,
+        depends_on=["three", "two"],
+        arguments={"values": [from_step("three"), from_input("number")]},
+    ),
+)

@@ -2,7 +2,9 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import days, minutes, seconds, sleep, wait_for_event, workflow
+from datetime import timedelta
+
+from holdfast import days, each, minutes, seconds, sleep, wait_for_event, workflow
 from tests.golden.shop import Payment
 
 
@@ -13,3 +15,8 @@ def flow(n: int, x: float) -> None:
     sleep(minutes(0))
     sleep(days(x))
     wait_for_event("paid", Payment, key="k", timeout=n)
+
+
+@workflow
+def waits(names: list[str]) -> list[timedelta]:
+    return each(names, lambda name: minutes(5))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
+import json
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from holdfast.dsl.compile import compile_module
 from tests.moto.conftest import Shell
+from tests.moto.sessions_test import served
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,6 +47,21 @@ def test_the_program_of_the_readme_compiles(
     assert "wait for bank.settled" in compiled.asl["States"]
 
 
+def test_the_client_of_the_readme_starts_its_state_machine(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.holdfast]\nmodules = []\n")
+    _, program = blocks("python")
+    seen = """
+while (found := states.describe_execution(**execution))["status"] == "RUNNING":
+    pass
+print(found["output"])
+"""
+    started = 'execution = {"executionArn": execution["executionArn"]}\n'
+    with served(tmp_path):
+        command = [sys.executable, "-c", program + started + seen]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert json.loads(run.stdout) == {"text": "Hello, Ada."}, run.stderr
+
+
 def test_the_commands_of_the_readme_work_one_after_the_other(shell: Shell) -> None:
     typed = [words for words in commands() if words[1] not in {"demo", "test", "serve"}]
     assert [words[1] for words in typed] == ["start", "show", "event", "history", "list"]
@@ -54,7 +71,7 @@ def test_the_commands_of_the_readme_work_one_after_the_other(shell: Shell) -> No
             shell.until(lambda found: found["waits"][0]["kind"] == "event", "show", "contract-7")
         assert shell(*words[1:]) == 0, shell.complaints
     shell.until(lambda found: found["status"] == "SUCCEEDED", "show", "contract-7")
-    assert shell.json("show", "contract-7")["output"] == "signed"
+    assert shell.json("show", "contract-7")["output"]["status"] == "signed"
 
 
 def test_ci_runs_the_test_command_as_the_readme_has_it() -> None:
@@ -65,11 +82,3 @@ def test_ci_runs_the_test_command_as_the_readme_has_it() -> None:
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))
 def test_what_the_readme_points_at_is_there(link: str) -> None:
     assert link.startswith("https://") or (ROOT / link).exists()
-
-
-def test_every_python_block_in_the_documents_is_python() -> None:
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        for block in re.findall(
-            r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
-        ):
-            ast.parse(block)

@@ -190,7 +190,7 @@ def test_commands_find_the_serve_of_their_project_until_it_is_interrupted(
     try:
         assert serve.stdout is not None
         assert serve.stdout.readline().startswith("serving document_signing at http://127.0.0.1:")
-        assert main(["start", "document_signing", "--input", '{"doc_id": "1"}']) == 0
+        assert main(["start", "document_signing", "--input", '{"doc_id": "1", "signers": []}']) == 0
         assert main(["list", "--json"]) == 0
         serve.send_signal(signal.SIGINT)
         printed, complaints = serve.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""Where candidates come from: other people's functions, changed workflows, and the grammar itself."""
+"""Where candidates come from: library functions, changed workflows, and the grammar itself."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def as_workflow(function: ast.FunctionDef | ast.AsyncFunctionDef, random: Random
 def functions_of(module: ModuleType) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     tree = ast.parse(inspect.getsource(module))
     return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
@@ -98,7 +96,7 @@ def library(random: Random) -> Iterator[Candidate]:
 
 def workflows_of(modules: list[ModuleType]) -> list[tuple[ast.FunctionDef, Mapping[str, Any]]]:
     """The workflows' definitions, each with its module's globals."""
-    found = []
+    found: list[tuple[ast.FunctionDef, Mapping[str, Any]]] = []
     for module in modules:
         named = {name for name, value in vars(module).items() if isinstance(value, Workflow)}
         found += [
@@ -121,7 +119,7 @@ def mutants(modules: list[ModuleType], random: Random) -> Iterator[Candidate]:
         changed.decorator_list = [ast.Name("workflow", ast.Load())]
         try:
             text = ast.unparse(ast.fix_missing_locations(changed))
-        except Exception:  # noqa: BLE001, S112 - a tree that no text can have
+        except Exception:  # noqa: BLE001 - a tree that no text can have
             continue
         yield Candidate(f"{HEADER}{text}\n", {**others, **known})
 
@@ -178,6 +176,4 @@ def grammatical(random: Random) -> Iterator[Candidate]:
     words = public_names()
     grammar = Grammar(random, tuple(name for name in words if not name.startswith("_")))
     while True:
-        text = grammar.function()
-        if text is not None:
-            yield Candidate(HEADER + text + "\n", words)
+        yield Candidate(f"{HEADER}{grammar.function()}\n", words)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import textwrap
+import warnings
 from random import Random
 from typing import Any, Final
 
@@ -37,19 +39,17 @@ class Grammar:
         self._words = (*words, *(name for name in dir(builtins) if name[0] != "_"))
         self._left = 0
 
-    def function(self) -> str | None:
-        """The text of a workflow; None when no text stands for the tree that was drawn."""
-        self._left = _SIZE_MAX
-        body = [self._node(ast.stmt) for _ in range(self._random.randint(1, 6))]
-        head = f"@workflow\ndef flow({_PARAMETERS}):\n    pass"
-        tree = ast.parse(head)
-        definition = tree.body[0]
-        assert isinstance(definition, ast.FunctionDef)
-        definition.body = body
-        try:
-            return ast.unparse(ast.fix_missing_locations(tree))
-        except Exception:  # noqa: BLE001 - `ast` checks less than it unparses
-            return None
+    def function(self) -> str:
+        """The text of a workflow: statements that are Python, each drawn until it is."""
+        lines: list[str] = []
+        wanted = self._random.randint(1, 7)
+        while len(lines) < wanted:
+            self._left = _SIZE_MAX
+            text = _text(self._node(ast.stmt))
+            if text is not None:
+                lines.append(text)
+        body = textwrap.indent("\n".join(lines), "    ")
+        return f"@workflow\ndef flow({_PARAMETERS}):\n{body}"
 
     def _node(self, kind: type[ast.AST]) -> Any:
         self._left -= 1
@@ -69,6 +69,19 @@ class Grammar:
         fields = {name: self._field(type_, many, name) for type_, many, name in _fields(chosen)}
         return chosen(**fields)
 
+    def _target(self) -> ast.expr:
+        draw = self._random.random()
+        name = ast.Name(self._random.choice(_LOCAL), ast.Store())
+        if draw < 0.6:
+            return name
+        if draw < 0.75:
+            return ast.Tuple([self._target() for _ in range(2)], ast.Store())
+        if draw < 0.85:
+            return ast.Starred(name, ast.Store())
+        if draw < 0.93:
+            return ast.Subscript(name, self._node(ast.expr), ast.Store())
+        return ast.Attribute(name, self._random.choice(_ATTRIBUTES), ast.Store())
+
     def _joined(self) -> ast.JoinedStr:
         shown = ast.FormattedValue(self._node(ast.expr), self._random.choice((-1, -1, 114)), None)
         return ast.JoinedStr([ast.Constant("a"), shown])
@@ -78,13 +91,15 @@ class Grammar:
             return None
         if many == "*":
             least = 1 if name in ("body", "targets", "names", "items", "cases", "handlers") else 0
-            most = 0 if name in ("decorator_list", "type_params") else self._random.choice((1, 1, 2, 3))
-            if self._left <= 0:
+            most = self._random.choice((1, 1, 2, 3))
+            if self._left <= 0 or name in ("decorator_list", "type_params"):
                 most = 0
             return [self._one(type_, name) for _ in range(max(least, most))]
         return self._one(type_, name)
 
     def _one(self, type_: str, name: str) -> Any:
+        if type_ == "expr" and name in ("target", "targets", "optional_vars"):
+            return self._target()
         match type_:
             case "identifier" if name == "attr":
                 return self._random.choice(_ATTRIBUTES)
@@ -103,6 +118,18 @@ class Grammar:
                 return self._node(kind)
 
 
+def _text(statement: ast.stmt) -> str | None:
+    """None when the tree is none that Python has a text for: `ast` checks less than the parser."""
+    try:
+        text = ast.unparse(ast.fix_missing_locations(statement))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            compile(f"def flow():\n{textwrap.indent(text, ' ')}", "_", "exec")
+    except Exception:  # noqa: BLE001 - as above
+        return None
+    return text
+
+
 def _is_grammar(kind: type[ast.AST]) -> bool:
     return kind.__module__ == "ast" and kind not in _NEVER and not hasattr(kind, "_deprecated")
 
@@ -110,4 +137,4 @@ def _is_grammar(kind: type[ast.AST]) -> bool:
 def _fields(kind: type[ast.AST]) -> list[tuple[str, str, str]]:
     """(type, "" or "?" or "*", name) of each field, as the grammar has it."""
     rule = (kind.__doc__ or "").partition("(")[2]
-    return [(type_, many, name) for type_, many, name in _FIELD.findall(rule) if name in kind._fields]
+    return [found for found in _FIELD.findall(rule) if found[2] in kind._fields]

@@ -9,7 +9,9 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from importlib.abc import Loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from holdfast.dsl.compile import compile_module
@@ -43,8 +45,9 @@ def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
-            spec.loader.exec_module(module)
-        compile_module(module)
+            if not _is_importable(spec.loader, module):
+                return "not Python"
+            compile_module(module)
     except CompileErrors as refused:
         for diagnostic in refused.diagnostics:
             _check(diagnostic, text)
@@ -60,6 +63,15 @@ def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
         if seconds > HANGS_AFTER_SECONDS:
             raise Broken(f"{seconds:.1f} s of computing\n{text}")
     return "accepted"
+
+
+def _is_importable(loader: Loader, module: ModuleType) -> bool:
+    """Decorators and defaults are run by Python itself; what they raise is the author's."""
+    try:
+        loader.exec_module(module)
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    return True
 
 
 def _is_python(text: str) -> bool:

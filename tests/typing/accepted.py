@@ -10,13 +10,17 @@ from typing import reveal_type
 from pydantic import BaseModel
 
 from holdfast import (
+    Dag,
     Retry,
     Task,
     ask,
     compensating,
+    dag,
     days,
     each,
     first,
+    from_input,
+    from_step,
     hours,
     minutes,
     parallel,
@@ -26,6 +30,7 @@ from holdfast import (
     shielded,
     sleep,
     sleep_until,
+    step,
     task,
     task_context,
     timeout,
@@ -241,3 +246,18 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     reveal_type(paid)  # -> Payment | None
     if paid is not None:
         reveal_type(paid)  # -> Payment
+
+
+def graphs(lines: list[str]) -> None:
+    reveal_type(step("charge", charge))  # -> Step
+    reveal_type(from_step("charge"))  # -> FromStep
+    nightly = dag(
+        "nightly",
+        step("charge", charge, arguments={"order_id": from_input("id"), "cents": 5}),
+        step("refund", refund, depends_on=["charge"]),
+        *[step(line, pack, depends_on=("charge", "refund")) for line in lines],
+        timeout=hours(2),
+    )
+    reveal_type(nightly)  # -> Dag
+    reveal_type(nightly(id="o1"))  # -> Any
+    reveal_type(Dag.from_json({"workflow_id": "a", "steps": []}, [charge, refund]))  # -> Dag

@@ -8,12 +8,14 @@ from holdfast import (
     Retry,
     ask,
     compensating,
+    dag,
     each,
     first,
     minutes,
     parallel,
     sleep,
     sleep_until,
+    step,
     task,
     timeout,
     wait_for_event,
@@ -85,3 +87,14 @@ def waits(o: str) -> None:
     ask("Sure?", bool)  # refused
     ask("Sure?", bool, assignee=o).upper()  # refused
     ask("Sure?", bool, assignee=o, timeout=5)  # refused
+
+
+def graphs(o: str) -> None:
+    step("charge")  # refused
+    step(5, charge)  # refused
+    step("charge", graphs)  # refused
+    step("charge", charge, depends_on="refund")  # refused
+    step("charge", charge, depends_on=[charge])  # refused
+    step("charge", charge, arguments={5: o})  # refused
+    dag("nightly", charge)  # refused
+    dag("nightly", step("charge", charge), timeout=5)  # refused

@@ -124,6 +124,13 @@ def test_the_modules_of_the_project_are_the_default_also_from_a_folder_below(
     assert (holdfast.folder / "hello.asl.json").exists()
 
 
+@pytest.mark.parametrize("command", ["compile", "check"])
+def test_a_module_without_workflows_is_told_so(holdfast: Project, command: str) -> None:
+    holdfast.module("forgotten", "def hello(name: str) -> str: ...\n")
+    assert holdfast(command, "forgotten") == 0
+    assert holdfast.printed == "no workflows in forgotten\n"
+
+
 @pytest.mark.parametrize(
     ("settings", "code"),
     [

@@ -77,6 +77,28 @@ def test_a_second_stop_does_not_wait_for_the_undo() -> None:
     assert case.state.error == "Now"
 
 
+def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
+    case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
+    case.start().after(61).offer(STOP)
+
+    assert case.positions == ["undo"]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_the_second_stop_of_what_is_too_late_does_not() -> None:
+    case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
+    case.start().after(61).offer(STOP)
+
+    assert case.offer(StopRequested("2", "Now", None)).status == "ABORTED"
+
+
+def test_what_is_stopped_is_not_too_late_afterwards() -> None:
+    case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
+    case.start().offer(STOP).after(61)
+
+    assert case.succeed().status == "ABORTED"
+
+
 def test_an_undo_that_fails_and_is_not_caught_still_ends_aborted() -> None:
     case = stopped(undoable({"ship": call("ship")}, ["ship"])).fail("Broken")
 

@@ -44,8 +44,8 @@ def test_every_code_of_the_language_has_an_example() -> None:
     assert found | elsewhere == set(CODES)
 
 
-def test_the_language_page_lists_every_code() -> None:
-    page = (FOLDER.parents[1] / "docs" / "language.md").read_text(encoding="utf-8")
+def test_the_page_of_errors_lists_every_code() -> None:
+    page = (FOLDER.parents[1] / "docs" / "errors.md").read_text(encoding="utf-8")
     for code, meaning in CODES.items():
         assert f"| {code} | {meaning} |" in page
 

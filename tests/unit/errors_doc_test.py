@@ -1,4 +1,4 @@
-"""docs/errors.md and docs/language.md explain every code that the sources raise, and no other."""
+"""docs/errors.md and docs/proofs.md explain every code that the sources raise, and no other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import pytest
+
+from holdfast.dsl.compile import compile_module
+from holdfast.dsl.diagnostics import CompileErrors
+from tests.unit.docs_kit import code_of, module_with, tables
+from tests.unit.dsl_kit import loaded
+
 ROOT = Path(__file__).parents[2]
 ERRORS_PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-LANGUAGE_PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 PROOFS_PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
 CODE = re.compile(r"\bHF\d{3}\b")
 ROW = re.compile(r"^\| (HF\d{3}) \|(?:.*\| ([^|]+) \|)?", re.MULTILINE)
@@ -46,22 +52,49 @@ def documented_statuses() -> dict[str, set[int]]:
 
 def test_every_code_of_the_sources_is_explained_and_no_other() -> None:
     raised = {code for path in sources() for code in CODE.findall(path.read_text(encoding="utf-8"))}
-    pages = ERRORS_PAGE + LANGUAGE_PAGE + PROOFS_PAGE
+    pages = ERRORS_PAGE + PROOFS_PAGE
     assert {code for code, _ in ROW.findall(pages)} == raised
     assert set(CODE.findall(pages)) == raised
 
 
 def test_no_page_explains_a_code_twice() -> None:
-    for page in (ERRORS_PAGE, LANGUAGE_PAGE, PROOFS_PAGE):
+    for page in (ERRORS_PAGE, PROOFS_PAGE):
         counts = Counter(code for code, _ in ROW.findall(page))
         assert [code for code, number in counts.items() if number > 1] == []
 
 
 def test_the_http_statuses_are_those_that_the_sources_give() -> None:
     documented = {
-        code: statuses for code, statuses in documented_statuses().items() if code < "HF300"
+        code: statuses
+        for code, statuses in documented_statuses().items()
+        if "HF100" <= code < "HF300"
     }
     raised = raised_statuses()
     assert documented == {code: raised[code] for code in documented}
     seen_over_http = {code for code, statuses in raised.items() if statuses != {STATUS_DEFAULT}}
     assert seen_over_http <= documented.keys()
+
+
+def examples() -> list[tuple[str, str, str]]:
+    """-> code, example and fix, from the table that shows them."""
+    rows = [cells for heading, cells in tables("errors.md") if heading[-2] == "For example"]
+    joined = [(code, *map("\n".join, map(code_of, parts))) for code, _, *parts in rows]
+    return [(code, example, fix) for code, example, fix in joined]
+
+
+def compile_example(folder: Path, code: str) -> None:
+    """Raises CompileErrors. What begins with a decorator stands beside the workflow."""
+    is_module = code.startswith("@")
+    source = module_with("pass" if is_module else code, more=code if is_module else "")
+    with loaded(folder, source) as module:
+        compile_module(module)
+
+
+@pytest.mark.parametrize(("code", "example", "fix"), examples())
+def test_an_example_is_refused_with_its_code_and_its_fix_compiles(
+    code: str, example: str, fix: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CompileErrors) as refused:
+        compile_example(tmp_path, example)
+    assert {diagnostic.code for diagnostic in refused.value.diagnostics} == {code}
+    compile_example(tmp_path, fix)

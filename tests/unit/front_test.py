@@ -288,7 +288,8 @@ def test_an_event_that_no_workflow_declares_is_404() -> None:
     shop = Shop(chain(1))
     for name in ["unknown", None, 5, ["paid"]]:
         request = {"name": name, "key": "k1", "data": 1}
-        refused(shop, shop.front.event("default", request, CHANCE), "HF206", 404)
+        found = refused(shop, shop.front.event("default", request, CHANCE), "HF206", 404)
+        assert found.help == "known: paid, signed"
 
 
 @pytest.mark.parametrize("key", ["", None, 5, "k" * 1_025])

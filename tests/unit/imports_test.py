@@ -14,6 +14,7 @@ AUTHORING = {
     "holdfast.dsl",
     "holdfast.dsl.boundary",
     "holdfast.dsl.branches",
+    "holdfast.dsl.dag",
     "holdfast.dsl.harness",
     "holdfast.dsl.lambdas",
     "holdfast.dsl.scopes",

@@ -20,7 +20,7 @@ from tests.unit.pictures_kit import Picture, check, draw, levels_of, random_mach
 ROOT = Path(__file__).parents[2]
 OURS = sorted((ROOT / "statemachines").glob("*.asl.json"))
 IMAGES = ROOT / "docs" / "images"
-IMAGE_BYTES_MAX = 60_000
+IMAGE_BYTES_MAX = 120_000
 NAMES = (
     'say "hi" & <b>bold</b>',
     "🎉 party 👩‍👩‍👧",

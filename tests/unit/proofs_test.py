@@ -303,6 +303,20 @@ def test_undos_run_on_failure_only_where_every_step_hands_its_errors_over() -> N
     assert "on failure, stop and time-out, the last first:" in shown()
 
 
+def test_a_step_hands_its_errors_to_the_innermost_part_that_it_stands_in() -> None:
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "undo"}]
+    states = saga("charge", "register", "ship")
+    for name in ("charge", "ship"):
+        states[name] = {**states[name], "Catch": catch}
+    states |= {"undo": call("refund", "undone"), "undone": {"Type": "Fail"}}
+    states |= {"at last": call("unlock", "raise again"), "raise again": {"Type": "Fail"}}
+    parts = ["charge", "register", "ship"]
+    inner = {"States": parts, "Begin": "undo", "End": "undone", "Assign": {"x": 1}}
+    outer = {"States": parts, "Begin": "at last", "End": "raise again"}
+    proofs = proofs_of(states, Holdfast={"Undo": [inner, outer]})
+    assert "on failure, stop and time-out" in render(proofs, lambda *_: Place("f", 1, 1))
+
+
 def saga(*names: str) -> Machine:
     """With compensation: the states of these names in this order."""
     undo = '{% $append($undo, [{"task": "refund", "arguments": {"id": $payment}}]) %}'

@@ -168,6 +168,27 @@ def bounded_in_a_shield(number: int) -> str:
 
 
 @workflow
+def cleaned_up_in_time(number: int) -> str:
+    with shielded():
+        try:
+            with timeout(minutes(5)):
+                slow(number)
+        except BlockTimeout:
+            notify("gave up")
+    return slow(number)
+
+
+@task(retry=Retry(max_attempts=2, interval=seconds(30)))
+def persistent(number: int) -> int:
+    return number
+
+
+@workflow
+def first_of(numbers: list[int]) -> int:
+    return persistent(numbers[0])
+
+
+@workflow
 def race_in_a_shield(number: int) -> str:
     with shielded():
         won = first(lambda: quick(number), lambda: slow(number))

@@ -170,6 +170,18 @@ def test_a_block_in_a_shield_has_its_deadline() -> None:
     assert (run.output, run.ended) == ("late", minutes(5))
 
 
+def test_a_block_in_a_shield_has_its_deadline_also_after_a_stop() -> None:
+    world = World({flows.slow: takes(hours(1), "done")})
+    world.stop(at=minutes(1))
+    run = world.run(flows.cleaned_up_in_time, 1)
+    assert (run.status, run.steps, run.ended) == ("ABORTED", ["slow", "notify"], minutes(5))
+
+
+def test_arguments_that_cannot_be_worked_out_are_not_retried() -> None:
+    run = World().run(flows.first_of, [])
+    assert (run.error, run.calls, run.ended) == ("IndexError", [], timedelta())
+
+
 def test_a_race_in_a_shield_ends_with_its_winner() -> None:
     world = World({flows.quick: takes(seconds(1), "q"), flows.slow: takes(hours(1), "s")})
     run = world.run(flows.race_in_a_shield, 1)

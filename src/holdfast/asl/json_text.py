@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -78,7 +79,9 @@ def positions(text: str) -> Mapping[str, tuple[int, int]]:
     """
     scanner = Scanner(text)
     scanner.document()
-    return {place: scanner.line_and_column(index) for place, index in scanner.places.items()}
+    starts = [0, *(found.end() for found in re.finditer("\n", text))]
+    lines = ((place, index, bisect_right(starts, index)) for place, index in scanner.places.items())
+    return {place: (line, index - starts[line - 1] + 1) for place, index, line in lines}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

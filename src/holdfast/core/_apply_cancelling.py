@@ -11,14 +11,11 @@ from holdfast.core.state import Due, Execution, Exited, Frame, Lanes, Reason, St
 
 
 def _stopping(state: Execution, event: Event) -> Execution:
+    """Undoing has all the time that it needs."""
     own = event.holdfast
     stopping: Stopping = own["stopping"]
-    has_timed_out = stopping["status"] == "TIMED_OUT"
-    return state._replace(
-        stopping=stopping,
-        last_control=own.get("control", state.last_control),
-        due_ms=None if has_timed_out else state.due_ms,
-    )
+    control = own.get("control", state.last_control)
+    return state._replace(stopping=stopping, last_control=control, due_ms=None)
 
 
 def _closing(state: Execution, event: Event) -> Execution:

@@ -31,17 +31,19 @@ _WHOLE_LINE: Final[Reason] = {"error": CANCELLED, "cause": ""}
 
 
 def stop(decision: Decision, fact: StopRequested) -> None:
-    """A second stop does not wait for the first one's undo."""
+    """A second stop does not wait for the first one's undo; the first one does for a time-out's."""
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    is_second = decision.state.stopping is not None
+    before = decision.state.stopping
+    is_second = before is not None and before["status"] == "ABORTED"
     if is_second or not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
         decision.emit("ExecutionAborted", details=details, control=fact.control_id)
         return
     stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
     decision.emit("Stopping", control=fact.control_id, stopping=stopping)
-    _cancel(decision, ROOT, {"error": fact.error or STOPPED, "cause": fact.cause or ""})
+    if before is None:
+        _cancel(decision, ROOT, {"error": fact.error or STOPPED, "cause": fact.cause or ""})
 
 
 def time_out(decision: Decision) -> None:

@@ -25,15 +25,16 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
     """-> the frames in which, or around which, something happens because `past_ms` has come."""
     found: dict[str, Frame] = {}
     for frame in state.frames.values():  # those that opened lanes stand before them
-        is_passed = any(due.due_ms <= past_ms for due in frame.deadlines)
-        if is_passed or frame.owner in found or is_overdue(frame, past_ms):
+        in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
+        if not in_time or frame.owner in found or is_overdue(frame, past_ms):
             found[frame.id] = frame
     return list(found.values())
 
 
 def is_overdue(frame: Frame, past_ms: int) -> bool:
     """What the frame waits for happens because `past_ms` has come."""
-    return any(due_ms <= past_ms for due_ms in _own_dues(frame))
+    dues = _own_dues(frame)
+    return bool(dues) and min(dues) <= past_ms
 
 
 def _own_dues(frame: Frame) -> list[int]:

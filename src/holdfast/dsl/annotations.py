@@ -77,8 +77,9 @@ def _cached(annotation: Any) -> Type:
 
 def _read(annotation: Any) -> Type:
     origin = typing.get_origin(annotation)
-    if origin is None and annotation in _PLAIN:
-        return _PLAIN[annotation]
+    plain = _plain(annotation) if origin is None else None
+    if plain is not None:
+        return plain
     arguments = typing.get_args(annotation)
     if origin is typing.Annotated:
         return from_annotation(arguments[0])
@@ -99,7 +100,16 @@ def _read(annotation: Any) -> Type:
     return _from_name(annotation)
 
 
+def _plain(annotation: Any) -> Type | None:
+    try:
+        return _PLAIN.get(annotation)
+    except TypeError:
+        return None  # what cannot be hashed is no class
+
+
 def _from_dict(arguments: tuple[Any, ...]) -> Type:
+    if arguments and len(arguments) != 2:
+        return Opaque("dict")
     key, value = (from_annotation(argument) for argument in arguments or (str, Any))
     return DictOf(value) if key == STR or isinstance(key, TextOf) else Opaque("dict")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +16,8 @@ _FIELD_ORDER: Final = (
     " End"
 )
 _ORDER: Final = {name: place for place, name in enumerate(_FIELD_ORDER.split())}
+#: The fields with labels. The machines in a state have labels of their own, and are finished first.
+_LEADING: Final = frozenset({"Next", "Default", "Choices", "Catch"})
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -114,13 +115,14 @@ class Assembler:
             pending.target = given
         self._pending = []
         self._states[given] = state
-        _mark_used(state)
+        for field_name in _LEADING & state.keys():
+            _mark_used(state[field_name])
         return given
 
     def machine(self) -> dict[str, Any]:
         """`StartAt` and `States`, with every label replaced by its state's name."""
         assert not self.is_reachable, "the flow ends without a state"
-        states = {name: _ordered(resolved(state)) for name, state in self._states.items()}
+        states = {name: _finished(state) for name, state in self._states.items()}
         return {"StartAt": self._start.state, "States": states}
 
 
@@ -149,6 +151,9 @@ def resolved(value: Any) -> Any:
             return value
 
 
-def _ordered(state: dict[str, Any]) -> dict[str, Any]:
-    fields: Iterable[str] = sorted(state, key=_ORDER.__getitem__)
-    return {name: state[name] for name in fields}
+def _finished(state: dict[str, Any]) -> dict[str, Any]:
+    """The fields in their order, and every label replaced by its state's name."""
+    return {
+        name: resolved(state[name]) if name in _LEADING else state[name]
+        for name in sorted(state, key=_ORDER.__getitem__)
+    }

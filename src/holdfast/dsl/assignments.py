@@ -61,14 +61,17 @@ def lower_annotated_assignment(statements: Statements, node: ast.AnnAssign) -> N
 
 def annotated_type(unit: Unit, node: ast.expr) -> Type:
     """The type that an annotation inside a workflow names; unknown when it names none."""
-    found = _annotation(unit, node)
+    try:
+        found = _annotation(unit, node)
+    except (SyntaxError, TypeError, ValueError):
+        return UNKNOWN  # a text that is no expression, `5 | order`
     return UNKNOWN if found is NOTHING else from_annotation(found)
 
 
 def _annotation(unit: Unit, node: ast.expr) -> Any:
     match node:
-        case ast.Constant(value=None):
-            return None
+        case ast.Constant(value=(None | types.EllipsisType()) as constant):
+            return constant  # `tuple[int, ...]`
         case ast.Constant(value=str(text)):
             return _annotation(unit, ast.parse(text, mode="eval").body)
         case ast.Name() | ast.Attribute():
@@ -145,8 +148,8 @@ def _assign_name(
 
 
 def _declared(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
-    if declared is None or is_refused(found):
-        return found
+    if declared in (None, UNKNOWN) or is_refused(found):
+        return found  # `Any` takes nothing away from what is known
     if DURATION in members_of(found):
         # Here a duration is a number; the annotation means the same.
         declared = join_all(

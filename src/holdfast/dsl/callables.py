@@ -25,10 +25,9 @@ class Obstacle:
 
 def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
     signature = signature_of(declared.function)
-    if signature.unknown_name is not None:
-        message = f"an annotation of `{declared.name}` names `{signature.unknown_name}`"
-        help_ = "import it outside `if TYPE_CHECKING:`; the arguments are checked against it"
-        yield Obstacle("HF004", message, help_)
+    if signature.fault is not None:
+        message = f"an annotation of `{declared.name}` {signature.fault.message}"
+        yield Obstacle("HF004", message, signature.fault.help)
     if not signature.has_plain_parameters:
         message = f"`{declared.name}` takes arguments without names, which JSON cannot carry"
         help_ = f"def {declared.function.__name__}(first: str, second: int)"

@@ -203,7 +203,10 @@ def _changeable(statements: Statements, node: ast.AST, name: str) -> Expression 
     if not entry.is_own and isinstance(current.type, ListOf | DictOf):
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
         copy = "list" if isinstance(current.type, ListOf) else "dict"
-        unit.refuse(node, "HF023", message, f"{name} = {copy}({name})")
+        # A name that a branch keeps is never the only one; the copy needs a name of its own.
+        is_captured = unit.captured is not None and name in unit.captured
+        own = f"own_{name}" if is_captured else name
+        unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")
         return None
     return current
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.dsl.context import Expression
 from holdfast.dsl.ir import (
@@ -51,25 +51,18 @@ class Failures:
     raised: frozenset[type[BaseException]] = frozenset()
     expressions: frozenset[str] = frozenset()
 
-    def __or__(self, other: Failures) -> Failures:
-        return Failures(
-            self.anything or other.anything,
-            self.raised | other.raised,
-            self.expressions | other.expressions,
-        )
-
 
 NO_FAILURES = Failures()
 
 
 def failures_of(block: Block) -> Failures:
     """More than can happen, never less: what an inner handler catches counts as well."""
-    total = NO_FAILURES
-    for statement in block:
-        total |= _failures_of_statement(statement)
-        for inner in (*blocks_of(statement), *branches_of(statement)):
-            total |= failures_of(inner)
-    return total
+    found = [_failures_of_statement(statement) for statement in statements_of(block)]
+    return Failures(
+        any(failures.anything for failures in found),
+        frozenset().union(*(failures.raised for failures in found)),
+        frozenset().union(*(failures.expressions for failures in found)),
+    )
 
 
 def _failures_of_statement(statement: Statement) -> Failures:
@@ -84,7 +77,7 @@ def _failures_of_statement(statement: Statement) -> Failures:
         case Return(_, value):
             return _expressions([value.fails])
         case Raise(_, error, cause):
-            return Failures(raised=frozenset({error})) | _expressions([cause.fails])
+            return Failures(raised=frozenset({error}), expressions=cause.fails)
         case Register(arguments=arguments):
             return _expressions([arguments.fails])
         case Reraise():
@@ -92,7 +85,7 @@ def _failures_of_statement(statement: Statement) -> Failures:
         case Compensate():
             return Failures(raised=frozenset({CompensationFailed}))
         case Deadline(seconds=seconds):
-            return Failures(raised=frozenset({BlockTimeout})) | _expressions([seconds.fails])
+            return Failures(raised=frozenset({BlockTimeout}), expressions=seconds.fails)
         case Step(_, action):
             return _failures_of_action(action)
         case _:
@@ -106,8 +99,8 @@ def _failures_of_action(action: object) -> Failures:
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
             if timeout is None:
                 return _expressions([value.fails])
-            timed_out = Failures(raised=frozenset({WaitTimeout}))
-            return timed_out | _expressions([value.fails, timeout.fails])
+            fails = value.fails | timeout.fails
+            return Failures(raised=frozenset({WaitTimeout}), expressions=fails)
         case Sleep(value) | SleepUntil(value) | RunParallel(_, Expression() as value):
             return _expressions([value.fails])
         case RunEach(items, _, _, concurrency, tolerated):
@@ -121,12 +114,19 @@ def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
     return Failures(expressions=frozenset().union(*fails))
 
 
-def check(block: Block, report: Report) -> None:
+_ANY_FAILURE: Final = Failures(anything=True)
+
+
+def check(block: Block, lost_lines: Collection[int], report: Report) -> None:
+    """`lost_lines`: where steps are missing in `block`, for they were refused already."""
     payloads: dict[str, Any] = {}
     for statement in statements_of(block):
         match statement:
-            case Try(_, body, handlers):
-                _check_handlers(failures_of(body), handlers, report)
+            case Try(origin, body, handlers):
+                lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
+                is_whole = not any(line in lines for line in lost_lines)
+                failures = failures_of(body) if is_whole else _ANY_FAILURE
+                _check_handlers(failures, handlers, report)
             case Loop(origin, test=None, body=body) if not _has_exit(body):
                 help_ = "add a `break`, a `return`, or a condition that can become false"
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
@@ -160,7 +160,7 @@ def _check_handlers(failures: Failures, handlers: tuple[Handler, ...], report: R
                 handler.origin,
                 "HF033",
                 "this handler can never run: nothing in the try body can fail with that error",
-                "expressions cannot raise catchable errors; only tasks, waits and `raise` can",
+                "remove it: only tasks, waits and `raise` fail with errors that have a name",
             )
         earlier.extend(handler.classes)
 

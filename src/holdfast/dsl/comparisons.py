@@ -47,6 +47,7 @@ from holdfast.dsl.types import (
     is_refused,
     is_text,
     may_be_list,
+    may_be_none,
     members_of,
 )
 
@@ -112,7 +113,15 @@ def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> Ex
     help_ = "compare values of one known type; annotate the type where it is unknown"
     if any(isinstance(member, Written) for member in (*members_of(left), *members_of(right))):
         help_ = "compare them inside a @pure function"
+    elif isinstance(left, EnumOf) != isinstance(right, EnumOf):
+        help_ = _member_help(left if isinstance(left, EnumOf) else right)
     return unit.refused(node, "HF048", message, help_)
+
+
+def _member_help(enum: Type) -> str:
+    assert isinstance(enum, EnumOf)
+    members = [f"{enum.enum.__name__}.{member.name}" for member in enum.enum]
+    return f"x == {members[0]}" if members else "x.value == …"
 
 
 def are_comparable(left: Type, right: Type) -> bool:
@@ -186,12 +195,21 @@ def _order(
     if not has_order:
         pair = f"{describe(left.type)} and {describe(right.type)}"
         message = f"`{symbol}` between {pair} has no order"
-        help_ = "compare two numbers or two texts; test for None first"
+        help_ = _order_help(unit, node, left.type, right.type)
         if any(isinstance(type_, Written) for type_ in pairs):
             message = f"{message} that their JSON keeps"
             help_ = "compare them inside a @pure function"
         return unit.refused(node, "HF049", message, help_)
     return Expression(Binary(symbol, left.query, right.query), BOOL, fails_of(left, right))
+
+
+def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
+    """What may be None is tested first, where it is clear what that is."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for operand, type_ in ((node.left, left), (node.comparators[0], right)):
+            if may_be_none(type_):
+                return f"if {unit.text(operand)} is not None: …"
+    return "compare two numbers or two texts"
 
 
 def _membership(unit: Unit, node: ast.expr, item: Expression, of: Expression) -> Expression:

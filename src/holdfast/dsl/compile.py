@@ -16,6 +16,10 @@ from holdfast.dsl.assembler import resolved
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.checks import check
 from holdfast.dsl.context import Environment, Expression, Unit
+from holdfast.dsl.dag import Dag
+from holdfast.dsl.dag_compile import emit_dag
+from holdfast.dsl.dag_places import Spot
+from holdfast.dsl.dag_plan import by_levels
 from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
 from holdfast.dsl.emit import emit_block
 from holdfast.dsl.flow import Flow
@@ -44,6 +48,8 @@ class Compiled:
     events: dict[str, str]
     answers: dict[str, str]
     sources: dict[str, Json]
+    #: States that wait for others without need, for the target has no other way.
+    false_waits: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def definition_hash(self) -> str:
@@ -75,15 +81,18 @@ def _document(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
-def compile_module(module: ModuleType) -> list[Compiled]:
-    """Every workflow that `module` defines; raises CompileErrors with all their refusals."""
+def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Compiled]:
+    """Every workflow that `module` defines; raises CompileErrors with all their refusals.
+
+    `in_plain_asl`: a graph that has no other exact form in it runs level by level.
+    """
     source = _source(module)
     compiled: list[Compiled] = []
     refused: list[Diagnostic] = []
     for workflow in vars(module).values():
         if isinstance(workflow, Workflow) and workflow.function.__module__ == module.__name__:
             try:
-                compiled.append(_compile(source, workflow))
+                compiled.append(_compile(source, workflow, in_plain_asl=in_plain_asl))
             except CompileErrors as errors:
                 refused.extend(errors.diagnostics)
     if refused:
@@ -93,10 +102,35 @@ def compile_module(module: ModuleType) -> list[Compiled]:
 
 def compile_workflow(workflow: Workflow[..., Any]) -> Compiled:
     """Raises CompileErrors with all refusals."""
+    if isinstance(workflow, Dag):
+        return compile_dag(workflow)
     module = sys.modules.get(workflow.function.__module__)
     if module is None:
         raise _without_source(workflow.function.__module__)
     return _compile(_source(module), workflow)
+
+
+def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> Compiled:
+    """As `compile_module` does it; the graph may be of no module."""
+    plan, false_waits = by_levels(graph.plan) if in_plain_asl else (graph.plan, ())
+    emitted = emit_dag(graph, plan)
+    steps = graph.steps
+    return Compiled(
+        name=graph.name,
+        asl=emitted.asl,
+        function=reference_of(graph.function),
+        tasks=emitted.tasks,
+        workflows={},
+        events={},
+        answers={},
+        sources={name: _place(spot) for name, spot in emitted.spots.items()},
+        false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
+    )
+
+
+def _place(spot: Spot) -> Json:
+    text = spot.line.strip()
+    return {"file": spot.file, "line": spot.span.line, "column": spot.span.column, "text": text}
 
 
 def _source(module: ModuleType) -> Source:
@@ -114,14 +148,39 @@ def _without_source(name: str) -> WorkflowError:
     )
 
 
-def _compile(source: Source, workflow: Workflow[..., Any]) -> Compiled:
+def _compile(
+    source: Source, workflow: Workflow[..., Any], *, in_plain_asl: bool = False
+) -> Compiled:
+    if isinstance(workflow, Dag):
+        return compile_dag(workflow, in_plain_asl=in_plain_asl)
     unit = Unit(source, workflow.function)
     node = _definition(unit, workflow)
-    block = () if node is None else _lower(unit, node, workflow)
-    check(block, lambda origin, *refusal: unit.refuse_at(origin.span, *refusal))
-    if unit.diagnostics:
-        raise CompileErrors(unit.diagnostics)
-    return _emit(unit, workflow, block)
+    try:
+        block = () if node is None else _lower(unit, node, workflow)
+        lost_lines = unit.lost_lines | {diagnostic.line for diagnostic in unit.diagnostics}
+        check(block, lost_lines, lambda origin, *refusal: unit.refuse_at(origin.span, *refusal))
+        if unit.diagnostics:
+            raise CompileErrors(unit.diagnostics)
+        return _emit(unit, workflow, block)
+    except RecursionError:
+        assert node is not None
+        raise _too_deep(unit, node) from None
+
+
+def _too_deep(unit: Unit, node: ast.FunctionDef) -> CompileErrors:
+    """Hundreds of `elif` are nested in each other, and so are the terms of a sum."""
+    deepest = max(node.body, key=_depth)
+    message = "this is nested more deeply than the compiler can follow"
+    help_ = "name the parts, one line each: `x = …`; choose among many values by a dict"
+    unit.refuse(deepest, "HF002", message, help_)
+    return CompileErrors(unit.diagnostics)
+
+
+def _depth(node: ast.AST) -> int:
+    deepest, level = 0, [node]
+    while level:
+        deepest, level = deepest + 1, [part for one in level for part in ast.iter_child_nodes(one)]
+    return deepest
 
 
 def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | None:
@@ -159,9 +218,8 @@ def _start(
     unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
 ) -> Block:
     types = signature_of(workflow.function)
-    if types.unknown_name is not None:
-        message = f"an annotation names `{types.unknown_name}`, which does not exist at run time"
-        unit.refuse(node, "HF004", message, "import it outside `if TYPE_CHECKING:`")
+    if types.fault is not None:
+        unit.refuse(node, "HF004", f"an annotation {types.fault.message}", types.fault.help)
     values = []
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
         if argument.annotation is None:

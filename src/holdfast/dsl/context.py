@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.dsl.diagnostics import Diagnostic
 from holdfast.dsl.failures import World
+from holdfast.dsl.pure_help import pure_function
 from holdfast.dsl.query import Query, Refused
 from holdfast.dsl.scope import Scope
 from holdfast.dsl.source import Source, Span
@@ -69,13 +70,18 @@ class Environment:
     facts: Mapping[str, Type] = field(default_factory=dict)
 
     def with_entry(self, name: str, entry: Entry) -> Environment:
-        kept = self.without(name)
-        return Environment({**kept.entries, name: entry}, kept.facts)
+        entries = dict(self.entries)
+        entries.pop(name, None)  # the newest stands last
+        entries[name] = entry
+        return Environment(entries, self._facts_without(name))
 
     def without(self, name: str) -> Environment:
-        entries = {other: entry for other, entry in self.entries.items() if other != name}
-        facts = {path: type_ for path, type_ in self.facts.items() if path.split(".", 1)[0] != name}
-        return Environment(entries, facts)
+        entries = dict(self.entries)
+        entries.pop(name, None)
+        return Environment(entries, self._facts_without(name))
+
+    def _facts_without(self, name: str) -> dict[str, Type]:
+        return {path: type_ for path, type_ in self.facts.items() if path.split(".", 1)[0] != name}
 
     def shared(self, names: Iterable[str]) -> Environment:
         """Where something else refers to the values of `names`, too."""
@@ -111,7 +117,7 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
 
 def join_environments(left: Environment | None, right: Environment | None) -> Environment | None:
     """What holds whichever way this point was reached; None is a point that cannot be reached."""
-    if left is None or right is None:
+    if left is None or right is None or left is right:
         return left or right
     entries: dict[str, Entry] = {}
     for name in (*left.entries, *(name for name in right.entries if name not in left.entries)):
@@ -126,7 +132,22 @@ def join_environments(left: Environment | None, right: Environment | None) -> En
     return Environment(entries, facts)
 
 
+def is_alike(some: Environment, other: Environment) -> bool:
+    """Whether lowering would say the same at both points: what may have no value is not read."""
+    return some.facts == other.facts and _readable(some) == _readable(other)
+
+
+def _readable(environment: Environment) -> dict[str, Entry]:
+    return {
+        name: entry
+        for name, entry in environment.entries.items()
+        if not isinstance(entry, Held) or entry.is_definite
+    }
+
+
 def _join_entries(left: Entry | None, right: Entry | None) -> Entry | None:
+    if left is right:
+        return left  # as most are: a statement changes few names
     match (left, right):
         case Held() as some, Held() as other:
             is_definite = some.is_definite and other.is_definite
@@ -150,6 +171,10 @@ class Unit:
         self.diagnostics: list[Diagnostic] = []
         #: Branches that the author wrote as a bare task.
         self.made: dict[ast.expr, ast.Lambda] = {}
+        #: Of the expressions that were looked at, whether a durable call is in them.
+        self.with_durable: dict[ast.expr, bool] = {}
+        #: Where a step is missing, for it, or what it takes, was refused.
+        self.lost_lines: set[int] = set()
         self._scopes: dict[ast.AST, Scope] = {}
         #: Names that branches keep; None when nothing is changed in place. See `aliases`.
         self.captured: frozenset[str] | None = None
@@ -169,7 +194,14 @@ class Unit:
         return self._scopes[key]
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
+        """A help that ends with "a @pure function" goes on with that function, written out."""
+        if help_.endswith("@pure function"):
+            code_ = pure_function(node, self.text(node), self._is_outside)
+            help_ = f"{help_}: `{code_}`" if code_ else help_
         self.refuse_at(self.source.span(node), code, message, help_)
+
+    def _is_outside(self, node: ast.expr) -> bool:
+        return self.outside(node) is not NOTHING
 
     def refuse_at(self, span: Span, code: str, message: str, help_: str = "") -> None:
         line = self.source.lines[span.line - 1]
@@ -204,8 +236,8 @@ class Unit:
         """
         match node:
             case ast.Name(id=name):
-                namespace = self.function.__globals__
-                return namespace.get(name, getattr(builtins, name, NOTHING))
+                found = self.function.__globals__.get(name, NOTHING)
+                return getattr(builtins, name, NOTHING) if found is NOTHING else found
             case ast.Attribute(value=base, attr=name):
                 owner = self.outside(base)
                 if isinstance(owner, ModuleType | type):

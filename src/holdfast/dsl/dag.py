@@ -18,9 +18,9 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import CodeType, FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.dsl.branches import run_after
 from holdfast.dsl.tasks import Task, Workflow
@@ -46,12 +46,12 @@ class FromInput:
 
 def from_step(id: str) -> FromStep:  # noqa: A002 - what the reader of a graph calls it
     """In `arguments`: the result of a step that this one depends on."""
-    return FromStep(id)
+    return FromStep(str(id))
 
 
 def from_input(field: str) -> FromInput:
     """In `arguments`: the field of the input that is called so."""
-    return FromInput(field)
+    return FromInput(str(field))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,6 @@ class Step:
     arguments: Mapping[str, Any]
     written: Written
 
-    @property
-    def sources(self) -> dict[str, Any]:
-        """What each parameter of the task is filled by, `FromStep` and `FromInput` inside."""
-        found: dict[str, Any] = {}
-        for name in inspect.signature(self.task.function).parameters:
-            by_name = FromStep(name) if name in self.depends_on else FromInput(name)
-            found[name] = self.arguments.get(name, by_name)
-        return found
-
 
 def step(
     id: str,  # noqa: A002 - what the reader of a graph calls it
@@ -107,9 +98,9 @@ def step(
 
     `arguments` by the names of parameters: values, and `from_step` and `from_input` in them.
     """
-    # A text is refused when the graph is compiled, with its place; here it would become letters.
+    # Who does not check types may give one id: a text is no list of its letters.
     names = (depends_on,) if isinstance(depends_on, str) else tuple(depends_on)
-    written = _calling(sys._getframe(1))
+    written = _calling(sys._getframe(1))  # noqa: SLF001
     return Step(id, task, names, MappingProxyType(dict(arguments or {})), written)
 
 
@@ -118,7 +109,7 @@ def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
 
     What is wrong with it is said when it is compiled or first called, all at once.
     """
-    return Dag(name, steps, timeout, _calling(sys._getframe(1)))
+    return Dag(name, steps, timeout, _calling(sys._getframe(1)))  # noqa: SLF001
 
 
 def _calling(frame: FrameType) -> InPython:
@@ -155,13 +146,19 @@ class Dag(Workflow[..., Any]):
         """
         from holdfast.dsl.dag_json import read_dag  # noqa: PLC0415 - only who reads JSON needs it
 
-        module = sys._getframe(1).f_globals.get("__name__", "")
+        module = _calling(sys._getframe(1)).module  # noqa: SLF001
         return read_dag(document, tasks, file, module)
 
-    @property
-    def ids(self) -> dict[str, int]:
-        """The number of each step."""
-        return {one.id: number for number, one in enumerate(self.steps)}
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The number of each step; what is no id is refused elsewhere."""
+        numbered = enumerate(self.steps)
+        return {one.id: number for number, one in numbered if isinstance(one.id, str)}
+
+    @cached_property
+    def sources(self) -> tuple[Mapping[str, Any], ...]:
+        """What fills each parameter, by step; `FromStep` and `FromInput` stand in the values."""
+        return tuple(map(_sources_of, self.steps))
 
     @cached_property
     def finals(self) -> tuple[int, ...]:
@@ -174,7 +171,7 @@ class Dag(Workflow[..., Any]):
         """The fields of the input, as the parameters that they fill are declared."""
         from holdfast.dsl.dag_inputs import inputs_of  # noqa: PLC0415 - see `plan`
 
-        return inputs_of(self.steps)
+        return inputs_of(self)
 
     @cached_property
     def plan(self) -> Plan:
@@ -248,7 +245,7 @@ class _Run:
 
         match plan:
             case Leaf(number):
-                self._call(self.graph.steps[number])
+                self._call(number)
             case Chain(parts):
                 for part in parts:
                     self.follow(part)
@@ -260,8 +257,9 @@ class _Run:
     def _branch(self, plan: Plan) -> Callable[[], None]:
         return lambda: self.follow(plan)
 
-    def _call(self, one: Step) -> None:
-        values = {name: self._value(one, name, tree) for name, tree in one.sources.items()}
+    def _call(self, number: int) -> None:
+        one, sources = self.graph.steps[number], self.graph.sources[number]
+        values = {name: self._value(one, name, tree) for name, tree in sources.items()}
         self.results[one.id] = one.task(**values)
 
     def _value(self, one: Step, name: str, tree: Any) -> Any:
@@ -275,6 +273,17 @@ class _Run:
                 return self.results[id_]
             case FromInput(field):
                 return self.given[field]
+
+
+def _sources_of(one: Step) -> Mapping[str, Any]:
+    """By its parameters; nothing of what is no task, which is refused elsewhere."""
+    if not isinstance(one.task, Task):
+        return {}
+    found: dict[str, Any] = {}
+    for name in parameters_of(one.task):
+        by_name = FromStep(name) if name in one.depends_on else FromInput(name)
+        found[name] = one.arguments.get(name, by_name)
+    return found
 
 
 # Arguments: values with `FromStep` and `FromInput` in lists and dicts.
@@ -305,9 +314,21 @@ def filled(tree: Any, read: Callable[[FromStep | FromInput], Any]) -> Any:
             return tree
 
 
+def parameters_of(task: Task[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return _signature_of(task.function).parameters
+
+
+_signature_of: Final = lru_cache(maxsize=1024)(inspect.signature)
+
+
 def hints_of(task: Task[..., Any]) -> dict[str, Any]:
-    """The annotations of its parameters, and `return`; nothing when one names what is not there."""
+    """The annotations of its parameters, and `return`; nothing when one cannot be read."""
+    return _hints_of(task.function)
+
+
+@lru_cache(maxsize=1024)
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(task.function, include_extras=True)
-    except NameError:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001 - what is wrong with it is refused when the graph is compiled
         return {}

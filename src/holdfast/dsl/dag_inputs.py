@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.dsl.annotations import from_annotation
-from holdfast.dsl.dag import FromInput, Step, hints_of, references_in
+from holdfast.dsl.dag import Dag, FromInput, Step, hints_of, parameters_of, references_in
 from holdfast.dsl.models import fits
-from holdfast.dsl.tasks import Task
 from holdfast.dsl.types import UNKNOWN, Type
 
 #: As `inspect` says that there is no default.
@@ -41,21 +40,23 @@ class Input:
     conflict: tuple[Use, Use] | None
 
 
-def inputs_of(steps: Iterable[Step]) -> Mapping[str, Input]:
+def inputs_of(graph: Dag) -> Mapping[str, Input]:
     """The fields that are names; others are refused elsewhere."""
     return {
         field: _input(uses)
-        for field, uses in _uses(steps).items()
+        for field, uses in _uses(graph).items()
         if field.isidentifier() and not keyword.iskeyword(field)
     }
 
 
-def _uses(steps: Iterable[Step]) -> dict[str, list[Use]]:
+def _uses(graph: Dag) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
-    for step in (step for step in steps if isinstance(step.task, Task)):
+    for step, sources in zip(graph.steps, graph.sources, strict=True):
+        if not sources:
+            continue
         hints = hints_of(step.task)
-        parameters = inspect.signature(step.task.function).parameters
-        for name, tree in step.sources.items():
+        parameters = parameters_of(step.task)
+        for name, tree in sources.items():
             whole = Use(step, name, hints.get(name, Any), parameters[name].default)
             part = Use(step, name, Any, REQUIRED)
             for source in references_in(tree):

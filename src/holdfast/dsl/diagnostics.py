@@ -9,7 +9,7 @@ from typing import Final
 
 from holdfast.errors import WorkflowError
 
-#: Every code of the compiler and what it stands for; docs/language.md prints this table.
+#: Every code of the compiler and what it stands for; docs/errors.md has an example of each.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF000": "augmented assignment to something other than a name",
@@ -49,6 +49,9 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF051": "text of a value that Python and JSONata write differently",
         "HF052": "a duration that is not whole seconds",
         "HF053": "an event or a question that is not declared plainly",
+        "HF055": "steps of a graph that wait for each other",
+        "HF056": "a step or task of a graph that does not exist, or is there twice",
+        "HF057": "a graph that is not written in its form",
         "HF060": "an inline task with too long a timeout",
         "HF061": "retry settings that no state machine can keep",
         "HF064": "for `--target stepfunctions`: what only Holdfast's engine can run",

@@ -12,14 +12,20 @@ from holdfast.dsl.scope import Scope
 from holdfast.dsl.surface import Retry, Task, Workflow
 from holdfast.errors import WorkflowError
 
-_STEPS: Final = (
-    surface.parallel,
-    surface.first,
-    surface.each,
-    surface.sleep,
-    surface.sleep_until,
-    surface.wait_for_event,
-    surface.ask,
+#: By identity: comparing would run the author's code.
+_STEPS: Final = frozenset(
+    map(
+        id,
+        (
+            surface.parallel,
+            surface.first,
+            surface.each,
+            surface.sleep,
+            surface.sleep_until,
+            surface.wait_for_event,
+            surface.ask,
+        ),
+    )
 )
 _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)
 
@@ -37,7 +43,7 @@ def find_durable(unit: Unit, scope: Scope, node: ast.AST) -> Any:
             return _with_options(unit, scope, options, task) if isinstance(task, Task) else None
         case function:
             found = _outside(unit, scope, function)
-    is_step = isinstance(found, Task | Workflow) or any(found is step for step in _STEPS)
+    is_step = isinstance(found, Task | Workflow) or id(found) in _STEPS
     return found if is_step else None
 
 
@@ -56,7 +62,8 @@ def _with_options(unit: Unit, scope: Scope, node: ast.Call, task: Task[..., Any]
         for keyword in node.keywords
         if keyword.arg in ("timeout", "heartbeat", "retry", "label")
     }
-    if node.args or len(settings) < len(node.keywords) or NOTHING in settings.values():
+    is_odd = any(not _is_setting(name, value) for name, value in settings.items())
+    if node.args or len(settings) < len(node.keywords) or is_odd:
         unit.refuse(
             node,
             "HF008",
@@ -66,6 +73,16 @@ def _with_options(unit: Unit, scope: Scope, node: ast.Call, task: Task[..., Any]
         return task
     changed: Task[..., Any] = task.options(**{str(key): value for key, value in settings.items()})
     return changed
+
+
+def _is_setting(name: str | None, value: Any) -> bool:
+    match name:
+        case "timeout" | "heartbeat":
+            return value is None or isinstance(value, timedelta)
+        case "retry":
+            return value is None or isinstance(value, Retry)
+        case _:
+            return value is None or isinstance(value, str)
 
 
 def _setting(unit: Unit, scope: Scope, node: ast.expr) -> Any:

@@ -24,13 +24,15 @@ from holdfast.dsl.query import (
 )
 from holdfast.dsl.types import (
     DURATION,
+    FLOAT,
+    INT,
+    UNKNOWN,
     WRITTEN_DURATION,
-    DictOf,
-    ListOf,
-    TupleOf,
+    EnumOf,
+    Opaque,
     Type,
-    Union,
     describe,
+    has_duration,
     join_all,
     members_of,
 )
@@ -150,24 +152,21 @@ def _whole(size: Query, seconds: int) -> Query:
 _EMPTY: Final = Constant("")
 
 
-def holds_duration(type_: Type) -> bool:
-    """Whether a list, dict or tuple has durations of the workflow's own making in it."""
-    match type_:
-        case ListOf(inner) | DictOf(inner):
-            return DURATION in members_of(inner) or holds_duration(inner)
-        case TupleOf(parts):
-            return any(DURATION in members_of(part) or holds_duration(part) for part in parts)
-        case Union(members):
-            return any(map(holds_duration, members))
-        case _:
-            return False
-
-
 def at_border(unit: Unit, node: ast.expr, value: Expression) -> Expression:
     """A value that leaves the workflow, as pydantic would write it."""
-    if not holds_duration(value.type):
+    others = [member for member in members_of(value.type) if member != DURATION]
+    is_told_apart = value.type == DURATION or not any(map(_may_be_number, others))
+    if not has_duration(value.type) or (is_told_apart and not any(map(has_duration, others))):
         return written(value)
-    message = f"durations inside {describe(value.type)} would leave the workflow as numbers"
+    return refuse_durations(unit, node, value.type)
+
+
+def _may_be_number(type_: Type) -> bool:
+    return type_ in (INT, FLOAT, UNKNOWN) or isinstance(type_, EnumOf | Opaque)
+
+
+def refuse_durations(unit: Unit, node: ast.expr, type_: Type) -> Expression:
+    message = f"durations inside {describe(type_)} would leave the workflow as numbers"
     help_ = "return seconds: [wait.total_seconds() for wait in waits]"
     return unit.refused(node, "HF052", message, help_)
 

@@ -102,4 +102,9 @@ def _is_own(module: ModuleType) -> bool:
 def has_plain_text(cls: type[BaseException]) -> bool:
     """Whether `str(cls(text))` is `text`; code of the author is not run to find out."""
     makers = (cls.__new__, cls.__init__, cls.__str__)
-    return not any(isinstance(maker, FunctionType) for maker in makers) and str(cls("x")) == "x"
+    if any(isinstance(maker, FunctionType) for maker in makers):
+        return False
+    try:
+        return str(cls("x")) == "x"
+    except TypeError:
+        return False  # UnicodeDecodeError and ExceptionGroup are not made of one text

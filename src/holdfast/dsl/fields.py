@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from holdfast.dsl.annotations import of_constant
 from holdfast.dsl.context import Expression
 from holdfast.dsl.models import fields_of
+from holdfast.dsl.python_values import has_attribute
 from holdfast.dsl.query import Binary, Conditional, Constant, Field, Query, hold
-from holdfast.dsl.types import EnumOf, ModelOf, TextOf, Type, join_all, members_of
+from holdfast.dsl.types import EnumOf, ListOf, ModelOf, TextOf, Type, join_all, members_of
+
+_SIZES: Final = ("size", "length")
 
 
 def member_of(base: Expression, name: str) -> Expression | None:
@@ -60,4 +64,8 @@ def help_for_field(text: str, type_: Type, name: str) -> str:
     for member in members_of(type_):
         if isinstance(member, ModelOf) and name in fields_of(member.model):
             return f"if isinstance({text}, {member.model.__name__}): …"
+    if isinstance(type_, ListOf):
+        return f"[one.{name} for one in {text}]"
+    if not has_attribute(type_, name):
+        return f"len({text})" if name in _SIZES else f"{text}, without `.{name}`"
     return "read it inside a @pure function"

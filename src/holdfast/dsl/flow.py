@@ -14,9 +14,13 @@ class Meeting:
     """A place that several ways lead to; what holds there is what holds on all of them."""
 
     environment: Environment | None = None
+    #: What came last: it comes again with each statement that changes nothing.
+    _latest: Environment | None = None
 
     def reach(self, environment: Environment | None) -> None:
-        self.environment = join_environments(self.environment, environment)
+        if environment is not self._latest:
+            self.environment = join_environments(self.environment, environment)
+            self._latest = environment
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
@@ -66,7 +66,7 @@ def call_function(lowering: Expressions, node: ast.Call, function: Any) -> Expre
     """The call of a function of the table, or None when it is not in the table."""
     if isinstance(function, NewType):
         return _new_type(lowering, node, function)
-    rule = _RULES.get(function) if callable(function) else None
+    rule = _RULES.get(function) if isinstance(function, Hashable) and callable(function) else None
     return None if rule is None else rule(lowering, node)
 
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from holdfast.dsl.tasks import Task, Workflow
+
+
+TIME_OUT_TOO_SHORT: Final = "a time-out is at least a second"
+
+
+def time_out_seconds(duration: timedelta) -> float:
+    """-> what a wait or block may take at most. Raises ValueError below a second."""
+    if duration < timedelta(seconds=1):
+        raise ValueError(TIME_OUT_TOO_SHORT)
+    return duration.total_seconds()
 
 
 class Cancelled(BaseException):
@@ -40,7 +50,8 @@ class Harness(Protocol):
         `arguments` holds `key` of an event, `assignee` and `details` of a question.
         """
 
-    def sleep(self, seconds: float, /) -> None: ...
+    def sleep(self, seconds: float, /) -> None:
+        """Not at all when `seconds` is zero or less."""
 
     def sleep_until(self, moment: datetime, /) -> None: ...
 

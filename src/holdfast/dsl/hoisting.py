@@ -61,14 +61,26 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
 
 
 def _has_durable(hoister: Hoister, node: ast.expr) -> bool:
-    if find_durable(hoister.unit, hoister.scope, node) is not None:
-        return True
-    return any(_has_durable(hoister, child) for child in evaluated(node))
+    """Asked for each expression around the node, and again in each round of a loop."""
+    known = hoister.unit.with_durable
+    if node not in known:
+        known[node] = find_durable(hoister.unit, hoister.scope, node) is not None or any(
+            _has_durable(hoister, child) for child in evaluated(node)
+        )
+    return known[node]
 
 
 def evaluated(node: ast.AST) -> Iterator[ast.expr]:
     """The operands that evaluating `node` certainly evaluates, in Python's order."""
     match node:
+        case ast.Constant() | ast.Name() | ast.Lambda():
+            return
+        case ast.Attribute(value=value):
+            yield value
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            yield function
+            yield from arguments
+            yield from (keyword.value for keyword in keywords)
         case ast.BoolOp(values=[first, *_]):
             yield first
         case ast.IfExp(test=test):
@@ -78,17 +90,11 @@ def evaluated(node: ast.AST) -> Iterator[ast.expr]:
             yield right
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             yield node.generators[0].iter
-        case ast.Lambda():
-            return
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
                 if key is not None:
                     yield key
                 yield value
-        case ast.Call(func=function, args=arguments, keywords=keywords):
-            yield function
-            yield from arguments
-            yield from (keyword.value for keyword in keywords)
         case _:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from holdfast.dsl.aliases import walked_names
-from holdfast.dsl.context import Environment, Expression, Held, join_environments, without_refused
+from holdfast.dsl.context import (
+    Environment,
+    Expression,
+    Held,
+    is_alike,
+    join_environments,
+    without_refused,
+)
 from holdfast.dsl.flow import LoopPoint
 from holdfast.dsl.ir import Assign, Block, Loop, Origin
 from holdfast.dsl.iteration import Leaf, Row, Walk, bind, require_int, walk
@@ -181,18 +188,20 @@ def _stable(
     start = flow.environment
     head = start
     for _ in range(_ROUNDS_MAX):
-        with statements.unit.trial():
-            *_, again = _round(statements, node, head, enter)
+        refused_before = len(statements.unit.diagnostics)
+        first, body, point = _round(statements, node, head, enter)
         assert head is not None
-        known = without_refused(again.head.environment, head)
+        known = without_refused(point.head.environment, head)
         grown = join_environments(head, join_environments(start, known))
-        if grown == head:
+        assert grown is not None
+        if is_alike(head, grown):
             break
         head = grown
+        # Lowered with too little known: only what the last round refuses counts.
+        del statements.unit.diagnostics[refused_before:]
     else:
         raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")
-    first, body, point = _round(statements, node, head, enter)
-    flow.environment = head
+    flow.environment = grown
     flow.environment = leave()
     orelse = statements.block(node.orelse)
     flow.environment = join_environments(flow.environment, point.end.environment)

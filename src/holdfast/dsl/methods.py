@@ -12,6 +12,7 @@ from holdfast.dsl.comparisons import are_comparable
 from holdfast.dsl.construct import copy_with
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
 from holdfast.dsl.durations import in_seconds, is_duration
+from holdfast.dsl.python_values import has_attribute
 from holdfast.dsl.query import (
     NULL,
     ArrayOf,
@@ -96,6 +97,10 @@ def _refused(
         return lowering.unit.refused(node, "HF043", message, f"if {text} is not None: …")
     message = f"`.{function.attr}()` on {describe(type_)} has no exact JSONata form"
     help_ = _HELPS.get((_family(type_), function.attr), _PURE_HELP)
+    if help_ == _PURE_HELP and not has_attribute(type_, function.attr):
+        help_ = "{value}, without this call"
+    if isinstance(type_, ListOf) and type_.is_tuple and hasattr(list, function.attr):
+        help_ = f"list({{value}}).{function.attr}(…)"
     return lowering.unit.refused(node, "HF002", message, help_.replace("{value}", text))
 
 
@@ -230,6 +235,7 @@ _RULES: Final[Mapping[str, Mapping[str, Rule]]] = MappingProxyType(
 )
 _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
+        ("list", "append"): "a line of its own; in a branch, return the value instead",
         ("list", "pop"): "{value}[-1], and {value}[:-1] for the rest",
         ("list", "sort"): "sorted({value})",
         ("list", "reverse"): "list(reversed({value}))",
@@ -238,6 +244,7 @@ _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("dict", "setdefault"): "{value}.get(key, default)",
         ("dict", "update"): "{value} | other",
         ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
+        ("str", "join"): "{value}.join(str(one) for one in ones)",
         ("model", "copy"): "{value}.model_copy()",
     }
 )

@@ -10,6 +10,7 @@ from typing import Final
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Unit, fails_of
 from holdfast.dsl.durations import in_seconds, is_duration, iso_of
+from holdfast.dsl.python_values import operand_help
 from holdfast.dsl.query import (
     FALSE,
     NULL,
@@ -83,6 +84,8 @@ _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.RShift: ">>",
     }
 )
+#: A test that is as long is easier to read of a name.
+_LONG: Final = 40
 _PURE_HELP: Final = "call it inside a @pure function"
 
 
@@ -102,7 +105,8 @@ def arithmetic(
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     if symbol == "|" and isinstance(node, ast.AugAssign):
-        help_ = "write it out: total = total | more"
+        target = unit.text(node.target)
+        help_ = f"{target} = {target} | {unit.text(node.value)}"
         return unit.refused(node, "HF023", "`|=` changes a dict in place", help_)
     left, right = in_seconds(left), in_seconds(right)
     found = _combine(symbol, left, right)
@@ -119,6 +123,8 @@ def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Typ
         help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
     elif symbol == "**":
         help_ = "a power has an int base and a constant exponent from 0 to 16: n ** 2"
+    else:
+        help_ = operand_help(unit, node, symbol, left, right) or help_
     return unit.refused(node, "HF040", message, help_)
 
 
@@ -248,8 +254,7 @@ def negate(unit: Unit, node: ast.UnaryOp, operand: Expression) -> Expression:
     if is_refused(operand.type):
         return REFUSED_EXPRESSION
     if not is_numeric(operand.type):
-        message = f"`-` of {describe(operand.type)} has no JSONata form"
-        return unit.refused(node, "HF040", message, _PURE_HELP)
+        return _refused_sign(unit, node, "-", operand.type)
     if isinstance(operand.query, Constant) and isinstance(operand.query.value, int | float):
         return Expression(Constant(-operand.query.value), operand.type)
     return Expression(Negative(operand.query), operand.type, operand.fails)
@@ -258,8 +263,13 @@ def negate(unit: Unit, node: ast.UnaryOp, operand: Expression) -> Expression:
 def positive(unit: Unit, node: ast.UnaryOp, operand: Expression) -> Expression:
     if is_refused(operand.type) or is_numeric(operand.type):
         return operand
-    message = f"`+` of {describe(operand.type)} has no JSONata form"
-    return unit.refused(node, "HF040", message, _PURE_HELP)
+    return _refused_sign(unit, node, "+", operand.type)
+
+
+def _refused_sign(unit: Unit, node: ast.UnaryOp, sign: str, type_: Type) -> Expression:
+    message = f"`{sign}` of {describe(type_)} has no JSONata form"
+    help_ = f"{sign}int({unit.text(node.operand)})" if is_text(type_) else _PURE_HELP
+    return unit.refused(node, "HF040", message, help_)
 
 
 # Truth.
@@ -273,12 +283,18 @@ def truth(unit: Unit, node: ast.expr, value: Expression) -> Expression:
             node,
             "HF041",
             f"the truth of a value of {_kind(value.type)} type is ambiguous",
-            "compare explicitly: `is not None`, `== …`, `len(…) > 0`; or annotate the type",
+            _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
         # Always true, once it has a value; finding the value may fail.
         query = Block("_v", value.query, query)
     return Expression(query, BOOL, value.fails)
+
+
+def _truth_help(text: str) -> str:
+    name = text if len(text) < _LONG and "(" not in text else "x"
+    tests = f"`{name} is not None`, `{name} == …`, `len({name}) > 0`"
+    return f"compare explicitly: {tests}; or annotate the type"
 
 
 def _kind(type_: Type) -> str:

@@ -178,13 +178,15 @@ _NEGATIVE: Final = 70
 _LOWEST: Final = 0
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
+#: `json.dumps` makes such an encoder for each constant.
+_json_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def render(query: Query) -> str:
     """The JSONata text."""
     match query:
         case Constant(value):
-            return json.dumps(value, ensure_ascii=False)
+            return _json_text(value)
         case Regex(pattern):
             return f"/{pattern}/"
         case Variable(name):
@@ -213,7 +215,7 @@ def render(query: Query) -> str:
         case RangeOf(first, last):
             return f"[{_inside(first, _LOWEST + 1)}..{_inside(last, _LOWEST + 1)}]"
         case ObjectOf(items):
-            rows = (f"{json.dumps(key, ensure_ascii=False)}: {render(item)}" for key, item in items)
+            rows = (f"{_json_text(key)}: {render(item)}" for key, item in items)
             return f"{{{', '.join(rows)}}}"
         case Entry(key, item):
             return f"{{{_inside(key, _LOWEST + 1)}: {render(item)}}}"

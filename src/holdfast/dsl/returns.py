@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING, Final
 
 from holdfast.dsl.context import Expression
-from holdfast.dsl.durations import at_border
+from holdfast.dsl.durations import at_border, refuse_durations
 from holdfast.dsl.ir import Assign, Origin, Return, Statement, Way
 from holdfast.dsl.query import NULL, Variable
-from holdfast.dsl.types import NONE, REFUSED, UNKNOWN, is_refused
+from holdfast.dsl.types import NONE, REFUSED, UNKNOWN, has_duration, is_refused
 
 if TYPE_CHECKING:
     from holdfast.dsl.statements import Statements
@@ -22,6 +22,8 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
     flow = statements.flow
     if isinstance(value, ast.Call) and statements.is_durable(value) and not flow.finals:
         type_ = statements.step(value, None, node)
+        if statements.scope.parent is None and type_ is not None and has_duration(type_):
+            refuse_durations(statements.unit, value, type_)
     else:
         returned = Expression(NULL, NONE) if value is None else statements.value(value)
         if value is not None and statements.scope.parent is None:

@@ -10,7 +10,7 @@ from holdfast.dsl import surface
 from holdfast.dsl.context import UndoHandle
 from holdfast.dsl.hoisting import hoist_inside
 from holdfast.dsl.ir import Block, Compensate, Deadline, Register, Shielded
-from holdfast.dsl.step_arguments import StepRefused, require_duration
+from holdfast.dsl.step_arguments import StepRefused, require_time_out
 from holdfast.dsl.surface import Task
 from holdfast.dsl.types import REFUSED
 
@@ -139,7 +139,7 @@ def _lower_timeout(statements: Statements, node: ast.With, items: Sequence[ast.w
         case ast.Call(args=[duration], keywords=[]):
             statements.prepare(duration)
             try:
-                seconds = require_duration(statements.expressions, duration)
+                seconds = require_time_out(statements.expressions, duration)
             except StepRefused:
                 pass
             else:

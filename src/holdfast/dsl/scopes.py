@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Literal, ParamSpec, Protocol
 
-from holdfast.dsl.harness import Cancelled, harness
+from holdfast.dsl.harness import Cancelled, harness, time_out_seconds
 from holdfast.dsl.tasks import CompensationFailed
 
 P = ParamSpec("P")
@@ -64,12 +64,11 @@ def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
 def timeout(duration: timedelta, /) -> Iterator[None]:
     """Raises BlockTimeout when the block is not over in time: what is open in it is cancelled.
 
-    A direct run without a harness has no clock and bounds nothing.
+    A direct run without a harness has no clock and bounds nothing. Raises ValueError for less than
+    a second.
     """
-    stand_in = harness.get()
-    with (
-        contextlib.nullcontext() if stand_in is None else stand_in.timeout(duration.total_seconds())
-    ):
+    seconds, stand_in = time_out_seconds(duration), harness.get()
+    with contextlib.nullcontext() if stand_in is None else stand_in.timeout(seconds):
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,8 +54,7 @@ class Source:
 
         Statements with a body are marked on the line of their keyword only.
         """
-        line, start = _position(node, "lineno"), _position(node, "col_offset")
-        end_line, end = _position(node, "end_lineno"), _position(node, "end_col_offset")
+        line, start, end_line, end = _place(node)
         text = self.lines[line - 1]
         column = _characters(text, start) + 1
         if end_line == line:
@@ -65,8 +65,7 @@ class Source:
 
     def text(self, node: ast.AST) -> str:
         """The node's source on one line, free of the layout that a formatter may change."""
-        line, start = _position(node, "lineno"), _position(node, "col_offset")
-        end_line, end = _position(node, "end_lineno"), _position(node, "end_col_offset")
+        line, start, end_line, end = _place(node)
         if line == end_line and self.lines[line - 1].isascii():
             return " ".join(self.lines[line - 1][start:end].split())
         rows = [row.encode() for row in self.lines[line - 1 : end_line]]
@@ -88,9 +87,10 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-def _position(node: ast.AST, field: str) -> int:
-    position: int = getattr(node, field)
-    return position
+#: -> line and column of a node's beginning, and of its end, as `ast` counts them.
+_place: Callable[[ast.AST], tuple[int, int, int, int]] = operator.attrgetter(
+    "lineno", "col_offset", "end_lineno", "end_col_offset"
+)
 
 
 def _characters(text: str, offset: int) -> int:

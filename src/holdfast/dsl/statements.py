@@ -170,6 +170,7 @@ class Statements:
     def _lower_step(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
         found = self.steps.lower(node, function)
         if found is None:
+            self.unit.lost_lines.add(node.lineno)
             return None
         action, type_ = found
         match action:
@@ -323,6 +324,12 @@ class Statements:
             found = self.value(value)
             if is_refused(found.type) and len(self.unit.diagnostics) > before:
                 return
+        if isinstance(value, ast.Yield | ast.YieldFrom):
+            message = "a workflow gives its result at once, with `return`"
+            self.unit.refuse(
+                node, "HF011", message, "found.append(x), and `return found` in the end"
+            )
+            return
         message = "this expression has no effect in a workflow"
         self.unit.refuse(
             node, "HF011", message, f"remove it, or use it: `x = {self.unit.text(value)}`"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from holdfast.dsl.context import Expression
 from holdfast.dsl.durations import in_seconds, is_duration
 from holdfast.dsl.expressions import Expressions
+from holdfast.dsl.harness import TIME_OUT_TOO_SHORT
 from holdfast.dsl.query import Binary, Conditional, Constant, Query, failure, hold
 from holdfast.dsl.types import FLOAT, INT, describe, is_refused, is_text, may_be_none
 
@@ -53,6 +54,19 @@ def require_duration(expressions: Expressions, node: ast.expr) -> Expression:
         message = "this must be a duration above zero"
         raise refuse(expressions, node, "HF052", message, "minutes(5), days(3)")
     return in_seconds(value)
+
+
+def require_time_out(expressions: Expressions, node: ast.expr) -> Expression:
+    """A duration that is an error of the expression when it is below a second."""
+    value = require_duration(expressions, node)
+    if isinstance(value.query, Constant):
+        return value
+    error = failure(f"ValueError: {TIME_OUT_TOO_SHORT}")
+
+    def checked(held: Query) -> Query:
+        return Conditional(Binary(">=", held, Constant(1)), held, error)
+
+    return Expression(hold(value.query, checked), value.type, value.fails | {"ValueError"})
 
 
 @dataclass(frozen=True, slots=True)

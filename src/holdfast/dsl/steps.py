@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
-from holdfast import limits
 from holdfast.dsl import surface
 from holdfast.dsl.branching import Branching, BranchLowering
+from holdfast.dsl.callables import obstacles_of
 from holdfast.dsl.child_calls import lower_child_call
 from holdfast.dsl.context import Expression, fails_of
 from holdfast.dsl.expressions import Expressions
@@ -96,31 +95,5 @@ class Steps:
 
     def _require_callable(self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any]) -> None:
         """Refuses what cannot be a step: here, for here is a line to point at."""
-        signature = signature_of(task.function)
-        if signature.unknown_name is not None:
-            message = f"an annotation of `{task.name}` names `{signature.unknown_name}`"
-            help_ = "import it outside `if TYPE_CHECKING:`; the arguments are checked against it"
-            raise refuse(self.expressions, node, "HF004", message, help_)
-        if not signature.has_plain_parameters:
-            message = f"`{task.name}` takes arguments without names, which JSON cannot carry"
-            help_ = f"def {task.function.__name__}(first: str, second: int)"
-            raise refuse(self.expressions, node, "HF008", message, help_)
-        if isinstance(task, Workflow):
-            return
-        if not _is_whole(task.timeout) or not _is_whole(task.heartbeat):
-            message = f"the timeout and heartbeat of `{task.name}` must be whole seconds"
-            raise refuse(self.expressions, node, "HF052", message, "@task(timeout=seconds(90))")
-        if task.timeout is not None and task.timeout.total_seconds() > _INLINE_SECONDS_MAX:
-            message = (
-                f"`{task.name}` has a timeout of {task.timeout}; a task that runs inside the "
-                f"engine's function has at most {_INLINE_SECONDS_MAX // 60} minutes"
-            )
-            help_ = "start the work in a short @task, then wait_for_event(…) for its end"
-            raise refuse(self.expressions, node, "HF060", message, help_)
-
-
-_INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
-
-
-def _is_whole(duration: timedelta | None) -> bool:
-    return duration is None or (duration.microseconds == 0 and duration > timedelta())
+        for obstacle in obstacles_of(task):
+            raise refuse(self.expressions, node, obstacle.code, obstacle.message, obstacle.help)

@@ -8,6 +8,7 @@ from typing import Final
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
 from holdfast.dsl.iteration import require_int
+from holdfast.dsl.models import fields_of
 from holdfast.dsl.query import (
     ArrayOf,
     Binary,
@@ -30,6 +31,7 @@ from holdfast.dsl.types import (
     STR,
     DictOf,
     ListOf,
+    ModelOf,
     TupleOf,
     Type,
     describe,
@@ -68,8 +70,14 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> Expression:
         node,
         "HF002",
         f"`[…]` on {describe(base.type)} with {describe(key.type)} has no exact JSONata form",
-        "index a list by an int or a dict by a text; annotate the type, or use a @pure function",
+        _index_help(lowering.unit.text(node.value), base.type),
     )
+
+
+def _index_help(text: str, type_: Type) -> str:
+    if isinstance(type_, ModelOf):
+        return f"{text}.{next(iter(fields_of(type_.model)), '…')}"
+    return "index a list by an int or a dict by a text; annotate the type where it is unknown"
 
 
 def _character(text: Query, place: Query, message: str) -> Query:
@@ -95,9 +103,8 @@ def _tuple_item(
     if isinstance(position, int) and -len(elements) <= position < len(elements):
         query = Index(base.query, Constant(position))
         return Expression(query, elements[position], base.fails)
-    return lowering.unit.refused(
-        node, "HF040", f"this tuple has {len(elements)} parts", "index it with one of them"
-    )
+    help_ = f"{lowering.unit.text(node.value)}[{len(elements) - 1}]"
+    return lowering.unit.refused(node, "HF040", f"this tuple has {len(elements)} parts", help_)
 
 
 def _slice(

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from holdfast.dsl.branches import each, first, parallel
-from holdfast.dsl.harness import Cancelled, Harness, harness
+from holdfast.dsl.harness import Cancelled, Harness, harness, time_out_seconds
 from holdfast.dsl.scopes import Undo, compensating, shielded, timeout
 from holdfast.dsl.tasks import (
     BlockTimeout,
@@ -78,7 +78,10 @@ T = TypeVar("T")
 
 
 def sleep(duration: timedelta, /) -> None:
-    """Parks the run; it costs nothing meanwhile. A direct run has no clock and goes on at once."""
+    """Parks the run, not at all for zero or less; it costs nothing meanwhile.
+
+    A direct run without a harness has no clock and goes on at once.
+    """
     stand_in = harness.get()
     if stand_in is not None:
         stand_in.sleep(duration.total_seconds())
@@ -101,7 +104,10 @@ def sleep_until(moment: datetime, /) -> None:
 def wait_for_event(
     name: str, payload: type[T], /, *, key: str | None = None, timeout: timedelta | None = None
 ) -> T:
-    """Waits for the event `name` whose business key is `key`; raises WaitTimeout."""
+    """Waits for the event `name` whose business key is `key`; raises WaitTimeout.
+
+    A time-out below a second is a ValueError.
+    """
     arrived: T = _require_harness("wait_for_event", name).wait(
         "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
     )
@@ -117,7 +123,7 @@ def ask(
     details: object = None,
     timeout: timedelta | None = None,
 ) -> T:
-    """Waits for a person's answer; raises WaitTimeout."""
+    """Waits for a person's answer; raises WaitTimeout. A time-out below a second: ValueError."""
     answered: T = _require_harness("ask", title).wait(
         "ask",
         title,
@@ -134,14 +140,13 @@ def _require_harness(function: str, name: str) -> Harness:
         raise WorkflowError(
             "HF080",
             f"{function}({name!r}) was called outside an engine: nobody can answer",
-            help="set holdfast.dsl.surface.harness to an object that answers, or start the "
-            "workflow on an engine",
+            help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
         )
     return stand_in
 
 
 def _seconds(duration: timedelta | None) -> float | None:
-    return None if duration is None else duration.total_seconds()
+    return None if duration is None else time_out_seconds(duration)
 
 
 # Durations and names of people.

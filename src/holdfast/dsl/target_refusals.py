@@ -50,22 +50,29 @@ class Places:
 
     def refusal(self, state: str | None, code: str, message: str, help_: str) -> Diagnostic:
         """`state` None: the workflow itself."""
-        line, column = self._place(state)
-        text = self.source.lines[line - 1]
+        file, line, column, text = self._place(state)
         width = max(len(text.split("#", 1)[0].rstrip()) - column + 1, 1)
-        return Diagnostic(self.source.file, line, column, code, message, help_, text, width)
+        return Diagnostic(file, line, column, code, message, help_, text, width)
 
     def note(self, state: str, message: str) -> Note:
-        line, _ = self._place(state)
-        return Note(self.source.file, line, message, self.source.lines[line - 1])
+        file, line, _, text = self._place(state)
+        return Note(file, line, message, text)
 
-    def _place(self, state: str | None) -> tuple[int, int]:
+    def _place(self, state: str | None) -> tuple[str, int, int, str]:
+        """File, line, column and the line's text."""
         if state is not None:
             row: Any = self.compiled.sources[state]
-            return row["line"], row["column"]
+            file, line, column = row["file"], row["line"], row["column"]
+            if file == self.source.file:
+                return file, line, column, self.source.lines[line - 1]
+            # A graph may have steps from another file.
+            return file, line, column, " " * (column - 1) + row["text"]
         name = self.compiled.function.partition(":")[2]
-        line = next(node.lineno for node in self.source.functions.values() if node.name == name)
-        return line, 1
+        lines = [node.lineno for node in self.source.functions.values() if node.name == name]
+        if lines:
+            return self.source.file, lines[0], 1, self.source.lines[lines[0] - 1]
+        # A graph is no function: its first state speaks for it.
+        return self._place(next(iter(self.compiled.sources)))
 
 
 def find_refusals(
@@ -85,6 +92,8 @@ def find_notes(places: Places, definition: Mapping[str, Any]) -> tuple[Note, ...
     cut = "StopExecution ends an execution on Step Functions inside of this, too"
     notes = [places.note(undo["Begin"], undone) for undo in extension.get("Undo", ())]
     notes += [places.note(states[0], cut) for states in _shielded_by_author(extension)]
+    for state, other in places.compiled.false_waits:
+        notes.append(places.note(state, f"{state} waits for {other}, which it does not depend on"))
     return tuple(dict.fromkeys(notes))
 
 

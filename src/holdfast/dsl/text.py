@@ -38,7 +38,7 @@ from holdfast.dsl.types import (
     without_none,
 )
 
-_PURE_HELP: Final = "write the text in a @pure function and use what it returns"
+_PURE_HELP: Final = "write the text in a @pure function"
 
 
 def text_of(unit: Unit, node: ast.expr, value: Expression) -> Expression:

@@ -110,9 +110,13 @@ _DEPTH_MAX: Final = 6
 
 def join_all(members: Iterable[Type]) -> Type:
     joined: Type = NEVER
+    texts: set[str] = set()
     for member in members:
-        joined = join(joined, member)
-    return joined
+        if isinstance(member, TextOf):
+            texts.update(member.values)  # a table outside the workflow may have thousands
+        else:
+            joined = join(joined, member)
+    return join(joined, TextOf(tuple(sorted(texts)))) if texts else joined
 
 
 def join(left: Type, right: Type) -> Type:
@@ -131,7 +135,7 @@ def _merge(left: Type, right: Type) -> Type | None:
         case _ if REFUSED in (left, right):
             return REFUSED
         case _ if UNKNOWN in (left, right):
-            return UNKNOWN
+            return None if has_duration(left) or has_duration(right) else UNKNOWN
         case TextOf(some_values), TextOf(values):
             return TextOf(tuple(sorted({*some_values, *values})))
         case (TextOf(), Simple("str")) | (Simple("str"), TextOf()):
@@ -157,8 +161,22 @@ def _union(left: tuple[Type, ...], right: tuple[Type, ...]) -> Type:
         else:
             members.append(candidate)
     if len(members) > _UNION_MEMBERS_MAX:
-        return UNKNOWN
+        members = [UNKNOWN, *filter(has_duration, members)]
     return members[0] if len(members) == 1 else Union(tuple(sorted(members, key=describe)))
+
+
+def has_duration(type_: Type) -> bool:
+    """Whether it is or holds a duration that has to be written before it leaves the workflow.
+
+    So it stays known beside what is unknown.
+    """
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return has_duration(inner)
+        case TupleOf(parts) | Union(parts):
+            return any(map(has_duration, parts))
+        case _:
+            return type_ == DURATION
 
 
 def members_of(type_: Type) -> tuple[Type, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.dsl.annotations import from_annotation
 from holdfast.dsl.context import Expression, fails_of
-from holdfast.dsl.durations import is_duration
+from holdfast.dsl.durations import at_border, is_duration
 from holdfast.dsl.expressions import Expressions
 from holdfast.dsl.ir import Action, Ask, Sleep, SleepUntil, WaitForEvent
 from holdfast.dsl.payloads import find_payload
@@ -27,6 +27,7 @@ from holdfast.dsl.step_arguments import (
     refuse_none,
     require_duration,
     require_text,
+    require_time_out,
     require_value,
 )
 from holdfast.dsl.types import DATETIME, NONE, Type, describe, may_be_none
@@ -39,7 +40,15 @@ def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Typ
     if require_value(expressions, node).type == DATETIME:
         help_ = f"sleep_until({expressions.unit.text(node)})"
         raise refuse(expressions, node, "HF052", "this is a moment, not a duration", help_)
-    return Sleep(require_duration(expressions, node)), NONE
+    return Sleep(_not_negative(require_duration(expressions, node))), NONE
+
+
+def _not_negative(duration: Expression) -> Expression:
+    """What is below zero goes on at once. A Wait would fail, and could not be caught."""
+    if isinstance(duration.query, Constant):
+        return duration
+    query = Call("max", (ArrayOf((Constant(0), duration.query)),))
+    return Expression(query, duration.type, duration.fails)
 
 
 def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
@@ -92,7 +101,8 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
         "assignee": require_text(expressions, found["assignee"]),
     }
     if "details" in found:
-        parts["details"] = require_value(expressions, found["details"])
+        details = require_value(expressions, found["details"])
+        parts["details"] = at_border(expressions.unit, found["details"], details)
     items = tuple((name, part.query) for name, part in parts.items())
     arguments = Expression(ObjectOf(items), NONE, fails_of(*parts.values()))
     return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
@@ -103,7 +113,7 @@ def _timeout(expressions: Expressions, found: Arguments) -> Expression | None:
         case None | ast.Constant(value=None):
             return None
         case node:
-            return require_duration(expressions, node)
+            return require_time_out(expressions, node)
 
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:

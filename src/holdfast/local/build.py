@@ -13,7 +13,7 @@ from holdfast.dsl.compile import Compiled, compile_module
 from holdfast.dsl.diagnostics import CompileErrors
 from holdfast.dsl.registry import Registry
 from holdfast.dsl.source import Source
-from holdfast.dsl.targets import export_all
+from holdfast.dsl.targets import Exported, export_all
 from holdfast.errors import HoldfastError, WorkflowError
 
 
@@ -46,13 +46,17 @@ def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
     notes: list[str] = []
     for module in map(import_module, names):
         here = _folder(module)
-        for exported in export_all(compile_module(module), Source.of(module)):
-            path = here / f"{exported.name}.stepfunctions.asl.json"
-            outputs.append(Output(path, exported.asl_text))
-            settings = here / f"{exported.name}.stepfunctions.json"
-            outputs.append(Output(settings, exported.substitutions_text))
+        for exported in export_all(compile_module(module, in_plain_asl=True), Source.of(module)):
+            outputs += exported_outputs(here, exported)
             notes += [note.render() for note in exported.notes]
     return outputs, notes
+
+
+def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
+    return [
+        Output(folder / f"{exported.name}.stepfunctions.asl.json", exported.asl_text),
+        Output(folder / f"{exported.name}.stepfunctions.json", exported.substitutions_text),
+    ]
 
 
 def find_errors(names: Iterable[str]) -> list[str]:
@@ -96,8 +100,14 @@ def import_module(name: str) -> ModuleType:
 def _outputs(module: ModuleType) -> Iterable[Output]:
     here = _folder(module)
     for compiled in compile_module(module):
-        yield Output(here / f"{compiled.name}.asl.json", compiled.asl_text)
-        yield Output(here / f"{compiled.name}.map.json", compiled.map_text)
+        yield from outputs_of(here, compiled)
+
+
+def outputs_of(folder: Path, compiled: Compiled) -> list[Output]:
+    return [
+        Output(folder / f"{compiled.name}.asl.json", compiled.asl_text),
+        Output(folder / f"{compiled.name}.map.json", compiled.map_text),
+    ]
 
 
 def _folder(module: ModuleType) -> Path:

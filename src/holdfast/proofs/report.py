@@ -161,7 +161,8 @@ def _loop(loop: Loop, locate: Locate) -> str:
     where = _where(loop.level, loop.state, locate)
     if loop.rounds is None:
         return f"{where}: no bound is known" + ("; each round waits" if loop.waits else "")
-    return f"{where}: at most {loop.rounds} rounds each time"
+    rounds = str(loop.rounds)
+    return f"{where}: at most {rounds} round{'s'[: rounds != '1']} each time"
 
 
 def _where(level: Level, state: str, locate: Locate) -> str:
@@ -243,7 +244,9 @@ def _dollars(amount: Amount) -> str:
 
 def _time(proofs: Proofs) -> str:
     seconds = proofs.worst.seconds
-    beside = f", and what {len(proofs.idle)} tasks without a timeout take" if proofs.idle else ""
+    tasks = f"{len(proofs.idle)} tasks" if len(proofs.idle) != 1 else "1 task"
+    verb = "take" if len(proofs.idle) != 1 else "takes"
+    beside = f", and what {tasks} without a timeout {verb}" if proofs.idle else ""
     if proofs.timeout_seconds is not None:
         return f"cancelled after {duration(proofs.timeout_seconds)}, undos apart"
     if seconds is None:

@@ -134,11 +134,15 @@ def _reads_results(level: Level, read: frozenset[str]) -> bool:
 
 
 def occasions(level: Level) -> str:
-    """When undos run: on a failure only if every step of their parts hands all errors to them."""
+    """When undos run: on a failure only if every step of their parts hands all errors to them.
+
+    A step may stand in several parts: the innermost takes the error first and hands it on.
+    """
     undos = level.extension.get("Undo", ())
+    begins = {undo["Begin"] for undo in undos}
     is_total = all(
         any(
-            catcher["ErrorEquals"] == ["States.ALL"] and catcher["Next"] == undo["Begin"]
+            catcher["ErrorEquals"] == ["States.ALL"] and catcher["Next"] in begins
             for catcher in level.states[name].get("Catch", ())
         )
         for undo in undos

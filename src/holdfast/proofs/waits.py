@@ -109,12 +109,13 @@ def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator
     if tasks:
         names = ", ".join(f'"{name}"' for _, name in tasks[:_NAMED_MAX])
         more = f" and {len(tasks) - _NAMED_MAX} more" if len(tasks) > _NAMED_MAX else ""
+        count = f"{len(tasks)} tasks have" if len(tasks) != 1 else "1 task has"
         level, first = tasks[0]
         yield Finding(
             "HF099",
             "note",
             first,
             level.location(first),
-            f"{len(tasks)} tasks have no timeout: {names}{more}",
+            f"{count} no timeout: {names}{more}",
             '@task(timeout=minutes(1)), or "TimeoutSeconds"',
         )

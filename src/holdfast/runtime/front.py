@@ -343,11 +343,17 @@ class Front:
         return self.workflows[name]
 
     def _event_type(self, name: Any) -> str:
+        declared: dict[str, str] = {}
         for definition in self.workflows.values():
-            events = definition.source_map.get("events", {})
-            if isinstance(name, str) and name in events:
-                return str(events[name])
-        raise RequestError("HF206", f"no workflow declares an event named {name!r:.90}", status=404)
+            declared = definition.source_map.get("events", {}) | declared
+        if isinstance(name, str) and name in declared:
+            return str(declared[name])
+        raise RequestError(
+            "HF206",
+            f"no workflow declares an event named {name!r:.90}",
+            status=404,
+            help=f"known: {', '.join(sorted(declared)) or 'none'}",
+        )
 
     def _require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
         """-> the loaded log, without a state when the execution was accepted but not begun."""

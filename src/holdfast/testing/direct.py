@@ -93,8 +93,10 @@ class _Direct:
         self._stop(execution, "ABORTED")
 
     def _stop(self, execution: _Execution, status: Literal["ABORTED", "TIMED_OUT"]) -> None:
-        if execution.stopped is None and execution.end is None:
-            execution.stopped = status
+        if execution.end is not None or execution.stopped == "ABORTED":
+            return
+        is_first, execution.stopped = execution.stopped is None, status
+        if is_first:
             self.lines.cancel(execution.line)
 
     def _ended(
@@ -149,6 +151,7 @@ class _Direct:
 
     def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
         line = current_line.get()
+        self.lines.require_open(line)
         given = cast(dict[str, Json], to_jsonable_python(arguments))
         place = Place(line.path, None, "workflow", workflow.name, given)
 
@@ -196,8 +199,6 @@ class _Direct:
         return parse_payload(payload, answer.output)
 
     def sleep(self, seconds: float, /) -> None:
-        if seconds < 0:
-            raise ValueError(f"sleep of {seconds} seconds")
         self._sleep_ms(_milliseconds(seconds))
 
     def sleep_until(self, moment: datetime, /) -> None:

@@ -227,7 +227,7 @@ class Lines:
 
     def wait(self, line: Line, place: Place) -> Over:
         """Parks the line until the place is over; raises Cancelled."""
-        self._require_open(line)
+        self.require_open(line)
         place.owner = lambda over: self._wake(line, over)
         line.place, line.over = place, None
         self.timeline.begin(place)
@@ -237,7 +237,7 @@ class Lines:
         return line.over
 
     def branch(self, line: Line, group: Group, concurrency: int) -> list[Any]:
-        self._require_open(line)
+        self.require_open(line)
         line.group = group
         if group.after:
             self._start_those_after(group, None)
@@ -263,7 +263,7 @@ class Lines:
             line.place, line.group, line.child = None, None, None
             raise Cancelled
 
-    def _require_open(self, line: Line) -> None:
+    def require_open(self, line: Line) -> None:
         """A line that has been cancelled begins nothing."""
         if self.failure is not None:
             raise Aborted
@@ -346,7 +346,6 @@ class Lines:
         finals = open_finals(inspect.currentframe())
         scope = Scope(timeout_ms is None, finals)
         if timeout_ms is not None:
-            self._require_open(line)
 
             def expire(_: Over) -> None:
                 scope.is_expired = True
@@ -358,14 +357,12 @@ class Lines:
         return scope
 
     def leave(self, line: Line, scope: Scope) -> None:
-        """Raises Cancelled or BlockTimeout when the line is cancelled as it leaves the scope."""
+        """Raises BlockTimeout when the block's time is over, unless the whole line is cancelled."""
         assert line.scopes[-1] is scope
         line.scopes.pop()
         if scope.deadline is not None:
             self.timeline.close(scope.deadline)
         if self.failure is not None:
             return
-        if line.due(inspect.currentframe()) is not None:
-            raise Cancelled
-        if scope.is_expired:
+        if scope.is_expired and line.due(inspect.currentframe()) is None:
             raise BlockTimeout("")

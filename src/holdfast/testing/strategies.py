@@ -56,6 +56,7 @@ def _none_first(annotation: Any) -> bool:
 
 def _scalar(annotation: Any) -> SearchStrategy[Any] | None:
     from hypothesis import strategies as st  # noqa: PLC0415
+    from pydantic import AwareDatetime  # noqa: PLC0415
 
     if annotation in (None, type(None)):
         return st.none()
@@ -69,7 +70,7 @@ def _scalar(annotation: Any) -> SearchStrategy[Any] | None:
         return st.text(_LETTERS, max_size=6)
     if annotation in (Any, object):
         return st.none() | st.booleans() | st.integers(-3, 10) | st.text(_LETTERS, max_size=3)
-    if annotation is dt.datetime:
+    if annotation in (dt.datetime, AwareDatetime):
         return st.datetimes(
             dt.datetime(2025, 1, 1),  # noqa: DTZ001 - given its zone below
             dt.datetime(2027, 1, 1),  # noqa: DTZ001

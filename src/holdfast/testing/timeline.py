@@ -33,7 +33,8 @@ class Call:
 
     kind: Kind
     name: str
-    arguments: Json
+    #: JSON; Any, so that a test may look into it without casts.
+    arguments: Any
     at: float
     path: str = ""
     attempt: int = 1

@@ -1,0 +1,56 @@
+"""The @pure function that a refused expression may move into, written out with its own names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Final
+
+_TEXT_MAX: Final = 60
+_PARAMETERS_MAX: Final = 3
+
+
+def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], bool]) -> str:
+    """`def title_of(text: …) -> …: return text.title()`; "" where that would say nothing.
+
+    `text` is the source of `node`. What stands outside the workflow is no parameter.
+    """
+    if isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr):
+        return ""
+    bound = _bound_in(node)
+    used = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+    used.sort(key=lambda part: (part.lineno, part.col_offset))
+    names = dict.fromkeys(part.id for part in used if part.id not in bound and not is_outside(part))
+    if not all(name in text for name in names):
+        return ""  # `key=len` stands for a call that nobody wrote
+    odd = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
+    is_odd = any(isinstance(part, odd) for part in ast.walk(node))
+    if is_odd or len(text) > _TEXT_MAX or not 1 <= len(names) <= _PARAMETERS_MAX:
+        return ""
+    parameters = ", ".join(f"{name}: …" for name in names)
+    return f"def {_title(node)}({parameters}) -> …: return {text}"
+
+
+def _bound_in(node: ast.expr) -> frozenset[str]:
+    """Names that the expression itself gives: of comprehensions and lambdas."""
+    stored = {
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+    given = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    return frozenset(stored | given)
+
+
+def _title(node: ast.expr) -> str:
+    match node:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return f"{name.lower().strip('_')}_of"
+        case ast.Attribute(attr=name):
+            return f"{name.lower().strip('_')}_of"
+        case ast.Compare():
+            return "is_so"
+        case ast.JoinedStr() | ast.FormattedValue():
+            return "text_of"
+        case _:
+            return "value_of"

@@ -1,0 +1,50 @@
+"""`holdfast compile FILE.json`: graphs that stand in JSON documents, with tasks of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from holdfast.dsl.compile import compile_dag
+from holdfast.dsl.dag import Dag
+from holdfast.dsl.dag_json import read_dag
+from holdfast.dsl.registry import Registry
+from holdfast.dsl.source import Source
+from holdfast.dsl.targets import export_all
+from holdfast.errors import RequestError
+from holdfast.local.build import Output, exported_outputs, import_module, outputs_of
+
+
+def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]:
+    """-> `<workflow_id>.asl.json` and `<workflow_id>.map.json` beside each, not yet written."""
+    return [
+        output
+        for path, graph, _ in _read(paths, modules)
+        for output in outputs_of(path.parent, compile_dag(graph))
+    ]
+
+
+def export_files(paths: Iterable[Path], modules: Sequence[str]) -> tuple[list[Output], list[str]]:
+    """As `build.export_modules`, of documents."""
+    outputs: list[Output] = []
+    notes: list[str] = []
+    for path, graph, source in _read(paths, modules):
+        for exported in export_all([compile_dag(graph, in_plain_asl=True)], source):
+            outputs += exported_outputs(path.parent, exported)
+            notes += [note.render() for note in exported.notes]
+    return outputs, notes
+
+
+def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path, Dag, Source]]:
+    """Raises RequestError HF282 for a file that cannot be read, CompileErrors for its content."""
+    for name in modules:
+        import_module(name)
+    tasks = Registry.from_modules(modules).tasks.values()
+    for path in paths:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise RequestError("HF282", f"{path}: {reason}") from None
+        file = path.as_posix()
+        yield path, read_dag(text, tasks, file, file), Source(file, tuple(text.splitlines()), {})

@@ -1,0 +1,83 @@
+"""Lines of control side by side: `parallel`, `first`, `each`."""
+
+from __future__ import annotations
+
+from tests.differential.drawing import Drawing, Rows
+from tests.differential.expressions import ELEMENTS
+
+
+class BranchStatements(Drawing):
+    """`parallel`, `first`, `each`."""
+
+    def _branch(self, depth: int, parameter: str | None, type_: str | None) -> tuple[str, Rows]:
+        """A `def` that begins with a durable call: what begins together is ordered by time."""
+        name = self.expressions.new_name().replace("v", "branch")
+        kept = dict(self.expressions.variables), self._assignable, self._in_loop, self._must_stay
+        self._assignable, self._in_loop, self._must_stay = set(), False, False
+        if parameter is not None and type_ is not None:
+            self.expressions.variables[parameter] = type_
+        began = self.expressions.new_name()
+        rows = [f"    {began} = echo({self.e('int', 0)})"]
+        self._own(began, "int")
+        body, falls = self._open_block(depth)
+        rows += body
+        if falls:
+            rows += [f"    return {self.e('int', 1)}"]
+        self.expressions.variables, self._assignable, self._in_loop, self._must_stay = kept
+        signature = f"{parameter}: {type_}" if parameter is not None else ""
+        return name, [f"def {name}({signature}) -> int:", *rows]
+
+    def _branch_text(self, depth: int) -> tuple[str, Rows]:
+        kind = self.choices.below(10)
+        if kind < 4:
+            return f"lambda: echo({self.e('int', 1)})", []
+        if kind == 4:
+            call = self.choices.pick(["picky_part", "graph_part", "late_part"])
+            given = {"graph_part": f"number={self.name('int')}, name=s", "late_part": "grace"}
+            return f"lambda: {call}({given.get(call, self.name('int'))})", []
+        return self._branch(depth, None, None)
+
+    def _branches(self, depth: int) -> tuple[Rows, bool]:
+        made = [self._branch_text(depth) for _ in range(2 + self.choices.below(2))]
+        rows = [row for _, body in made for row in body]
+        texts = ", ".join(text for text, _ in made)
+        if self.choices.chance(35):
+            self.counts["at_least"] += 1
+            name = self.expressions.new_name()
+            needed = 1 + self.choices.below(len(made))
+            rows += [f"{name} = parallel({texts}, at_least={needed})"]
+            total = self._declare("int")
+            return [*rows, f"{total} = len([one for one in {name} if one is not None])"], True
+        names = ", ".join(self._declare("int") for _ in made)
+        return [*rows, f"{names} = parallel({texts})"], True
+
+    def _race(self, depth: int) -> tuple[Rows, bool]:
+        made = [self._branch_text(depth) for _ in range(2 + self.choices.below(2))]
+        rows = [row for _, body in made for row in body]
+        texts = [text for text, _ in made]
+        if self.choices.chance(40):
+            texts[-1] = 'lambda: wait_for_event("race", int, key="race", timeout=days(1))'
+        return [*rows, self._assigned("int", f"first({', '.join(texts)})")], True
+
+    def _each(self, depth: int) -> tuple[Rows, bool]:
+        source = self.choices.pick(["list[int]", "list[Line]", "list[str]"])
+        items = self.e(source, 1)
+        type_ = ELEMENTS[source]
+        batch = self.choices.pick(["", "", ", batch=2"])
+        if batch:
+            type_ = source
+            self.counts["batch"] += 1
+        name, rows = self._branch(depth, self.expressions.new_name(), type_)
+        concurrency = self.choices.pick(["", ", concurrency=1", ", concurrency=2"])
+        if self.choices.chance(35):
+            self.counts["tolerate"] += 1
+            found = self.expressions.new_name()
+            call = f"each({items}, {name}{batch}{concurrency}, tolerate={self.choices.below(3)})"
+            total = self._declare("list[int]")
+            return [
+                *rows,
+                f"{found} = {call}",
+                f"{total} = [one for one in {found} if one is not None]",
+            ], True
+        total = self._declare("list[int]")
+        return [*rows, f"{total} = each({items}, {name}{batch}{concurrency})"], True

@@ -1,0 +1,34 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+import datetime
+import os
+
+from holdfast import task, workflow
+from tests.golden.shop import Order, charge
+
+RATES = {"1": 'a'}
+missing = "found"
+
+
+@task
+def tomorrow() -> str:
+    return str(datetime.datetime.now() + datetime.timedelta(days=1))
+
+
+@task
+def setting() -> str:
+    return os.environ["X"]
+
+
+@task
+def lost(order: Order) -> str: ...
+
+
+@workflow
+def flow(order: Order) -> str:
+    when = tomorrow()
+    task = charge("a", 1)
+    text = setting() + RATES["1"] + missing
+    return text + lost(order)

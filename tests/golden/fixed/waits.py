@@ -1,0 +1,42 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from holdfast import ask, wait_for_event, workflow
+from tests.golden.shop import Order, Payment
+
+
+class BankConfirmation(BaseModel):
+    value: set[str]
+
+
+class Batch(BaseModel):
+    value: dict[int, Payment]
+
+
+class Found(BaseModel):
+    value: list[Payment | None]
+
+
+class Perhaps(BaseModel):
+    value: Payment | None
+
+
+class Pair(BaseModel):
+    value: tuple[int, int]
+
+
+@workflow
+def flow(order: Order, n: int) -> None:
+    wait_for_event("bank.confirmed", Payment, key=str(n))
+    wait_for_event("paid", Payment, key=order.id)
+    wait_for_event("confirmed", BankConfirmation, key=order.id)
+    wait_for_event("batch", Batch, key=order.id)
+    wait_for_event("found", Found, key=order.id)
+    wait_for_event("perhaps", Perhaps, key=order.id)
+    wait_for_event("pair", Pair, key=order.id)
+    ask("Sure?", bool, assignee=f"{order.coupon}")
+    wait_for_event("once", Payment, key=order.id)
+    wait_for_event("twice", list[Payment], key=order.id)

@@ -1,0 +1,103 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Any
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from holdfast import minutes, pure, sleep, sleep_until, task, workflow
+from tests.golden.shop import notify
+
+EPOCH = datetime(2020, 1, 1)
+
+
+@pure
+def is_early(at: datetime) -> bool:
+    return at < EPOCH
+
+
+@pure
+def later(at: datetime) -> datetime:
+    return at + minutes(5)
+
+
+@task
+def new_key() -> UUID:
+    return uuid4()
+
+
+@task
+def tell(text: datetime) -> None: ...
+
+
+@pure
+def is_so(at: datetime) -> bool:
+    return at == EPOCH
+
+
+@pure
+def value_of(at: datetime) -> Any:
+    return at - EPOCH
+
+
+@pure
+def text_of(at: datetime) -> str:
+    return f"{at}"
+
+
+@pure
+def isoformat_of(at: datetime) -> Any:
+    return at.isoformat()
+
+
+@pure
+def value_of_2(due: date, grace: timedelta) -> Any:
+    return due + grace
+
+
+@pure
+def uuid_of(text: str) -> Any:
+    return UUID(text)
+
+
+@pure
+def is_so_2(key: UUID, text: str) -> bool:
+    return key == text
+
+
+@pure
+def text_of_2(grace: timedelta) -> str:
+    return f"{grace}"
+
+
+@pure
+def value_of_3(grace: timedelta) -> Any:
+    return grace / 2
+
+
+@workflow
+def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text: str) -> list[float]:
+    is_so(at)
+    value_of(at)
+    text_of(at)
+    isoformat_of(at)
+    value_of_2(due, grace)
+    uuid_of(text)
+    is_so_2(key, text)
+    text_of_2(grace)
+    value_of_3(grace)
+    a = is_early(at)
+    c = later(at)
+    j = new_key()
+    l = key == j
+    waits = [minutes(5)]
+    lines = [text]
+    n = sorted(lines, key=lambda line: line.upper())
+    q = grace > minutes(5)
+    sleep_until(at)
+    notify(str(key), text)
+    tell(at)
+    return [wait.total_seconds() for wait in waits]

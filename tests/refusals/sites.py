@@ -1,0 +1,71 @@
+"""Where the compiler refuses: every call that does, and those that a set of programs reaches."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import holdfast.dsl
+from holdfast.dsl.context import Unit
+from holdfast.dsl.source import Span
+
+FOLDER: Final = Path(holdfast.dsl.__file__).parent
+_REFUSES: Final = re.compile(r"_?refuse(d|_\w+)?|_?report")
+#: They hand on what they are given, or give refused names a value.
+_PASSES_ON: Final = frozenset({"refuse_at", "refuse_names", "refused_names"})
+#: What other targets and the graph form refuse has tests of its own.
+_ELSEWHERE: Final = re.compile(r"target|dag")
+
+
+@dataclass(frozen=True, order=True)
+class Site:
+    file: str
+    line: int
+    end_line: int
+    text: str
+
+
+def all_sites() -> list[Site]:
+    return sorted(
+        site
+        for path in FOLDER.glob("*.py")
+        if not _ELSEWHERE.match(path.name) and path.name != "context.py"
+        for site in _sites_in(path)
+    )
+
+
+def _sites_in(path: Path) -> Iterator[Site]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+                if _REFUSES.fullmatch(name) and name not in _PASSES_ON:
+                    text = ast.unparse(node)[:100]
+                    yield Site(path.name, node.lineno, node.end_lineno or node.lineno, text)
+
+
+@contextmanager
+def watched() -> Iterator[set[tuple[str, int]]]:
+    """Collects (file, line) of every call that is open when something is refused."""
+    reached: set[tuple[str, int]] = set()
+    original = Unit.refuse_at
+
+    def refuse_at(unit: Unit, span: Span, code: str, message: str, help_: str = "") -> None:
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            path = Path(frame.f_code.co_filename)
+            if path.parent == FOLDER:
+                reached.add((path.name, frame.f_lineno))
+            frame = frame.f_back
+        original(unit, span, code, message, help_)
+
+    Unit.refuse_at = refuse_at  # type: ignore[assignment, method-assign]
+    try:
+        yield reached
+    finally:
+        Unit.refuse_at = original  # type: ignore[method-assign]

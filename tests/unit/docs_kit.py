@@ -1,0 +1,152 @@
+"""What the tables of the pages on the language speak of, and how their cells are read."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+_SPAN: Final = re.compile(r"`([^`]+)`")
+#: What stands around every piece of code: the things that it speaks of.
+MODULE: Final = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel
+
+from holdfast import (
+    Retry, TaskError, WaitTimeout, ask, compensating, days, each, first, hours, minutes, parallel,
+    pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event, workflow,
+)
+
+VAT_PERCENT = 20
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+
+class Line(BaseModel):
+    sku: str
+    qty: int
+
+class Order(BaseModel):
+    id: str
+    lines: list[Line]
+    note: str | None = None
+
+class Payment(BaseModel):
+    id: str
+    cents: int
+    status: str = "paid"
+
+class Card(BaseModel):
+    kind: Literal["card"] = "card"
+    digits: str
+
+class Transfer(BaseModel):
+    kind: Literal["transfer"] = "transfer"
+    iban: str
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+class OutOfStock(TaskError): ...
+
+def helper(n: int) -> int:
+    return n
+
+@pure
+def is_cheap(price: Decimal) -> bool:
+    return price < 1
+
+@task
+def charge(order_id: str, cents: int) -> Payment:
+    return Payment(id=order_id, cents=cents)
+
+@task
+def refund(payment_id: str) -> None: ...
+
+@task
+def is_ready(order_id: str) -> bool:
+    return True
+
+@pure
+def vat(cents: int) -> int:
+    return cents // 5
+
+@pure
+def total_of(cents: list[int]) -> int:
+    return sum(cents)
+
+@workflow
+def pack(order_id: str, quick: bool = False) -> str:
+    return order_id
+
+@workflow
+def program(
+    order: Order, name: str, names: list[str], n: int, numbers: list[int], ratio: float,
+    flag: bool, prices: dict[str, int], note: str | None, colour: Colour, payment: Card | Transfer,
+    bill: Payment, when: AwareDatetime, day: date, other_day: date, uid: UUID, other_uid: UUID,
+    price: Decimal, wait: timedelta,
+    anything: Any, subject: SUBJECT,
+):
+BODY
+"""
+INPUT: Final[dict[str, Any]] = {
+    "order": {"id": "o1", "lines": [{"sku": "tea", "qty": 2}, {"sku": "cup", "qty": 1}]},
+    "name": "a-banana",
+    "names": ["x", "y"],
+    "n": 4,
+    "numbers": [3, 1],
+    "ratio": 2.5,
+    "flag": True,
+    "prices": {"tea": 300, "cup": 900},
+    "note": None,
+    "colour": "red",
+    "payment": {"kind": "card", "digits": "1234"},
+    "bill": {"id": "p1", "cents": 500},
+    "when": "2026-02-01T00:00:00Z",
+    "day": "2026-02-01",
+    "other_day": "2026-03-01",
+    "uid": "8fd1a4b2-6f57-4f7e-9d64-0d4f3d1b6a01",
+    "other_uid": "8fd1a4b2-6f57-4f7e-9d64-0d4f3d1b6a02",
+    "price": "1.50",
+    "wait": "PT2H",
+    "anything": 7,
+}
+
+
+def module_with(body: str, *, more: str = "", subject: str = "int") -> str:
+    """-> the source of a module whose workflow `program` has this body; `more` stands before it."""
+    source = MODULE.replace("BODY", textwrap.indent(body, "    ")).replace("SUBJECT", subject)
+    return f"{source}\n{more}\n"
+
+
+def tables(page: str) -> Iterator[tuple[list[str], list[str]]]:
+    """-> the heading and the cells of each row of each table of a page."""
+    heading: list[str] | None = None
+    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not cells:
+            heading = None
+        elif heading is None:
+            heading = cells
+        elif set(cells[0]) != {"-"}:
+            yield heading, cells
+
+
+def code_of(cell: str) -> list[str]:
+    """-> the pieces of code in a cell."""
+    return [span.replace("\\|", "|") for span in _SPAN.findall(cell)]

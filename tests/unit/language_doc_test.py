@@ -1,0 +1,123 @@
+"""docs/language.md and language-values.md: a first column compiles, and does what Python does."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.testing import World, real
+from tests.unit.docs_kit import INPUT, code_of, module_with, tables
+from tests.unit.dsl_kit import loaded
+
+#: What a pattern is tried on: the type, and values that fit it or do not.
+SUBJECTS: Final[dict[str, tuple[str, list[Json]]]] = {
+    "1 | 2": ("int", [2, 3]),
+    '"paid"': ("str", ["paid", ""]),
+    "None": ("str | None", [None, "a"]),
+    "True": ("bool", [True, False]),
+    "Colour.RED": ("Colour", ["red", "green"]),
+    "Payment(": ("Payment", [{"id": "p", "cents": 500}, {"id": "p", "cents": 1, "status": "no"}]),
+    "Card(": (
+        "Card | Transfer",
+        [{"kind": "card", "digits": "1"}, {"kind": "transfer", "iban": "D"}],
+    ),
+    "[a, b]": ("list[int]", [[1, 2], [1]]),
+    "[a, *_]": ("list[int]", [[1, 2], [1], []]),
+    "(1, b)": ("tuple[int, str]", [[1, "a"], [2, "b"]]),
+    "found if": ("str | None", [None, "a"]),
+    "other": ("int", [1]),
+    "_": ("int", [1]),
+}
+
+
+def spans(page: str, *headings: str) -> list[str]:
+    """-> the pieces of code in the first column of all tables that begin so."""
+    rows = [(found[0], cells) for found, cells in tables(page) if found[0] in headings]
+    cells = [cells[-1] if heading == "Of" else cells[0] for heading, cells in rows]
+    return [code for cell in cells for code in code_of(cell)]
+
+
+STATEMENTS = spans("language.md", "Python", "Policy")
+EXPRESSIONS = spans("language-values.md", "Python", "Of")
+ANNOTATIONS = spans("language-values.md", "Annotation")
+PATTERNS = spans("language.md", "Pattern")
+DIFFERENCES = [
+    (code, cells[-1].startswith("refused"))
+    for heading, cells in tables("language-values.md")
+    if heading[0] == "In Python"
+    for code in code_of(cells[0])
+]
+
+
+def run(folder: Path, body: str, subject: Json = 0, type_: str = "int") -> None:
+    """Runs a body both ways; whether they end alike is what `World.run` looks at."""
+    with loaded(folder, module_with(body, subject=type_)) as module:
+        answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True}
+        World(answers, others=real).run_json(module.program, {**INPUT, "subject": subject})
+
+
+def as_body(code: str) -> str:
+    """The statements of a workflow in which `code` has its place."""
+    tree = ast.parse(code if code not in ("break", "continue") else f"while True: {code}")
+    match tree.body[-1]:
+        case ast.Expr(value=value) if not _is_change(value):
+            return f"return {code}"
+        case ast.While() if code == "break":
+            return "for k in numbers: break\nreturn 0"
+        case ast.While() if code == "continue":
+            return "for k in numbers: continue\nreturn 0"
+        case ast.Return() | ast.Raise():
+            return code
+        case _:
+            return f"{code}\nreturn n"
+
+
+def _is_change(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in (
+        "found.append",
+        "sleep_until",
+    )
+
+
+@pytest.mark.parametrize("code", STATEMENTS)
+def test_a_statement_of_the_page_compiles_and_does_what_python_does(
+    code: str, tmp_path: Path
+) -> None:
+    run(tmp_path, as_body(code))
+
+
+@pytest.mark.parametrize("code", EXPRESSIONS)
+def test_an_expression_of_the_page_compiles_and_is_what_python_says(
+    code: str, tmp_path: Path
+) -> None:
+    run(tmp_path, f"result = {code}\nreturn result")
+
+
+@pytest.mark.parametrize("code", ANNOTATIONS)
+def test_a_value_of_each_type_crosses_a_workflow(code: str, tmp_path: Path) -> None:
+    run(tmp_path, "kept = subject\nreturn kept", type_=f"{code} | int")
+
+
+@pytest.mark.parametrize("code", PATTERNS)
+def test_a_pattern_of_the_page_fits_what_python_says(code: str, tmp_path: Path) -> None:
+    pattern = code.removeprefix("case ").removesuffix(":")
+    type_, values = next(SUBJECTS[start] for start in SUBJECTS if pattern.startswith(start))
+    last = "" if pattern in ("other", "_") else "\n    case _: return 0"
+    for value in values:
+        run(tmp_path, f"match subject:\n    {code} return 1{last}", value, type_)
+
+
+@pytest.mark.parametrize(("code", "is_refused"), DIFFERENCES)
+def test_what_json_has_otherwise_is_refused_or_as_python_has_it(
+    code: str, is_refused: bool, tmp_path: Path
+) -> None:
+    if is_refused:
+        with pytest.raises(CompileErrors):
+            run(tmp_path, f"return {code}")
+    else:
+        run(tmp_path, f"return {code}")

@@ -1,0 +1,106 @@
+"""Every refusal has an example and a way out; no Python makes the compiler raise anything else.
+
+`python -m tests.refusals --programs N --seed S` runs as many random programs as you like.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from holdfast.dsl.compile import compile_module
+from holdfast.dsl.dag import Dag
+from holdfast.dsl.surface import Workflow
+from tests.refusals.candidates import public_names
+from tests.refusals.deep import all_deep, sums
+from tests.refusals.runs import KINDS, run
+from tests.refusals.shapes import follows, shapes_in
+from tests.refusals.sites import all_sites, watched
+from tests.refusals.trial import outcome_of
+from tests.unit.dsl_golden_test import FOLDER, NAMES, refusals_of
+
+SITUATIONS_MIN = 150
+QUOTED = re.compile(r"`[^`]*`|\d+|\b[A-Z]\w*\b")
+
+
+def twin_of(name: str) -> ModuleType:
+    return importlib.import_module(f"tests.golden.fixed.{name}")
+
+
+def workflows_of(module: ModuleType) -> set[str]:
+    """The names of the functions that the module itself defines."""
+    return {
+        value.function.__name__
+        for value in vars(module).values()
+        if isinstance(value, Workflow)
+        and not isinstance(value, Dag)
+        and value.function.__module__ == module.__name__
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_refused_module_has_a_twin_that_compiles(name: str) -> None:
+    twin = twin_of(name)
+    assert workflows_of(twin) >= workflows_of(importlib.import_module(f"tests.golden.{name}"))
+    assert compile_module(twin)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_twin_types_what_the_help_says(name: str) -> None:
+    twin = ast.parse((FOLDER / "fixed" / f"{name}.py").read_text(encoding="utf-8"))
+    for diagnostic in refusals_of(name).diagnostics:
+        shapes = shapes_in(diagnostic.help)
+        assert not shapes or any(follows(twin, shape) for shape in shapes), diagnostic.render()
+
+
+def test_there_are_many_different_refusals_and_most_helps_are_code() -> None:
+    found = [one for name in NAMES for one in refusals_of(name).diagnostics]
+    situations = {(one.code, QUOTED.sub("x", one.message)) for one in found}
+    as_code = [one for one in found if shapes_in(one.help)]
+    print(f"{len(found)} refusals, {len(situations)} situations, {len(as_code)} helps with code")
+    assert len(situations) >= SITUATIONS_MIN
+    assert len(as_code) > len(found) / 2
+
+
+def test_every_place_that_refuses_has_an_example(tmp_path: Path) -> None:
+    with watched() as reached:
+        for name in NAMES:
+            refusals_of(name)
+        assert outcome_of(sums(700), public_names(), tmp_path) == "refused"
+    sites = all_sites()
+    without = [
+        f"{site.file}:{site.line}: {site.text}"
+        for site in sites
+        if not any(
+            site.file == file and site.line <= line <= site.end_line for file, line in reached
+        )
+    ]
+    print(f"{len(sites)} places refuse")
+    assert len(sites) > 150
+    assert without == []
+
+
+def test_deep_nesting_is_compiled_or_refused_and_quickly(tmp_path: Path) -> None:
+    ends = {outcome_of(text, public_names(), tmp_path) for text in all_deep()}
+    assert ends >= {"accepted", "refused"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_python_is_compiled_or_refused(kind: str, tmp_path: Path) -> None:
+    counts, broken = run(kind, seed=1, programs=150, folder=tmp_path)
+    print(kind, dict(counts))
+    assert not broken, f"seed 1: {broken[0]}"
+    assert counts["refused"] > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_seven_thousand_programs_are_compiled_or_refused(kind: str, tmp_path: Path) -> None:
+    counts, broken = run(kind, seed=20, programs=7_000, folder=tmp_path)
+    print(kind, dict(counts))
+    assert not broken, f"seed 20: {broken[0]}"
