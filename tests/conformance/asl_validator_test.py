@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.dsl.compile import Compiled, compile_module
-from holdfast.dsl.target_states import Rewriting
+from holdfast.dsl.targets.states import Rewriting
 from tests.conformance import generated
 from tests.conformance.node_kit import ROOT, ask
 

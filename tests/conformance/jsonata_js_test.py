@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.asl.jsonata import Moment, compile_expression
-from holdfast.dsl.target_queries import caller, error_of_child, error_of_function
+from holdfast.dsl.targets.queries import caller, error_of_child, error_of_function
 from statemachines import document_signing, loan_approval, order_fulfilment
 from statemachines.orders import read_orders
 from tests.conformance import generated

@@ -17,8 +17,8 @@ import pytest
 from holdfast.dsl.compile import compile_workflow
 from holdfast.dsl.source import Source
 from holdfast.dsl.surface import Workflow
-from holdfast.dsl.target_states import Placeholder
-from holdfast.dsl.targets import to_step_functions
+from holdfast.dsl.targets.states import Placeholder
+from holdfast.dsl.targets.targets import to_step_functions
 from holdfast.local.serve import serving
 from holdfast.local.stack import deployment_of
 from statemachines import order_fulfilment, shop

@@ -38,8 +38,8 @@ LIBRARY = (
     "tempfile", "textwrap", "threading", "timeit", "tokenize", "traceback", "types", "typing",
     "unittest.case", "unittest.mock", "urllib.parse", "urllib.request", "uuid", "warnings",
     "weakref", "xml.dom.minidom", "xml.etree.ElementTree", "zipfile", "zoneinfo",
-    "holdfast.core.advance", "holdfast.core.apply", "holdfast.dsl.expressions",
-    "holdfast.dsl.statements", "holdfast.dsl.loops", "holdfast.asl.interpreter",
+    "holdfast.core.advance", "holdfast.core.apply", "holdfast.dsl.expressions.expressions",
+    "holdfast.dsl.statements.statements", "holdfast.dsl.statements.loops", "holdfast.asl.interpreter",
 )  # fmt: skip
 
 

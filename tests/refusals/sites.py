@@ -20,7 +20,7 @@ _REFUSES: Final = re.compile(r"_?refuse(d|_\w+)?|_?report")
 #: They hand on what they are given, or give refused names a value.
 _PASSES_ON: Final = frozenset({"refuse_at", "refuse_names", "refused_names"})
 #: What other targets and the graph form refuse has tests of its own.
-_ELSEWHERE: Final = re.compile(r"target|dag")
+_ELSEWHERE: Final = frozenset({"targets", "graphs", "context.py", "dag.py"})
 
 
 @dataclass(frozen=True, order=True)
@@ -34,8 +34,8 @@ class Site:
 def all_sites() -> list[Site]:
     return sorted(
         site
-        for path in FOLDER.glob("*.py")
-        if not _ELSEWHERE.match(path.name) and path.name != "context.py"
+        for path in FOLDER.rglob("*.py")
+        if path.relative_to(FOLDER).parts[0] not in _ELSEWHERE
         for site in _sites_in(path)
     )
 
@@ -46,7 +46,12 @@ def _sites_in(path: Path) -> Iterator[Site]:
             case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
                 if _REFUSES.fullmatch(name) and name not in _PASSES_ON:
                     text = ast.unparse(node)[:100]
-                    yield Site(path.name, node.lineno, node.end_lineno or node.lineno, text)
+                    end = node.end_lineno or node.lineno
+                    yield Site(_file_of(path), node.lineno, end, text)
+
+
+def _file_of(path: Path) -> str:
+    return str(path.relative_to(FOLDER))
 
 
 @contextmanager
@@ -59,8 +64,8 @@ def watched() -> Iterator[set[tuple[str, int]]]:
         frame: Any = sys._getframe(1)
         while frame is not None:
             path = Path(frame.f_code.co_filename)
-            if path.parent == FOLDER:
-                reached.add((path.name, frame.f_lineno))
+            if FOLDER in path.parents:
+                reached.add((_file_of(path), frame.f_lineno))
             frame = frame.f_back
         original(unit, span, code, message, help_)
 

@@ -83,11 +83,12 @@ def test_a_time_out_of_the_execution_is_undone_as_a_stop_is() -> None:
     assert case.status == "TIMED_OUT"
 
 
-def test_a_stop_ends_at_once_what_a_time_out_undoes() -> None:
+def test_a_stop_lets_finish_what_a_time_out_undoes() -> None:
     definition = side_by_side("a", "b") | {"TimeoutSeconds": 60}
     case = Case(definition).start().after(61).offer(STOP)
 
-    assert case.status == "ABORTED"
+    assert case.status == "RUNNING"
+    assert case.offer(StopRequested("2", None, None)).status == "ABORTED"
 
 
 def test_an_undo_is_not_begun_twice() -> None:

@@ -13,7 +13,7 @@ import pytest
 from holdfast import Dag, Step, Task, TaskError, dag, from_input, from_step, step
 from holdfast.asl.validate import diagnose
 from holdfast.dsl.compile import compile_dag, compile_workflow
-from holdfast.dsl.dag_plan import Chain, Core, Fork, Leaf, Plan, arrange, by_levels, find_cycles
+from holdfast.dsl.graphs.plan import Chain, Core, Fork, Leaf, Plan, arrange, by_levels, find_cycles
 from holdfast.testing import Run, World, fails, takes
 from holdfast.testing.outcomes import Outcome
 

@@ -19,7 +19,7 @@ from holdfast.cli import main
 from holdfast.dsl.compile import compile_module
 from holdfast.dsl.diagnostics import CompileErrors
 from holdfast.dsl.source import Source
-from holdfast.dsl.targets import Exported, export_all
+from holdfast.dsl.targets.targets import Exported, export_all
 from tests.unit.dsl_kit import loaded
 from tests.unit.dsl_semantics_test import HEADER
 

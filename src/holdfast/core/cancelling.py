@@ -179,11 +179,10 @@ def _cancel(decision: Decision, frame_id: str, reason: Reason) -> None:
     frame = decision.frame(frame_id)
     held = frame.cancelled
     if held is not None and _is_inside(decision, reason, held):
-        if "deadline" in reason and _is_shielded(decision, frame, held):
-            _note(decision, frame, {**reason, "outer": held})
-            _begin_to_unwind(decision, decision.frame(frame_id))
-        return  # else it unwinds further than this already
-    if held is not None and _is_shielded(decision, frame, reason):
+        if len(_shields(decision, frame, reason)) == len(_shields(decision, frame, held)):
+            return  # no shield is between the two: it unwinds further than this already
+        reason = {**reason, "outer": held}
+    elif held is not None and _is_shielded(decision, frame, reason):
         _note(decision, frame, {**held, "outer": reason})
         return
     _note(decision, frame, reason)
@@ -305,6 +304,10 @@ def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
 
 
 def _is_shielded(decision: Decision, frame: Frame, reason: Reason) -> bool:
+    return bool(_shields(decision, frame, reason))
+
+
+def _shields(decision: Decision, frame: Frame, reason: Reason) -> list[frozenset[str]]:
     """A shield holds back what comes from outside of it: not the deadline of a block in it, and
     not the end of a Parallel or Map in it, which is what cancels their lanes.
     """
@@ -313,7 +316,7 @@ def _is_shielded(decision: Decision, frame: Frame, reason: Reason) -> bool:
     if "deadline" in reason:
         inside.append(program.deadlines[reason["deadline"]].begin)
     parts = (*program.shielded, *(undo.own for undo in program.undos))
-    return any(frame.position in part and not part.intersection(inside) for part in parts)
+    return [one for one in parts if frame.position in one and not one.intersection(inside)]
 
 
 def _is_step(decision: Decision, frame: Frame) -> bool:

@@ -111,7 +111,6 @@ class Boundary:
         dumped: Json = self._result.dump_python(value, mode="json")
         return dumped
 
-
     def parse_result(self, result: Json) -> Any:
         """The Python value of what `dump_result` gave."""
         return self._result.validate_python(result)

@@ -257,9 +257,7 @@ def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[in
     """Runs branch n when the branches `after[n]`, all before it, have ended; else side by side."""
     stand_in = harness.get()
     if stand_in is not None:
-        return stand_in.run_branches(
-            branches, concurrency=0, needed=None, tolerated=0, after=after
-        )
+        return stand_in.run_branches(branches, concurrency=0, needed=None, tolerated=0, after=after)
     return _one_by_one(branches, None, 0)
 
 

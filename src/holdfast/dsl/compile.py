@@ -11,28 +11,28 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.asl.parse import definition_hash
-from holdfast.dsl.aliases import captured_names, changes_in_place
-from holdfast.dsl.assembler import resolved
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.checks import check
 from holdfast.dsl.context import Environment, Expression, Unit
 from holdfast.dsl.dag import Dag
-from holdfast.dsl.dag_compile import emit_dag
-from holdfast.dsl.dag_places import Spot
-from holdfast.dsl.dag_plan import by_levels
 from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
-from holdfast.dsl.emit import emit_block
-from holdfast.dsl.flow import Flow
+from holdfast.dsl.emit.assembler import resolved
+from holdfast.dsl.emit.emit import emit_block
+from holdfast.dsl.emit.states import Machine
+from holdfast.dsl.expressions.query import Field, Variable
+from holdfast.dsl.graphs.compile import emit_dag
+from holdfast.dsl.graphs.places import Spot
+from holdfast.dsl.graphs.plan import by_levels
 from holdfast.dsl.ir import Assign, Block, Origin
-from holdfast.dsl.local_names import local_names
 from holdfast.dsl.payloads import reference_of
-from holdfast.dsl.query import Field, Variable
-from holdfast.dsl.signatures import signature_of
 from holdfast.dsl.source import Source
-from holdfast.dsl.statements import Statements
-from holdfast.dsl.states import Machine
+from holdfast.dsl.statements.aliases import captured_names, changes_in_place
+from holdfast.dsl.statements.flow import Flow
+from holdfast.dsl.statements.local_names import local_names
+from holdfast.dsl.statements.statements import Statements
 from holdfast.dsl.surface import Workflow
-from holdfast.dsl.types import Type
+from holdfast.dsl.types.signatures import signature_of
+from holdfast.dsl.types.types import Type
 from holdfast.errors import WorkflowError
 
 

@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.dsl.diagnostics import Diagnostic
-from holdfast.dsl.failures import World
-from holdfast.dsl.pure_help import pure_function
-from holdfast.dsl.query import Query, Refused
+from holdfast.dsl.expressions.pure_help import pure_function
+from holdfast.dsl.expressions.query import Query, Refused
 from holdfast.dsl.scope import Scope
 from holdfast.dsl.source import Source, Span
-from holdfast.dsl.types import REFUSED, Type, bounded, is_refused, join
+from holdfast.dsl.types.failures import World
+from holdfast.dsl.types.types import REFUSED, Type, bounded, is_refused, join
 
 Entry: TypeAlias = "Held | LocalFunction | UndoHandle"
 

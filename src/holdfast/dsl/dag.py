@@ -26,8 +26,8 @@ from holdfast.dsl.branches import run_after
 from holdfast.dsl.tasks import Task, Workflow
 
 if TYPE_CHECKING:
-    from holdfast.dsl.dag_inputs import Input
-    from holdfast.dsl.dag_plan import Plan
+    from holdfast.dsl.graphs.inputs import Input
+    from holdfast.dsl.graphs.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Dag(Workflow[..., Any]):
         `type` is the name of one of `tasks`; `file` is what refusals call the document. Raises
         CompileErrors with all that is wrong.
         """
-        from holdfast.dsl.dag_json import read_dag  # noqa: PLC0415 - only who reads JSON needs it
+        from holdfast.dsl.graphs.documents import read_dag  # noqa: PLC0415 - only who reads JSON needs it
 
         module = _calling(sys._getframe(1)).module  # noqa: SLF001
         return read_dag(document, tasks, file, module)
@@ -169,7 +169,7 @@ class Dag(Workflow[..., Any]):
     @cached_property
     def inputs(self) -> Mapping[str, Input]:
         """The fields of the input, as the parameters that they fill are declared."""
-        from holdfast.dsl.dag_inputs import inputs_of  # noqa: PLC0415 - see `plan`
+        from holdfast.dsl.graphs.inputs import inputs_of  # noqa: PLC0415 - see `plan`
 
         return inputs_of(self)
 
@@ -177,8 +177,8 @@ class Dag(Workflow[..., Any]):
     def plan(self) -> Plan:
         """The order of the steps. Raises CompileErrors with everything that is refused."""
         # A module that only defines a graph needs no compiler.
-        from holdfast.dsl.dag_checks import check_dag  # noqa: PLC0415
-        from holdfast.dsl.dag_plan import arrange  # noqa: PLC0415
+        from holdfast.dsl.graphs.checks import check_dag  # noqa: PLC0415
+        from holdfast.dsl.graphs.plan import arrange  # noqa: PLC0415
 
         check_dag(self)
         ids = self.ids
@@ -241,7 +241,7 @@ class _Run:
     results: dict[str, Any]
 
     def follow(self, plan: Plan) -> None:
-        from holdfast.dsl.dag_plan import Chain, Core, Fork, Leaf  # noqa: PLC0415 - see `Dag.plan`
+        from holdfast.dsl.graphs.plan import Chain, Core, Fork, Leaf  # noqa: PLC0415 - see `Dag.plan`
 
         match plan:
             case Leaf(number):

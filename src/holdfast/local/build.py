@@ -13,7 +13,7 @@ from holdfast.dsl.compile import Compiled, compile_module
 from holdfast.dsl.diagnostics import CompileErrors
 from holdfast.dsl.registry import Registry
 from holdfast.dsl.source import Source
-from holdfast.dsl.targets import Exported, export_all
+from holdfast.dsl.targets.targets import Exported, export_all
 from holdfast.errors import HoldfastError, WorkflowError
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from holdfast.dsl.compile import compile_dag
 from holdfast.dsl.dag import Dag
-from holdfast.dsl.dag_json import read_dag
+from holdfast.dsl.graphs.documents import read_dag
 from holdfast.dsl.registry import Registry
 from holdfast.dsl.source import Source
-from holdfast.dsl.targets import export_all
+from holdfast.dsl.targets.targets import export_all
 from holdfast.errors import RequestError
 from holdfast.local.build import Output, exported_outputs, import_module, outputs_of
 

@@ -138,10 +138,7 @@ def _move(row: Item, look_ms: int) -> Does:
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
     if state.due_ms is not None and state.due_ms + OVERDUE_SECONDS * 1_000 < now_ms:
         return True
-    return any(
-        _is_due_for_recovery(frame, now_ms)
-        for frame in state.frames.values()
-    )
+    return any(_is_due_for_recovery(frame, now_ms) for frame in state.frames.values())
 
 
 def _is_due_for_recovery(frame: Frame, now_ms: int) -> bool:

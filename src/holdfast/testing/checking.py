@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_core import to_jsonable_python
 
 from holdfast.dsl.boundary import Json
-from holdfast.dsl.failures import World as Failures
-from holdfast.dsl.failures import has_plain_text
 from holdfast.dsl.tasks import TaskError, Workflow
+from holdfast.dsl.types.failures import World as Failures
+from holdfast.dsl.types.failures import has_plain_text
 from holdfast.testing.compare import Difference
 from holdfast.testing.outcomes import Outcome, never, real, takes
 from holdfast.testing.script import Answer, Script

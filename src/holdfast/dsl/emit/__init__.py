@@ -1,0 +1,3 @@
+"""IR -> states of Amazon States Language."""
+
+from __future__ import annotations

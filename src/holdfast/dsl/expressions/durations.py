@@ -1,0 +1,187 @@
+"""Durations: seconds inside a workflow, ISO 8601 text where pydantic writes a `timedelta`."""
+
+from __future__ import annotations
+
+import ast
+from datetime import timedelta
+from typing import Final
+
+from holdfast.dsl.context import Expression, Unit
+from holdfast.dsl.expressions.query import (
+    Binary,
+    Call,
+    Conditional,
+    Constant,
+    Field,
+    Flat,
+    Function,
+    ObjectOf,
+    Query,
+    Regex,
+    Variable,
+    failure,
+    hold,
+)
+from holdfast.dsl.types.types import (
+    DURATION,
+    FLOAT,
+    INT,
+    UNKNOWN,
+    WRITTEN_DURATION,
+    EnumOf,
+    Opaque,
+    Type,
+    describe,
+    has_duration,
+    join_all,
+    members_of,
+)
+
+#: pydantic writes years of 365 days, days, hours, minutes and seconds; never months or weeks.
+_UNIT_SECONDS: Final = {"Y": 31_536_000, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
+_FRACTION: Final = "ValueError: a duration of a workflow is whole seconds"
+
+
+def is_duration(type_: Type) -> bool:
+    return all(member in (DURATION, WRITTEN_DURATION) for member in members_of(type_))
+
+
+def in_seconds(value: Expression) -> Expression:
+    """A duration as a number of whole seconds; anything else as it is."""
+    if value.type == DURATION or not is_duration(value.type):
+        return value
+    is_text = value.type == WRITTEN_DURATION
+
+    def build(held: Query) -> Query:
+        if is_text:
+            return _parsed(held)
+        is_number = Binary("=", Call("type", (held,)), Constant("number"))
+        return Conditional(is_number, held, _parsed(held))
+
+    query = hold(value.query, build, "_duration")
+    return Expression(query, DURATION, value.fails | {"ValueError"})
+
+
+def _parsed(text: Query) -> Query:
+    """`"-P1DT30S"` -> -86430."""
+    part = Field(Variable("_part"), "match")
+    amount = Call("number", (Call("substring", (part, Constant(0), _before_last(part))),))
+    units = ObjectOf(tuple((unit, Constant(size)) for unit, size in _UNIT_SECONDS.items()))
+    size = Call("lookup", (units, Call("substring", (part, Constant(-1)))))
+    each = Function(("_part",), Binary("*", amount, size))
+    total = Call("sum", (Flat(Call("map", (Call("match", (text, _PARTS)), each))),))
+
+    def signed(held: Query) -> Query:
+        is_negative = Binary("=", Call("substring", (text, Constant(0), Constant(1))), _MINUS)
+        number = Conditional(is_negative, Binary("-", Constant(0), held), held)
+        return Conditional(Binary("=", Call("floor", (held,)), held), number, failure(_FRACTION))
+
+    return hold(total, signed, "_total")
+
+
+_PARTS: Final = Regex("[0-9.]+[YDHMS]")
+_MINUS: Final = Constant("-")
+
+
+def _before_last(text: Query) -> Query:
+    return Binary("-", Call("length", (text,)), Constant(1))
+
+
+def written(value: Expression) -> Expression:
+    """The value with its duration as pydantic writes it; anything else as it is."""
+    if DURATION not in members_of(value.type):
+        return value
+    type_ = join_all(
+        WRITTEN_DURATION if member == DURATION else member for member in members_of(value.type)
+    )
+    if isinstance(value.query, Constant) and isinstance(value.query.value, int):
+        return Expression(Constant(iso_of(timedelta(seconds=value.query.value))), type_)
+
+    def build(held: Query) -> Query:
+        if value.type == DURATION:
+            return _iso(held)
+        is_number = Binary("=", Call("type", (held,)), Constant("number"))
+        return Conditional(is_number, _iso(held), held)
+
+    return Expression(hold(value.query, build, "_duration"), type_, value.fails)
+
+
+def _iso(seconds: Query) -> Query:
+    """-86430 -> `"-P1DT30S"`."""
+    return hold(Call("abs", (seconds,)), lambda size: _signed(seconds, size), "_size")
+
+
+def _signed(seconds: Query, size: Query) -> Query:
+    def joined(date: Query, clock: Query) -> Query:
+        nothing = Conditional(Binary("=", date, _EMPTY), Constant("T0S"), _EMPTY)
+        time = Conditional(Binary("=", clock, _EMPTY), nothing, Binary("&", Constant("T"), clock))
+        return Binary("&", Binary("&", sign, date), time)
+
+    is_negative = Binary("<", seconds, Constant(0))
+    sign = Conditional(is_negative, Constant("-P"), Constant("P"))
+    date, clock = _amounts(size, "YD"), _amounts(size, "HMS")
+    return hold(
+        date, lambda held: hold(clock, lambda other: joined(held, other), "_clock"), "_date"
+    )
+
+
+def _amounts(size: Query, units: str) -> Query:
+    found: Query | None = None
+    for unit in units:
+        amount = _whole(_rest(size, unit), _UNIT_SECONDS[unit])
+        text = Binary("&", Call("string", (amount,)), Constant(unit))
+        part = Conditional(Binary(">", amount, Constant(0)), text, _EMPTY)
+        found = part if found is None else Binary("&", found, part)
+    assert found is not None
+    return found
+
+
+def _rest(size: Query, unit: str) -> Query:
+    """What the next larger unit leaves over."""
+    larger = {"D": "Y", "H": "D", "M": "H", "S": "M"}.get(unit)
+    if larger is None:
+        return size
+    seconds = _UNIT_SECONDS[larger]
+    return Binary("-", size, Binary("*", _whole(size, seconds), Constant(seconds)))
+
+
+def _whole(size: Query, seconds: int) -> Query:
+    return Call("floor", (Binary("/", size, Constant(seconds)),))
+
+
+_EMPTY: Final = Constant("")
+
+
+def at_border(unit: Unit, node: ast.expr, value: Expression) -> Expression:
+    """A value that leaves the workflow, as pydantic would write it."""
+    others = [member for member in members_of(value.type) if member != DURATION]
+    is_told_apart = value.type == DURATION or not any(map(_may_be_number, others))
+    if not has_duration(value.type) or (is_told_apart and not any(map(has_duration, others))):
+        return written(value)
+    return refuse_durations(unit, node, value.type)
+
+
+def _may_be_number(type_: Type) -> bool:
+    return type_ in (INT, FLOAT, UNKNOWN) or isinstance(type_, EnumOf | Opaque)
+
+
+def refuse_durations(unit: Unit, node: ast.expr, type_: Type) -> Expression:
+    message = f"durations inside {describe(type_)} would leave the workflow as numbers"
+    help_ = "return seconds: [wait.total_seconds() for wait in waits]"
+    return unit.refused(node, "HF052", message, help_)
+
+
+def iso_of(duration: timedelta) -> str:
+    """`timedelta(minutes=90)` -> "PT1H30M", as pydantic writes whole seconds."""
+    left = abs(int(duration.total_seconds()))
+    date, clock = "", ""
+    for unit, size in _UNIT_SECONDS.items():
+        amount, left = divmod(left, size)
+        if amount and unit in "YD":
+            date += f"{amount}{unit}"
+        elif amount:
+            clock += f"{amount}{unit}"
+    sign = "-" if duration < timedelta() else ""
+    if not date and not clock:
+        clock = "0S"
+    return f"{sign}P{date}{'T' if clock else ''}{clock}"

@@ -1,0 +1,71 @@
+"""`colour.name`, `payment.kind`: attributes of enum members and of unions of models."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from holdfast.dsl.context import Expression
+from holdfast.dsl.expressions.python_values import has_attribute
+from holdfast.dsl.expressions.query import Binary, Conditional, Constant, Field, Query, hold
+from holdfast.dsl.types.annotations import of_constant
+from holdfast.dsl.types.models import fields_of
+from holdfast.dsl.types.types import EnumOf, ListOf, ModelOf, TextOf, Type, join_all, members_of
+
+_SIZES: Final = ("size", "length")
+
+
+def member_of(base: Expression, name: str) -> Expression | None:
+    """None when the value has no such attribute that a workflow can read."""
+    match base.type:
+        case EnumOf(cls) if name == "value":
+            members = list(cls) if not isinstance(base.query, Constant) else _only(cls, base.query)
+            type_ = join_all(of_constant(member.value) for member in members)
+            return Expression(base.query, type_, base.fails)
+        case EnumOf(cls) if name == "name" and list(cls):
+            return _name(base, list(cls))
+        case type_:
+            return _shared_field(base, members_of(type_), name)
+
+
+def _only(cls: type[Enum], value: Constant) -> list[Enum]:
+    return [member for member in cls if member.value == value.value]
+
+
+def _name(base: Expression, members: list[Enum]) -> Expression:
+    type_ = TextOf(tuple(sorted(member.name for member in members)))
+    if isinstance(base.query, Constant):
+        (member,) = (one for one in members if one.value == base.query.value)
+        return Expression(Constant(member.name), TextOf((member.name,)))
+
+    def chosen(held: Query) -> Query:
+        *others, last = members
+        found: Query = Constant(last.name)
+        for member in reversed(others):
+            is_it = Binary("=", held, Constant(member.value))
+            found = Conditional(is_it, Constant(member.name), found)
+        return found
+
+    return Expression(hold(base.query, chosen, "_member"), type_, base.fails)
+
+
+def _shared_field(base: Expression, members: tuple[Type, ...], name: str) -> Expression | None:
+    """A field that every model of the union has."""
+    types: list[Type] = []
+    for member in members:
+        if not isinstance(member, ModelOf) or name not in fields_of(member.model):
+            return None
+        types.append(fields_of(member.model)[name].type)
+    return Expression(Field(base.query, name), join_all(types), base.fails)
+
+
+def help_for_field(text: str, type_: Type, name: str) -> str:
+    """How to come to a field that only some models of a union have."""
+    for member in members_of(type_):
+        if isinstance(member, ModelOf) and name in fields_of(member.model):
+            return f"if isinstance({text}, {member.model.__name__}): …"
+    if isinstance(type_, ListOf):
+        return f"[one.{name} for one in {text}]"
+    if not has_attribute(type_, name):
+        return f"len({text})" if name in _SIZES else f"{text}, without `.{name}`"
+    return "read it inside a @pure function"

@@ -1,0 +1,342 @@
+"""The functions that an expression may call, as a table from the function to its rule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
+
+from holdfast.dsl import surface
+from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, fails_of
+from holdfast.dsl.expressions.making_dicts import lower_dict_call
+from holdfast.dsl.expressions.making_durations import lower_duration, lower_timedelta
+from holdfast.dsl.expressions.operators import arithmetic, divided, truth
+from holdfast.dsl.expressions.orderings import lower_extreme, lower_sorted
+from holdfast.dsl.expressions.query import (
+    FALSE,
+    TRUE,
+    ArrayOf,
+    Binary,
+    Call,
+    Conditional,
+    Constant,
+    Flat,
+    Function,
+    Query,
+    Variable,
+    hold,
+)
+from holdfast.dsl.expressions.sets import HELP as SETS_HELP
+from holdfast.dsl.expressions.sets import members, without_order
+from holdfast.dsl.expressions.strings import as_int
+from holdfast.dsl.expressions.text import text_of
+from holdfast.dsl.types.annotations import from_annotation
+from holdfast.dsl.types.kinds import lower_isinstance
+from holdfast.dsl.types.models import fits
+from holdfast.dsl.types.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NEVER,
+    REFUSED,
+    STR,
+    DictOf,
+    ListOf,
+    TextOf,
+    TupleOf,
+    Type,
+    describe,
+    element_of,
+    is_numeric,
+    is_refused,
+    is_text,
+)
+
+if TYPE_CHECKING:
+    from holdfast.dsl.expressions.expressions import Expressions
+
+Rule: TypeAlias = Callable[["Expressions", ast.Call], Expression]
+
+_PURE_HELP: Final = "call it inside a @pure function"
+
+
+def call_function(lowering: Expressions, node: ast.Call, function: Any) -> Expression | None:
+    """The call of a function of the table, or None when it is not in the table."""
+    if isinstance(function, NewType):
+        return _new_type(lowering, node, function)
+    rule = _RULES.get(function) if isinstance(function, Hashable) and callable(function) else None
+    return None if rule is None else rule(lowering, node)
+
+
+def refuse_call(lowering: Expressions, node: ast.Call, why: str, help_: str) -> Expression:
+    name = lowering.unit.text(node.func)
+    return lowering.unit.refused(node, "HF002", f"`{name}()` {why}", help_)
+
+
+def _single(lowering: Expressions, node: ast.Call) -> Expression | None:
+    """The only argument; refuses any other number."""
+    if len(node.args) == 1 and not node.keywords:
+        return lowering.lower(node.args[0])
+    name = lowering.unit.text(node.func)
+    message = f"`{name}()` takes one argument in a workflow"
+    lowering.unit.refuse(node, "HF008", message, f"{name}(value)")
+    return None
+
+
+def _no_form(lowering: Expressions, node: ast.Call, type_: Type) -> Expression:
+    if is_refused(type_):
+        return REFUSED_EXPRESSION
+    return refuse_call(
+        lowering, node, f"of {describe(type_)} has no exact JSONata form", _PURE_HELP
+    )
+
+
+# Sizes and numbers.
+
+
+def _len(lowering: Expressions, node: ast.Call) -> Expression:
+    if len(node.args) == 1 and members(lowering, node.args[0]) is not None:
+        items = without_order(lowering, node.args[0])
+        return Expression(Call("count", (items.query,)), INT, items.fails)
+    value = _single(lowering, node)
+    if value is None:
+        return REFUSED_EXPRESSION
+    match value.type:
+        case ListOf() | TupleOf():
+            query: Query = Call("count", (value.query,))
+        case DictOf():
+            query = Call("count", (Call("keys", (value.query,)),))
+        case type_ if is_text(type_):
+            query = Call("length", (value.query,))
+        case type_:
+            return _no_form(lowering, node, type_)
+    return Expression(query, INT, value.fails)
+
+
+def _sum(lowering: Expressions, node: ast.Call) -> Expression:
+    start = Expression(Constant(0), INT)
+    match node:
+        case ast.Call(args=[values], keywords=[]):
+            pass
+        case (
+            ast.Call(args=[values, first], keywords=[])
+            | ast.Call(args=[values], keywords=[ast.keyword(arg="start", value=first)])
+        ):
+            start = lowering.lower(first)
+        case _:
+            help_ = "sum(values)"
+            return refuse_call(lowering, node, "takes one list, and where to start", help_)
+    items = without_order(lowering, values)
+    element = element_of(items.type)
+    if is_refused(items.type, start.type):
+        return REFUSED_EXPRESSION
+    if element == BOOL:
+        one = Conditional(Variable("_item"), Constant(1), Constant(0))
+        ones = Flat(Call("map", (items.query, Function(("_item",), one))))
+        items, element = Expression(ones, ListOf(INT), items.fails), INT
+    if element not in (INT, NEVER) or start.type != INT:
+        if element is not None and is_numeric(element):
+            help_ = "count in integers, or add in a loop: total += x"
+            return refuse_call(lowering, node, "of floats rounds as the Python version does", help_)
+        return _no_form(lowering, node, items.type)
+    total: Query = Call("sum", (items.query,))
+    if start.query != Constant(0):
+        total = Binary("+", start.query, total)
+    return Expression(total, INT, fails_of(items, start))
+
+
+def _items(lowering: Expressions, node: ast.Call) -> Expression | None:
+    """The only argument, as a list."""
+    if len(node.args) == 1 and not node.keywords:
+        return lowering.iterable(node.args[0])
+    name = lowering.unit.text(node.func)
+    lowering.unit.refuse(
+        node, "HF008", f"`{name}()` takes one list in a workflow", f"{name}(values)"
+    )
+    return None
+
+
+def _abs(lowering: Expressions, node: ast.Call) -> Expression:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    return Expression(Call("abs", (value.query,)), value.type, value.fails)
+
+
+def _round(lowering: Expressions, node: ast.Call) -> Expression:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    return Expression(Call("round", (value.query,)), INT, value.fails)
+
+
+# Conversions.
+
+
+def _str(lowering: Expressions, node: ast.Call) -> Expression:
+    value = _single(lowering, node)
+    return REFUSED_EXPRESSION if value is None else text_of(lowering.unit, node, value)
+
+
+def _int(lowering: Expressions, node: ast.Call) -> Expression:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    query = value.query
+    if value.type == BOOL:
+        return Expression(Conditional(query, Constant(1), Constant(0)), INT, value.fails)
+    if value.type == INT:
+        return value
+    if is_text(value.type):
+        return Expression(hold(query, as_int, "_text"), INT, value.fails | {"ValueError"})
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    is_negative = Binary("<", query, Constant(0))
+    towards_zero = Conditional(is_negative, Call("ceil", (query,)), Call("floor", (query,)))
+    return Expression(towards_zero, INT, value.fails)
+
+
+def _float(lowering: Expressions, node: ast.Call) -> Expression:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    return Expression(value.query, FLOAT, value.fails)
+
+
+def _bool(lowering: Expressions, node: ast.Call) -> Expression:
+    if len(node.args) == 1 and not node.keywords:
+        return lowering.truth(node.args[0])
+    return _single(lowering, node) or REFUSED_EXPRESSION
+
+
+def _list(lowering: Expressions, node: ast.Call) -> Expression:
+    if not node.args and not node.keywords:
+        return Expression(ArrayOf(()), ListOf(NEVER))
+    return _items(lowering, node) or REFUSED_EXPRESSION
+
+
+def _quantifier(function: str) -> Rule:
+    def rule(lowering: Expressions, node: ast.Call) -> Expression:
+        if len(node.args) != 1 or node.keywords:
+            return refuse_call(lowering, node, "takes one list", f"{function}(values)")
+        items = without_order(lowering, node.args[0])
+        element = element_of(items.type)
+        if element is None or is_refused(items.type):
+            return REFUSED_EXPRESSION
+        if items.fails:
+            why = "stops early in Python but not in JSONata, and this condition may fail"
+            return refuse_call(lowering, node, why, "use a loop, or a @pure function")
+        tests = items.query
+        if element not in (BOOL, NEVER):
+            test = truth(lowering.unit, node, Expression(Variable("_item"), element))
+            if is_refused(test.type):
+                return REFUSED_EXPRESSION
+            tests = Flat(Call("map", (tests, Function(("_item",), test.query))))
+        if function == "any":
+            return Expression(Binary("in", TRUE, tests), BOOL)
+        return Expression(Call("not", (Binary("in", FALSE, tests),)), BOOL)
+
+    return rule
+
+
+def _new_type(lowering: Expressions, node: ast.Call, function: Any) -> Expression:
+    """`UserId("x")`: the value itself."""
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    wanted = from_annotation(function)
+    if is_refused(value.type) or fits(value.type, wanted):
+        return value
+    message = f"{function.__name__} is {describe(wanted)} and this is {describe(value.type)}"
+    help_ = "give it a value of that type; annotate the type where it is unknown"
+    return lowering.unit.refused(node, "HF040", message, help_)
+
+
+# Texts, pairs, dicts.
+
+
+def _role(lowering: Expressions, node: ast.Call) -> Expression:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    match value:
+        case Expression(Constant(str(name)), _, _):
+            return Expression(Constant(surface.role(name)), TextOf((surface.role(name),)))
+        case Expression(query, type_, fails) if is_text(type_):
+            return Expression(Binary("&", Constant(surface.role("")), query), STR, fails)
+        case _:
+            return _no_form(lowering, node, value.type)
+
+
+def _zip(lowering: Expressions, node: ast.Call) -> Expression:
+    if len(node.args) < 2 or node.keywords:
+        help_ = "zip(names, amounts)"
+        return refuse_call(lowering, node, "takes two or more lists in a workflow", help_)
+    lists = [lowering.iterable(argument) for argument in node.args]
+    elements = tuple(element_of(items.type) or REFUSED for items in lists)
+    query = Call("zip", tuple(items.query for items in lists))
+    return Expression(query, ListOf(TupleOf(elements)), fails_of(*lists))
+
+
+def _divmod(lowering: Expressions, node: ast.Call) -> Expression:
+    values = [lowering.lower(argument) for argument in node.args]
+    if is_refused(*(value.type for value in values)):
+        return REFUSED_EXPRESSION
+    if [value.type for value in values] != [INT, INT] or node.keywords:
+        return refuse_call(lowering, node, "takes two ints in a workflow", _PURE_HELP)
+    query, type_, fails = divided(*values)
+    return Expression(query, type_, fails | fails_of(*values))
+
+
+def _pow(lowering: Expressions, node: ast.Call) -> Expression:
+    if len(node.args) != 2 or node.keywords:
+        return refuse_call(lowering, node, "takes a base and an exponent", "pow(n, 2)")
+    base, exponent = (lowering.lower(argument) for argument in node.args)
+    return arithmetic(lowering.unit, node, ast.Pow(), base, exponent)
+
+
+def _set(lowering: Expressions, node: ast.Call) -> Expression:
+    why = "has an order of its own in every run"
+    return refuse_call(lowering, node, why, SETS_HELP)
+
+
+def _reversed(lowering: Expressions, node: ast.Call) -> Expression:
+    why = "is only for loops, comprehensions and functions that take a list"
+    return refuse_call(lowering, node, why, "list(reversed(xs))")
+
+
+def _range(lowering: Expressions, node: ast.Call) -> Expression:
+    return refuse_call(
+        lowering, node, "is only for loops, comprehensions and each()", "list(range(n))"
+    )
+
+
+_RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
+    {
+        len: _len,
+        sum: _sum,
+        min: lower_extreme("min"),
+        max: lower_extreme("max"),
+        divmod: _divmod,
+        pow: _pow,
+        abs: _abs,
+        round: _round,
+        str: _str,
+        int: _int,
+        float: _float,
+        bool: _bool,
+        list: _list,
+        dict: lower_dict_call,
+        set: _set,
+        frozenset: _set,
+        reversed: _reversed,
+        isinstance: lower_isinstance,
+        sorted: lower_sorted,
+        any: _quantifier("any"),
+        all: _quantifier("all"),
+        zip: _zip,
+        range: _range,
+        timedelta: lower_timedelta,
+        surface.seconds: lower_duration(1),
+        surface.minutes: lower_duration(60),
+        surface.hours: lower_duration(3_600),
+        surface.days: lower_duration(86_400),
+        surface.role: _role,
+    }
+)

@@ -1,0 +1,3 @@
+"""Graphs of steps -> states."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Python statements -> IR."""
+
+from __future__ import annotations

@@ -1,0 +1,56 @@
+"""`return`: at once, or through the `finally` bodies around it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Final
+
+from holdfast.dsl.context import Expression
+from holdfast.dsl.expressions.durations import at_border, refuse_durations
+from holdfast.dsl.expressions.query import NULL, Variable
+from holdfast.dsl.ir import Assign, Origin, Return, Statement, Way
+from holdfast.dsl.types.types import NONE, REFUSED, UNKNOWN, has_duration, is_refused
+
+if TYPE_CHECKING:
+    from holdfast.dsl.statements.statements import Statements
+
+#: The key of the variable in which a value waits to be returned.
+_RETURNED: Final = ("returned",)
+
+
+def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) -> None:
+    flow = statements.flow
+    if isinstance(value, ast.Call) and statements.is_durable(value) and not flow.finals:
+        type_ = statements.step(value, None, node)
+        if statements.scope.parent is None and type_ is not None and has_duration(type_):
+            refuse_durations(statements.unit, value, type_)
+    else:
+        returned = Expression(NULL, NONE) if value is None else statements.value(value)
+        if value is not None and statements.scope.parent is None:
+            returned = at_border(statements.unit, value, returned)
+        type_ = returned.type
+        if flow.finals:
+            returned = _kept(statements, returned, node)
+            flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
+        returned = statements.protected(returned, node, "returned")
+        statements.emit(Return(statements.origin(node), returned))
+    flow.returned.append(REFUSED if type_ is None else type_)
+    flow.environment = None
+
+
+def _kept(statements: Statements, value: Expression, node: ast.AST) -> Expression:
+    """What is returned, in the variable where it waits while a `finally` body runs."""
+    variable = statements.scope.name("returned", _RETURNED)
+    if not is_refused(value.type):
+        statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    return Expression(Variable(variable), value.type)
+
+
+def return_again(statements: Statements, origin: Origin) -> Statement:
+    """Goes on with a `return` that a `finally` body had held up."""
+    flow = statements.flow
+    if flow.finals:
+        flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
+    flow.environment = None
+    variable = Variable(statements.scope.name("returned", _RETURNED))
+    return Return(origin, Expression(variable, UNKNOWN))

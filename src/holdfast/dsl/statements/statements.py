@@ -1,0 +1,377 @@
+"""Statements: `ast` -> IR, in one walk along the flow that also finds out what cannot run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import Any, Final
+
+from holdfast.dsl.context import (
+    REFUSED_EXPRESSION,
+    Environment,
+    Expression,
+    Held,
+    LocalFunction,
+    UndoHandle,
+    Unit,
+    join_environments,
+)
+from holdfast.dsl.expressions.expressions import Expressions
+from holdfast.dsl.expressions.query import NULL, Variable
+from holdfast.dsl.ir import (
+    Action,
+    Assign,
+    Block,
+    Break,
+    Continue,
+    If,
+    Origin,
+    Return,
+    Sleep,
+    SleepUntil,
+    Statement,
+    Step,
+    Target,
+    Way,
+)
+from holdfast.dsl.scope import Scope
+from holdfast.dsl.statements.aliases import is_fresh, kept_names
+from holdfast.dsl.statements.assignments import (
+    lower_annotated_assignment,
+    lower_assignment,
+    lower_augmented_assignment,
+)
+from holdfast.dsl.statements.changes import lower_change
+from holdfast.dsl.statements.exceptions import lower_assert, lower_raise, lower_try
+from holdfast.dsl.statements.flow import Flow
+from holdfast.dsl.statements.local_names import local_names
+from holdfast.dsl.statements.loops import lower_for, lower_while
+from holdfast.dsl.statements.matching import lower_match
+from holdfast.dsl.statements.returns import lower_return
+from holdfast.dsl.statements.scoped import lower_undo, lower_with
+from holdfast.dsl.statements.unsupported import refuse_statement
+from holdfast.dsl.steps.branching import Branch
+from holdfast.dsl.steps.durable import find_durable
+from holdfast.dsl.steps.hoisting import hoist_inside
+from holdfast.dsl.steps.steps import Steps
+from holdfast.dsl.surface import first
+from holdfast.dsl.types.types import NONE, Type, is_refused, join_all
+
+_EMPTY: Final = Environment({})
+
+
+class Statements:
+    """Lowers the body of one function: the workflow or a branch."""
+
+    def __init__(self, unit: Unit, scope: Scope, flow: Flow) -> None:
+        self.unit = unit
+        self.scope = scope
+        self.flow = flow
+        self.hoisted: dict[ast.AST, Expression] = {}
+        self._pending: list[Statement] = []
+
+    # Expressions of the statement that is being lowered.
+
+    @property
+    def expressions(self) -> Expressions:
+        environment = self.flow.environment or _EMPTY
+        return Expressions(self.unit, self.scope, environment, self.hoisted)
+
+    @property
+    def steps(self) -> Steps:
+        return Steps(self.expressions, self._branch)
+
+    def prepare(self, node: ast.expr) -> None:
+        """Hoists the durable calls of an expression that is lowered next."""
+        hoist_inside(self, _Whole(node))
+
+    def value(self, node: ast.expr) -> Expression:
+        self.prepare(node)
+        found = self.expressions.lower(node)
+        self.share(node, is_kept=True)
+        return found
+
+    def test(self, node: ast.expr) -> Expression:
+        self.prepare(node)
+        found = self.expressions.truth(node)
+        self.share(node, is_kept=False)
+        return found
+
+    def share(self, node: ast.expr, *, is_kept: bool) -> None:
+        """What an expression keeps of the lists and dicts in it has a second name from here on."""
+        environment = self.flow.environment
+        if self.unit.captured is not None and environment is not None:
+            names = kept_names(node, self.is_durable, is_kept=is_kept)
+            self.flow.environment = environment.shared(names)
+
+    def is_durable(self, node: ast.AST, /) -> bool:
+        return find_durable(self.unit, self.scope, node) is not None
+
+    def is_fresh(self, node: ast.AST) -> bool:
+        """Whether nothing else refers to the list or dict that an expression gives.
+
+        The first of several branches may give a list of the function around it.
+        """
+        if self.unit.captured is None or find_durable(self.unit, self.scope, node) is first:
+            return False
+        return is_fresh(node, self.is_durable)
+
+    def protected(self, value: Expression, node: ast.AST, what: str) -> Expression:
+        """`value`, computed before in a state that can catch, where somebody catches.
+
+        Choice, Succeed, Fail and Wait cannot catch: without this a division by zero would skip the
+        handlers and the undo steps.
+        """
+        if not (value.fails and self.flow.protections):
+            return value
+        variable = self.scope.name(what, (node, what))
+        self.emit(Assign(self.origin(node), ((variable, value),)))
+        return Expression(Variable(variable), value.type)
+
+    def hoist(self, node: ast.Call, function: object, /) -> Expression:
+        """A durable call inside an expression becomes a step with a variable of its own."""
+        name = getattr(function, "name", None) or getattr(function, "__name__", "step")
+        variable = self.scope.name(f"{name}_result", (node, "result"))
+        type_ = self._step(node, function, (Target(variable),), node)
+        result = REFUSED_EXPRESSION
+        if type_ is not None:
+            result = Expression(Variable(variable), type_)
+        self.hoisted[node] = result
+        return result
+
+    def may_fail(self, node: ast.expr, /) -> bool:
+        with self.unit.trial():
+            return bool(self.expressions.lower(node).fails)
+
+    def durable(self, node: ast.expr) -> Any:
+        return find_durable(self.unit, self.scope, node)
+
+    def step(
+        self, node: ast.Call, targets: tuple[Target, ...] | None, whole: ast.AST
+    ) -> Type | None:
+        """A durable call that is a statement or the whole right side of one."""
+        hoist_inside(self, node)
+        return self._step(node, self.durable(node), targets, whole)
+
+    def _step(
+        self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
+    ) -> Type | None:
+        found = self._lower_step(node, function)
+        if found is None:
+            return None
+        action, type_ = found
+        self._pending.append(Step(self.origin(whole), action, targets))
+        return type_
+
+    def lower_step(self, node: ast.Call) -> tuple[Action, Type] | None:
+        return self._lower_step(node, self.durable(node))
+
+    def _lower_step(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
+        found = self.steps.lower(node, function)
+        if found is None:
+            self.unit.lost_lines.add(node.lineno)
+            return None
+        action, type_ = found
+        match action:
+            case Sleep(seconds):
+                action = Sleep(self.protected(seconds, node, "seconds"))
+            case SleepUntil(moment):
+                action = SleepUntil(self.protected(moment, node, "moment"))
+            case _:
+                pass
+        return action, type_
+
+    # Names.
+
+    def origin(self, node: ast.AST, text: str = "") -> Origin:
+        return Origin(self.unit.source.span(node), text or self.unit.text(node))
+
+    def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
+        """Gives `name` a value of this type from here on; answers with its ASL variable."""
+        variable = self.scope.name(name)
+        if self.flow.environment is not None:
+            is_own = is_own and name not in (self.unit.captured or ())
+            held = Held(Variable(variable), type_, is_own=is_own)
+            self.flow.environment = self.flow.environment.with_entry(name, held)
+        return variable
+
+    def emit(self, statement: Statement) -> None:
+        self._pending.append(statement)
+
+    def emit_all(self, block: Block) -> None:
+        self._pending.extend(block)
+
+    # Blocks.
+
+    def collected(self, lower: Callable[[], None]) -> Block:
+        """The statements that `lower` emits, as a block of their own."""
+        outer, self._pending = self._pending, []
+        lower()
+        block, self._pending = tuple(self._pending), outer
+        return block
+
+    def block(self, nodes: Sequence[ast.stmt]) -> Block:
+        return self.collected(lambda: self._lower_all(nodes))
+
+    def _lower_all(self, nodes: Sequence[ast.stmt]) -> None:
+        for node in nodes:
+            if self.flow.environment is None:
+                self.unit.refuse(
+                    node,
+                    "HF010",
+                    "this code can never run",
+                    "remove it, or check the return/raise/break above",
+                )
+                break
+            self.flow.note()
+            self.hoisted = {}
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign():
+                lower_assignment(self, node)
+            case ast.AnnAssign():
+                lower_annotated_assignment(self, node)
+            case ast.AugAssign():
+                lower_augmented_assignment(self, node)
+            case ast.If():
+                self._if(node)
+            case ast.For():
+                lower_for(self, node)
+            case ast.While():
+                lower_while(self, node)
+            case ast.Break() | ast.Continue():
+                self._jump(node)
+            case ast.Return(value=value):
+                lower_return(self, node, value)
+            case ast.Raise():
+                lower_raise(self, node)
+            case ast.Try():
+                lower_try(self, node)
+            case ast.With():
+                lower_with(self, node, node.items)
+            case ast.Match():
+                lower_match(self, node)
+            case ast.Assert():
+                lower_assert(self, node)
+            case ast.FunctionDef():
+                self._local_function(node)
+            case ast.Expr(value=value):
+                self._expression_statement(node, value)
+            case ast.Pass():
+                pass
+            case _:
+                refuse_statement(self, node)
+
+    def _if(self, node: ast.If) -> None:
+        test = self.protected(self.test(node.test), node.test, "test")
+        expressions = self.expressions
+        self.flow.environment = expressions.narrowed(node.test, is_true=True).environment
+        body = self.block(node.body)
+        after_body = self.flow.environment
+        self.flow.environment = expressions.narrowed(node.test, is_true=False).environment
+        orelse = self.block(node.orelse)
+        self.flow.environment = join_environments(after_body, self.flow.environment)
+        origin = self.origin(node, f"if {self.unit.text(node.test)}")
+        self.emit(If(origin, test, body, orelse))
+
+    def _jump(self, node: ast.Break | ast.Continue) -> None:
+        # Python itself refuses a jump outside a loop.
+        if isinstance(node, ast.Break):
+            self.emit(Break(self.origin(node)))
+            self.flow.jump(Way.BREAK)
+        else:
+            self.emit(Continue(self.origin(node)))
+            self.flow.jump(Way.CONTINUE)
+
+    def _local_function(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            self.unit.refuse(
+                node.decorator_list[0],
+                "HF007",
+                "a branch has no decorators",
+                f"def {node.name}(): … without a decorator",
+            )
+        if self.flow.environment is not None:
+            entry = LocalFunction(node)
+            self.flow.environment = self.flow.environment.with_entry(node.name, entry)
+
+    def _expression_statement(self, node: ast.Expr, value: ast.expr) -> None:
+        match value:
+            case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
+                return  # a docstring, or an empty body
+            case ast.Call() if self.durable(value) is not None:
+                self.step(value, (), node)
+            case ast.Call(func=ast.Name(id=name)) if isinstance(self._entry(name), UndoHandle):
+                lower_undo(self, node, value)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
+            ) if self.scope.is_local(name):
+                lower_change(self, node, value, name)
+            case _:
+                self._without_effect(node, value)
+
+    def _entry(self, name: str) -> object:
+        environment = self.flow.environment
+        return None if environment is None else environment.entries.get(name)
+
+    def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
+        if isinstance(value, ast.Call | ast.Await):
+            # What is wrong with the call says more than that its result is not used.
+            before = len(self.unit.diagnostics)
+            found = self.value(value)
+            if is_refused(found.type) and len(self.unit.diagnostics) > before:
+                return
+        if isinstance(value, ast.Yield | ast.YieldFrom):
+            message = "a workflow gives its result at once, with `return`"
+            self.unit.refuse(
+                node, "HF011", message, "found.append(x), and `return found` in the end"
+            )
+            return
+        message = "this expression has no effect in a workflow"
+        self.unit.refuse(
+            node, "HF011", message, f"remove it, or use it: `x = {self.unit.text(value)}`"
+        )
+
+    # Branches.
+
+    def _branch(
+        self,
+        expressions: Expressions,
+        function: ast.Lambda | ast.FunctionDef,
+        types: tuple[Type, ...],
+    ) -> Branch:
+        names = local_names(function)
+        scope = self.unit.scope(self.scope, function, names)
+        environment = expressions.environment
+        for name in names:
+            environment = environment.without(name)
+        inner = Statements(self.unit, scope, Flow(environment))
+        arguments = (*function.args.posonlyargs, *function.args.args)
+        parameters = tuple(
+            inner.hold(argument.arg, type_)
+            for argument, type_ in zip(arguments, types, strict=True)
+        )
+        for name in names:
+            scope.name(name)
+        return Branch(inner.function_body(function), parameters, join_all(inner.flow.returned))
+
+    def function_body(self, function: ast.Lambda | ast.FunctionDef) -> Block:
+        """The statements of a function; where Python falls off its end, it returns None."""
+        if isinstance(function, ast.Lambda):
+            return self.collected(lambda: lower_return(self, function.body, function.body))
+        body = self.block(function.body)
+        if self.flow.environment is None:
+            return body
+        self.flow.returned.append(NONE)
+        end = Return(self.origin(function.body[-1], "end"), Expression(NULL, NONE))
+        return (*body, end)
+
+
+class _Whole(ast.Expr):
+    """Makes `hoist_inside` look at the node itself too."""
+
+    def __init__(self, value: ast.expr) -> None:
+        super().__init__(value=value)

@@ -1,0 +1,37 @@
+"""The call of a workflow in a workflow: a child execution, whose input is filled in at once."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from holdfast.dsl.context import Expression
+from holdfast.dsl.expressions.expressions import Expressions
+from holdfast.dsl.expressions.query import ObjectOf, literal
+from holdfast.dsl.ir import Action, RunWorkflow
+from holdfast.dsl.steps.step_arguments import refuse
+from holdfast.dsl.surface import Workflow
+from holdfast.dsl.types.signatures import signature_of
+from holdfast.dsl.types.types import Type
+
+#: What pydantic raises: for a value, and for an annotation.
+_NO_JSON: Final = (ValueError, TypeError, RuntimeError)
+
+
+def lower_child_call(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: Expression
+) -> tuple[Action, Type]:
+    """`given`: the arguments of the call. What it leaves out is the workflow's own default."""
+    assert isinstance(given.query, ObjectOf)
+    named = dict(given.query.items)
+    try:
+        defaults = workflow.default_arguments()
+    except _NO_JSON as error:
+        reason = str(error).partition("\n")[0]
+        message = f"what `{workflow.name}` takes has no JSON form: {reason}"
+        help_ = f"def {workflow.function.__name__}(…): parameters and defaults that pydantic knows"
+        raise refuse(expressions, node, "HF008", message, help_) from None
+    left_out = [(name, literal(value)) for name, value in defaults.items() if name not in named]
+    query = ObjectOf((*given.query.items, *left_out))
+    action = RunWorkflow(workflow, Expression(query, given.type, given.fails))
+    return action, signature_of(workflow.function).result

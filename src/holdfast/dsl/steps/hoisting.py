@@ -1,0 +1,101 @@
+"""Durable calls inside expressions, moved before the statement in Python's order of evaluation.
+
+    return Outcome(tracking=ship(order.id).tracking)
+    -> ship_result = ship(order.id)
+       return Outcome(tracking=ship_result.tracking)
+
+What Python might skip or repeat (the right side of `and`, a comprehension …) is not looked into; a
+durable call there is refused when its expression is lowered.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Protocol
+
+from holdfast.dsl.context import Expression, Unit
+from holdfast.dsl.scope import Scope
+from holdfast.dsl.steps.durable import find_durable
+
+
+class Hoister(Protocol):
+    """Lowers one durable call into a step of its own and gives its result."""
+
+    @property
+    def unit(self) -> Unit: ...
+    @property
+    def scope(self) -> Scope: ...
+    def hoist(self, node: ast.Call, function: object, /) -> Expression: ...
+    def may_fail(self, node: ast.expr, /) -> bool: ...
+
+
+def hoist_inside(hoister: Hoister, node: ast.AST) -> None:
+    """Hoists what `node` certainly evaluates, not `node` itself."""
+    earlier: list[ast.expr] = []
+    for child in evaluated(node):
+        if not _has_durable(hoister, child):
+            earlier.append(child)
+            continue
+        for before in earlier:
+            _require_safe(hoister, before, child)
+        hoist_inside(hoister, child)
+        function = find_durable(hoister.unit, hoister.scope, child)
+        if function is not None:
+            assert isinstance(child, ast.Call)
+            hoister.hoist(child, function)
+        earlier.append(child)
+
+
+def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
+    if not hoister.may_fail(before):
+        return
+    text = hoister.unit.text(before)
+    hoister.unit.refuse(
+        before,
+        "HF013",
+        f"`{text}` may fail, and Python would then not run the durable step after it; "
+        "a state machine runs the step first",
+        f"put them on two lines: `x = {text}`, then the line with `{hoister.unit.text(child)}`",
+    )
+
+
+def _has_durable(hoister: Hoister, node: ast.expr) -> bool:
+    """Asked for each expression around the node, and again in each round of a loop."""
+    known = hoister.unit.with_durable
+    if node not in known:
+        known[node] = find_durable(hoister.unit, hoister.scope, node) is not None or any(
+            _has_durable(hoister, child) for child in evaluated(node)
+        )
+    return known[node]
+
+
+def evaluated(node: ast.AST) -> Iterator[ast.expr]:
+    """The operands that evaluating `node` certainly evaluates, in Python's order."""
+    match node:
+        case ast.Constant() | ast.Name() | ast.Lambda():
+            return
+        case ast.Attribute(value=value):
+            yield value
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            yield function
+            yield from arguments
+            yield from (keyword.value for keyword in keywords)
+        case ast.BoolOp(values=[first, *_]):
+            yield first
+        case ast.IfExp(test=test):
+            yield test
+        case ast.Compare(left=left, comparators=[right, *_]):
+            yield left
+            yield right
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield node.generators[0].iter
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                if key is not None:
+                    yield key
+                yield value
+        case _:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    yield child

@@ -1,0 +1,125 @@
+"""The arguments of tasks and child workflows, checked against the parameters they are for."""
+
+from __future__ import annotations
+
+import ast
+
+from holdfast.dsl.context import REFUSED_EXPRESSION, Expression
+from holdfast.dsl.expressions.durations import at_border
+from holdfast.dsl.expressions.expressions import Expressions
+from holdfast.dsl.types.models import fits
+from holdfast.dsl.types.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    FLOAT,
+    INT,
+    NEVER,
+    NONE,
+    REFUSED,
+    UNKNOWN,
+    UUID,
+    WRITTEN_DURATION,
+    DictOf,
+    EnumOf,
+    ErrorOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TextOf,
+    TupleOf,
+    Type,
+    Written,
+    describe,
+    describe_exactly,
+    element_of,
+    is_refused,
+    is_text,
+    join,
+    may_be_none,
+    members_of,
+)
+
+
+def lower_argument(
+    expressions: Expressions, node: ast.expr, task: str, name: str, wanted: Type
+) -> Expression:
+    """The value for the parameter `name` of `task`; refused when it can never fit."""
+    unit = expressions.unit
+    value = expressions.lower(node)
+    text = unit.text(node)
+    if isinstance(value.type, ErrorOf):
+        return unit.refused(node, "HF040", "an exception is no JSON value", f"str({text})")
+    if is_refused(value.type):
+        return REFUSED_EXPRESSION
+    value = at_border(unit, node, value)
+    if is_refused(value.type) or can_fit(value.type, wanted):
+        return value
+    message = (
+        f"`{name}` of {task}() is {describe_exactly(wanted)} and this is "
+        f"{describe_exactly(value.type)}"
+    )
+    return unit.refused(node, "HF040", message, _help(text, task, name, value.type, wanted))
+
+
+def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
+    if (
+        is_text(wanted)
+        and not isinstance(wanted, TextOf)
+        and found in (INT, BOOL, DECIMAL, DATE, UUID)
+    ):
+        return f"str({text})"
+    if is_text(found) and wanted == INT:
+        return f"int({text})"
+    if may_be_none(found):
+        return f"if {text} is not None: …"
+    if found == NONE:
+        found = join(wanted, NONE)
+    return f"def {task}({name}: {describe(found)})"
+
+
+def can_fit(found: Type, wanted: Type) -> bool:
+    """Whether some value of the one type is a value of the other, in Python and in JSON."""
+    return any(
+        _can_fit_one(some, choice) for some in members_of(found) for choice in members_of(wanted)
+    )
+
+
+_ANYTHING = (UNKNOWN, NEVER, REFUSED)
+_NUMBERS = (INT, FLOAT, BOOL)
+
+
+def _can_fit_one(found: Type, wanted: Type) -> bool:
+    if found in _ANYTHING or wanted in _ANYTHING or fits(found, wanted):
+        return True
+    match (found, wanted):
+        case (Opaque(), _) | (_, Opaque()):
+            return True
+        case (TextOf(some), TextOf(values)):
+            return bool({*some} & {*values})
+        case (EnumOf(cls), EnumOf(other)):
+            return cls is other
+        case (EnumOf(), _) | (_, EnumOf()):
+            # A member is also its text or number, if its class says so; mypy knows.
+            return not isinstance(found if isinstance(wanted, EnumOf) else wanted, ModelOf | DictOf)
+        case (ListOf() | TupleOf(), ListOf()):
+            element = element_of(found)
+            return element is not None and can_fit(element, wanted.element)
+        case (ListOf(element), TupleOf(parts)):
+            return all(can_fit(element, part) for part in parts)
+        case (TupleOf(some), TupleOf(parts)):
+            return len(some) == len(parts) and all(map(can_fit, some, parts))
+        case (DictOf(value), DictOf(other_value)):
+            return can_fit(value, other_value)
+        case (ModelOf(cls), ModelOf(other)):
+            return issubclass(cls, other)
+        case (Written(), Written()):
+            return {found, wanted} == {DATE, DATETIME}
+        case (_, Written()):
+            is_number = found in (INT, FLOAT) and wanted in (DECIMAL, WRITTEN_DURATION)
+            return is_text(found) or is_number
+        case _ if is_text(found) and is_text(wanted):
+            return True
+        case _:
+            return found in _NUMBERS and wanted in _NUMBERS

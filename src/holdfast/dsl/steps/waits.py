@@ -1,0 +1,132 @@
+"""`sleep`, `sleep_until`, `wait_for_event`, `ask`: `ast` -> the action and its result's type."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from holdfast.dsl.context import Expression, fails_of
+from holdfast.dsl.expressions.durations import at_border, is_duration
+from holdfast.dsl.expressions.expressions import Expressions
+from holdfast.dsl.expressions.query import (
+    ArrayOf,
+    Binary,
+    Call,
+    Conditional,
+    Constant,
+    ObjectOf,
+    Query,
+    failure,
+    hold,
+)
+from holdfast.dsl.ir import Action, Ask, Sleep, SleepUntil, WaitForEvent
+from holdfast.dsl.payloads import find_payload
+from holdfast.dsl.steps.step_arguments import (
+    refuse,
+    refuse_none,
+    require_duration,
+    require_text,
+    require_time_out,
+    require_value,
+)
+from holdfast.dsl.types.annotations import from_annotation
+from holdfast.dsl.types.types import DATETIME, NONE, Type, describe, may_be_none
+
+Arguments = dict[str, Any]
+
+
+def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    node = found["duration"]
+    if require_value(expressions, node).type == DATETIME:
+        help_ = f"sleep_until({expressions.unit.text(node)})"
+        raise refuse(expressions, node, "HF052", "this is a moment, not a duration", help_)
+    return Sleep(_not_negative(require_duration(expressions, node))), NONE
+
+
+def _not_negative(duration: Expression) -> Expression:
+    """What is below zero goes on at once. A Wait would fail, and could not be caught."""
+    if isinstance(duration.query, Constant):
+        return duration
+    query = Call("max", (ArrayOf((Constant(0), duration.query)),))
+    return Expression(query, duration.type, duration.fails)
+
+
+def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    node = found["moment"]
+    value = require_value(expressions, node)
+    if may_be_none(value.type):
+        raise refuse_none(expressions, node)
+    if value.type != DATETIME:
+        message = f"sleep_until() takes a datetime, not {describe(value.type)}"
+        help_ = "annotate it with `datetime`, where it is a parameter or a field"
+        if is_duration(value.type):
+            help_ = f"sleep({expressions.unit.text(node)})"
+        raise refuse(expressions, node, "HF040", message, help_)
+    query = hold(value.query, _with_offset)
+    return SleepUntil(Expression(query, DATETIME, value.fails | {"ValueError"})), NONE
+
+
+def _with_offset(text: Query) -> Query:
+    """What has no offset is no timestamp. A Wait could not catch that, an expression can."""
+    is_utc = Binary("=", Call("substring", (text, Constant(-1))), Constant("Z"))
+    sign = Call("substring", (text, Constant(-6), Constant(1)))
+    has_offset = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))
+    naive = failure("ValueError: sleep_until() takes a datetime with a time zone")
+    return Conditional(Binary("or", is_utc, has_offset), text, naive)
+
+
+def lower_wait_for_event(
+    expressions: Expressions, node: ast.Call, found: Arguments
+) -> tuple[Action, Type]:
+    payload = _payload(expressions, found["payload"])
+    if "key" not in found:
+        help_ = f"{expressions.unit.text(node)[:-1]}, key=order.id)"
+        raise refuse(expressions, node, "HF053", "an event is addressed by a business key", help_)
+    match require_value(expressions, found["name"]).query:
+        case Constant(str(event)) if event:
+            pass
+        case _:
+            message = "the name of an event must be a constant text"
+            help_ = '"bank.confirmed", with what varies in key='
+            raise refuse(expressions, found["name"], "HF053", message, help_)
+    key = require_text(expressions, found["key"])
+    action = WaitForEvent(event, payload, key, _timeout(expressions, found))
+    return action, from_annotation(payload)
+
+
+def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    answer = _payload(expressions, found["answer"])
+    parts = {
+        "title": require_text(expressions, found["title"]),
+        "assignee": require_text(expressions, found["assignee"]),
+    }
+    if "details" in found:
+        details = require_value(expressions, found["details"])
+        parts["details"] = at_border(expressions.unit, found["details"], details)
+    items = tuple((name, part.query) for name, part in parts.items())
+    arguments = Expression(ObjectOf(items), NONE, fails_of(*parts.values()))
+    return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+
+
+def _timeout(expressions: Expressions, found: Arguments) -> Expression | None:
+    match found.get("timeout"):
+        case None | ast.Constant(value=None):
+            return None
+        case node:
+            return require_time_out(expressions, node)
+
+
+def _payload(expressions: Expressions, node: ast.expr) -> Any:
+    found = find_payload(expressions.unit, node)
+    if found is not None:
+        return found
+    message = (
+        "what is waited for must be a class at the top of a module, str, int, float or bool, "
+        "or a list[…] or dict[str, …] of them"
+    )
+    help_ = "class BankConfirmation(BaseModel): … at the top of the module"
+    if not isinstance(node, ast.Name):
+        # Any annotation can be the field of a model.
+        text = expressions.unit.text(node)
+        help_ = f"class BankConfirmation(BaseModel): value: {text}"
+    raise refuse(expressions, node, "HF053", message, help_)

@@ -1,0 +1,3 @@
+"""Definitions for AWS Step Functions itself."""
+
+from __future__ import annotations

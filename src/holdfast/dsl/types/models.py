@@ -1,0 +1,200 @@
+"""What a model or dataclass promises about its JSON, read without importing pydantic."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.expressions.durations import iso_of
+from holdfast.dsl.types.annotations import from_annotation, is_model, written
+from holdfast.dsl.types.types import (
+    FLOAT,
+    INT,
+    NEVER,
+    STR,
+    DictOf,
+    EnumOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TextOf,
+    TupleOf,
+    Type,
+    members_of,
+)
+
+#: Settings that change neither a constructed value nor its JSON.
+_HARMLESS_SETTINGS: Final = frozenset(
+    {"title", "frozen", "arbitrary_types_allowed", "json_schema_extra", "from_attributes", "extra"}
+)
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelField:
+    """`obstacle` says why a workflow cannot set it, `default_obstacle` why not leave it out."""
+
+    type: Type
+    is_required: bool
+    default: Json
+    obstacle: str
+    default_obstacle: str
+    is_positional: bool = False
+
+
+@lru_cache(maxsize=1024)
+def fields_of(model: Any) -> Mapping[str, ModelField]:
+    """The fields that the model's JSON has, by their Python names."""
+    if not hasattr(model, "model_fields"):
+        return MappingProxyType(_fields_of_dataclass(model))
+    serialised = {
+        name
+        for decorator in model.__pydantic_decorators__.field_serializers.values()
+        for name in decorator.info.fields
+    }
+    is_custom = bool(model.__pydantic_decorators__.model_serializers)
+    found: dict[str, ModelField] = {}
+    for name, info in model.model_fields.items():
+        if info.exclude:
+            continue
+        is_opaque = is_custom or name in serialised or "*" in serialised
+        found[name] = _field(info, Opaque("serialised") if is_opaque else None)
+    return MappingProxyType(found)
+
+
+def _fields_of_dataclass(cls: Any) -> dict[str, ModelField]:
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError:
+        hints = {}
+    found: dict[str, ModelField] = {}
+    for field in dataclasses.fields(cls):
+        has_factory = field.default_factory is not dataclasses.MISSING
+        is_required = field.default is dataclasses.MISSING and not has_factory
+        default, left_out = _default(is_required, field.default_factory, field.default)
+        found[field.name] = ModelField(
+            type=from_annotation(hints.get(field.name, Any)),
+            is_required=is_required,
+            default=default,
+            obstacle="" if field.init else "its class sets it",
+            default_obstacle=left_out,
+            is_positional=field.init and not field.kw_only,
+        )
+    return found
+
+
+def _field(info: Any, replaced: Type | None) -> ModelField:
+    type_ = replaced or from_annotation(info.annotation)
+    obstacle = ""
+    default, left_out = _default(info.is_required(), info.default_factory, info.default)
+    if info.metadata:
+        obstacle = "it has constraints"
+    if info.alias is not None or info.validation_alias is not None:
+        obstacle = "it has an alias"
+    if replaced is not None:
+        obstacle = "it has a serializer of its own"
+    return ModelField(type_, info.is_required(), default, obstacle, obstacle or left_out)
+
+
+def _default(is_required: bool, factory: Any, value: object) -> tuple[Json, str]:
+    if is_required:
+        return None, ""
+    if factory is not None and factory is not dataclasses.MISSING:
+        if factory in (list, dict):
+            return factory(), ""
+        return None, "its default is computed"
+    plain = _plain(value)
+    if plain is _MISSING:
+        return None, "its default is no JSON constant"
+    default: Json = plain
+    return default, ""
+
+
+def _class_of(value: object) -> Any:
+    return type(value)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Enum():
+            return _plain(value.value)
+        case None | bool() | int() | float() | str():
+            return value
+        case timedelta() if value.microseconds == 0:
+            return iso_of(value)
+        case list() | tuple():
+            items = [_plain(item) for item in value]
+            return _MISSING if _MISSING in items else items
+        case dict():
+            rows = {key: _plain(item) for key, item in value.items()}
+            return _MISSING if _MISSING in rows.values() else rows
+        case _ if is_model(_class_of(value)) and not obstacle_of(_class_of(value)):
+            rows = {name: _plain(getattr(value, name)) for name in fields_of(_class_of(value))}
+            return _MISSING if _MISSING in rows.values() else rows
+        case _:
+            text = written(value)
+            return _MISSING if text is None else text
+
+
+def obstacle_of(model: Any) -> str:
+    """Why a workflow cannot build this model exactly, or nothing."""
+    if not hasattr(model, "model_fields"):
+        return _obstacle_of_dataclass(model)
+    decorators = model.__pydantic_decorators__
+    if decorators.validators or decorators.field_validators or decorators.root_validators:
+        return "it has validators"
+    if decorators.model_validators:
+        return "it has validators"
+    if decorators.model_serializers or decorators.computed_fields:
+        return "its JSON is computed"
+    if model.__pydantic_post_init__ or model.__pydantic_custom_init__:
+        return "it computes while it is built"
+    odd = sorted(set(model.model_config) - _HARMLESS_SETTINGS)
+    return f"its model_config sets {odd[0]}" if odd else ""
+
+
+def _obstacle_of_dataclass(cls: Any) -> str:
+    settings = cls.__dataclass_params__
+    if hasattr(cls, "__post_init__") or not settings.init:
+        return "it computes while it is built"
+    return "" if settings.eq else "two of them are never equal"
+
+
+def fits(found: Type, wanted: Type) -> bool:
+    """Whether pydantic keeps such a value as it is; int for float is the same JSON number."""
+    if found in (wanted, NEVER):
+        return True
+    choices = members_of(wanted)
+    if len(members_of(found)) > 1:
+        return all(fits(member, wanted) for member in members_of(found))
+    return any(_fits_one(found, choice) for choice in choices)
+
+
+def _fits_one(found: Type, wanted: Type) -> bool:
+    match (found, wanted):
+        case (TextOf(some), TextOf(values)):
+            return set(some) <= set(values)
+        case (TextOf(), _):
+            return wanted == STR
+        case (ListOf(some, is_tuple), ListOf(element, also)):
+            return is_tuple == also and fits(some, element)
+        case (TupleOf(parts), ListOf(element, True)):
+            return all(fits(part, element) for part in parts)
+        case (TupleOf(some_elements), TupleOf(elements)):
+            return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
+        case (DictOf(some), DictOf(value)):
+            return fits(some, value)
+        case (EnumOf(some_enum), EnumOf(enum)):
+            return some_enum is enum
+        case (ModelOf(some_model), ModelOf(model)):
+            return some_model is model
+        case _:
+            return found == wanted or (found == INT and wanted == FLOAT)
