@@ -1,8 +1,8 @@
 """Have a document signed by several people: reminders, a quorum, expiry, withdrawal by the sender.
 
-Everybody is asked at the same time. With `needed` fewer than all may sign: everybody is then given
-the time to, and the document counts when enough have signed in the end. As soon as that cannot be
-reached any more, by who declines or lets it expire, the document is void for all.
+Everybody is asked at the same time. With `needed` the first so many signatures are enough, and nobody
+is waited for any more. As soon as that cannot be reached, by who declines or lets it expire, the
+document is void for all.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ def sign_document(doc_id: str, signers: list[str], needed: int | None = None) ->
         with compensating() as undo:
             # Before the first letter: if one cannot be sent, the others must not count.
             undo(void_document, doc_id, signers)
-            found = first(
-                lambda: each(signers, signature_of, tolerate=len(signers) - enough), withdrawn
-            )
+            found = first(lambda: each(signers, signature_of, at_least=enough), withdrawn)
             signatures = [one for one in found if one is not None]
             seal(doc_id, signatures)
     except Declined as err:

@@ -19,6 +19,7 @@ from holdfast import (
     ask,
     compensating,
     days,
+    each,
     first,
     minutes,
     parallel,
@@ -220,12 +221,10 @@ def onboard(hire: NewHire) -> Outcome:
 
             def buddies() -> list[str]:
                 question = f"Will you look after {person.name}?"
-                first_asked, second_asked, third_asked = hire.nominees
                 try:
-                    volunteers = parallel(
-                        lambda: ask(question, Volunteer, assignee=first_asked, timeout=days(5)),
-                        lambda: ask(question, Volunteer, assignee=second_asked, timeout=days(5)),
-                        lambda: ask(question, Volunteer, assignee=third_asked, timeout=days(5)),
+                    volunteers = each(
+                        hire.nominees,
+                        lambda name: ask(question, Volunteer, assignee=name, timeout=days(5)),
                         at_least=2,
                     )
                     found = [one.name for one in volunteers if one is not None]

@@ -18,6 +18,7 @@ from holdfast import (
     TaskError,
     ask,
     compensating,
+    each,
     first,
     hours,
     minutes,
@@ -137,6 +138,9 @@ def approve_loan(loan: Loan) -> str:
         title = f"Approve loan {loan.id}"
         details = {"loan": loan, "risk": risk}
 
+        def decision_of(desk: str) -> Decision:
+            return ask(title, Decision, assignee=role(desk), details=details)
+
         def head_is_asked_later() -> Decision:
             sleep(hours(ESCALATION_HOURS))
             tell_credit_desk(f"loan {loan.id} has waited {ESCALATION_HOURS} hours for a decision")
@@ -145,26 +149,11 @@ def approve_loan(loan: Loan) -> str:
         try:
             with timeout(hours(DECISION_HOURS)):
                 if loan.cents <= FOUR_EYES_ABOVE_CENTS:
-                    decision = first(
-                        lambda: ask(
-                            title, Decision, assignee=role("credit_manager"), details=details
-                        ),
-                        head_is_asked_later,
-                    )
+                    decision = first(lambda: decision_of("credit_manager"), head_is_asked_later)
                     approved = decision.approved
                 else:
-                    decisions = parallel(
-                        lambda: ask(
-                            title, Decision, assignee=role("credit_officer"), details=details
-                        ),
-                        lambda: ask(
-                            title, Decision, assignee=role("risk_officer"), details=details
-                        ),
-                        lambda: ask(
-                            title, Decision, assignee=role("head_of_credit"), details=details
-                        ),
-                        at_least=2,
-                    )
+                    desks = ["credit_officer", "risk_officer", "head_of_credit"]
+                    decisions = each(desks, decision_of, at_least=2)
                     approved = all(one.approved for one in decisions if one is not None)
         except BlockTimeout:
             tell_credit_desk(f"loan {loan.id} lapsed: not decided within {DECISION_HOURS} hours")

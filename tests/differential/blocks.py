@@ -128,7 +128,8 @@ class BlockStatements(SimpleStatements):
             self.counts["finally"] += 1
             was = self._in_loop, self._must_stay
             self._in_loop, self._must_stay = False, True
-            last, _ = self.block(depth, at_most=2)
+            with self.within("finally"):
+                last, _ = self.block(depth, at_most=2)
             self._in_loop, self._must_stay = was
             rows += ["finally:", *last]
         return rows, falls or body_falls
@@ -142,7 +143,8 @@ class BlockStatements(SimpleStatements):
         rows += [f"    {undo}(undo_it, {self.e('int', 1)})"]
         kept = dict(self.expressions.variables)
         for _ in range(1 + self.choices.below(2)):
-            made, falls = self.statement(depth)
+            with self.within("compensating"):
+                made, falls = self.statement(depth)
             rows += [INDENT + row for row in made]
             if not falls:
                 self.expressions.variables = kept
@@ -155,13 +157,15 @@ class BlockStatements(SimpleStatements):
     def _scope(self, depth: int) -> tuple[Rows, bool]:
         if self.choices.chance(35):
             self.counts["shielded"] += 1
-            rows, falls = self.block(depth)
+            with self.within("shielded"):
+                rows, falls = self.block(depth)
             return ["with shielded():", *rows], falls
         self.counts["timeout"] += 1
         bound = self.choices.pick(["minutes(5)", "seconds(2)", "hours(3)", "grace"])
         if self.choices.chance(30):
             bound = self._time_out()
-        rows, falls = self.block(depth)
+        with self.within("timeout"):
+            rows, falls = self.block(depth)
         rows = [f"with timeout({bound}):", *rows]
         if self.choices.chance(50):
             caught = self.choices.pick(["BlockTimeout", "WaitTimeout"])

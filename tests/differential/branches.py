@@ -69,10 +69,12 @@ class BranchStatements(Drawing):
             self.counts["batch"] += 1
         name, rows = self._branch(depth, self.expressions.new_name(), type_)
         concurrency = self.choices.pick(["", ", concurrency=1", ", concurrency=2"])
-        if self.choices.chance(35):
-            self.counts["tolerate"] += 1
+        limit = self.choices.pick(["", "", "tolerate", "at_least"])
+        if limit:
+            self.counts[f"each {limit}"] += 1
             found = self.expressions.new_name()
-            call = f"each({items}, {name}{batch}{concurrency}, tolerate={self.choices.below(3)})"
+            number = self.choices.below(3) + (limit == "at_least")
+            call = f"each({items}, {name}{batch}{concurrency}, {limit}={number})"
             total = self._declare("list[int]")
             return [
                 *rows,

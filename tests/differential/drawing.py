@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from tests.differential.choices import Choices
@@ -25,6 +27,14 @@ class Drawing(ABC):
         self._must_stay = False
         #: Inside a branch only its own variables may be assigned.
         self._assignable: set[str] | None = None
+        #: The parts with a rule of their own that the statement is in.
+        self._around: list[str] = []
+
+    @contextmanager
+    def within(self, part: str) -> Iterator[None]:
+        self._around.append(part)
+        yield
+        self._around.pop()
 
     @abstractmethod
     def statement(self, depth: int) -> tuple[Rows, bool]:

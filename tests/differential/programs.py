@@ -14,6 +14,8 @@ from tests.differential.graphs import graph
 
 HEADER: Final = "from __future__ import annotations\nfrom tests.differential.shop import *\n\n\n"
 
+_COUNTED_INSIDE: Final = ("branches", "each", "race", "child", "scope", "compensate")
+
 
 class Programs(BlockStatements, BranchStatements):
     """Draws one program."""
@@ -35,7 +37,10 @@ class Programs(BlockStatements, BranchStatements):
         ]
         leaving = [self._leave] if depth < 2 and not self._must_stay else []
         made = self.choices.pick([*simple, *(nested if depth > 0 else []), *leaving])
-        self.counts[made.__name__.removeprefix("_")] += 1
+        name = made.__name__.removeprefix("_")
+        self.counts[name] += 1
+        if name in _COUNTED_INSIDE:
+            self.counts.update(f"{name} in {part}" for part in set(self._around))
         return made(depth - 1)
 
 

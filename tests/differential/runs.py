@@ -16,10 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from holdfast.dsl.compile import compile_workflow
 from holdfast.dsl.diagnostics import CompileErrors
 from holdfast.dsl.surface import Workflow
 from holdfast.testing import Difference, World, never, real, takes
+from holdfast.testing.compiled import program_of
 from holdfast.testing.outcomes import Outcome
 from holdfast.testing.script import Script
 from holdfast.testing.timeline import Place
@@ -157,7 +157,7 @@ def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> 
     """-> "" or "refused"; raises Difference. The world's choices follow the program's."""
     with loaded(folder, HEADER + program(choices, counts)) as module:
         try:
-            compile_workflow(module.flow)
+            program_of(module.flow)
         except CompileErrors as errors:
             counts["refused"] += 1
             for code in {one.code for one in errors.diagnostics}:

@@ -25,6 +25,7 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     q = enumerate(names, start=n)
     r = names * 1.5
     t = zip(names)
+    s = [*zip(names, row, strict=n == 1)]
     u = range(0, n, n)
     v = row + [1]
     w = row == [1]

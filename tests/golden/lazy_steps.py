@@ -15,4 +15,5 @@ def flow(order: Order) -> None:
         pass
     ok = is_valid(order) and is_valid(order)
     found = order.coupon or anything()
-    text = charge(order.id, 1).id if order.lines else ""
+    text = [charge(order.id, 1).id if order.lines else ""]
+    charge(order.id, 1) if order.lines else order.id

@@ -35,6 +35,10 @@ def flow(
             pass
         case Line():
             pass
+        case Shipment(id=number):
+            pass
+        case Order(coupn=code):
+            pass
         case order.id:
             pass
     match order.lines:

@@ -84,7 +84,7 @@ def child(order_id: str) -> list[int]:
     return [len(order_id)]
 
 
-@workflow(name="other_child", version="2", timeout=days(3))
+@workflow(name="other_child", timeout=days(3))
 def other(order_id: str) -> str | None:
     return order_id or None
 
@@ -215,6 +215,8 @@ def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
     reveal_type(each(lines, lambda some: len(some), batch=10))  # -> list[int]
     reveal_type(each(lines, lambda some: some[0].sku, batch=10))  # -> list[str]
     reveal_type(each(lines, lambda some: len(some), batch=n, tolerate=2))  # -> list[int | None]
+    reveal_type(each(lines, pack, at_least=2, concurrency=n))  # -> list[str | None]
+    reveal_type(each(lines, lambda some: len(some), batch=n, at_least=2))  # -> list[int | None]
 
     def checked(line: Line) -> Payment | None:
         return charge(line.sku) if line.sku else None

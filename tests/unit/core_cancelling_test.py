@@ -6,25 +6,9 @@ from typing import Any
 
 from holdfast.core.facts import RedriveRequested, StopRequested
 from tests.builders import Machine, call, machine, wait_for
-from tests.unit.core_kit import Case
+from tests.unit.core_kit import Case, part
 
 STOP = StopRequested("1", None, None)
-
-
-def part(name: str, follow: str | None = None) -> tuple[Machine, Machine]:
-    """A task `name`, taken back by `undo <name>`, and its entry in the extension."""
-    states = {
-        name: call(name, follow),
-        f"undo {name}": call(f"undo {name}", f"{name} undone"),
-        f"{name} undone": {"Type": "Fail", "Error": "never seen"},
-    }
-    undo = {
-        "States": [name],
-        "Begin": f"undo {name}",
-        "End": f"{name} undone",
-        "Assign": {f"why_{name}": "{% $states.errorOutput.Error %}"},
-    }
-    return states, undo
 
 
 def side_by_side(*names: str, **fields: Any) -> Machine:
@@ -368,4 +352,30 @@ def test_a_stop_lets_the_deadline_in_a_shielded_part_pass() -> None:
     case = Case(nested_blocks(1_000, 60)).start().offer(STOP).after(61)
 
     assert case.positions == ["early"]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_deadline_around_a_shielded_part_does_not_end_what_a_stop_leaves_to_it() -> None:
+    case = Case(nested_blocks(60, 1_000)).start().offer(STOP).after(61)
+
+    assert case.positions == ["one"]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_deadline_does_not_end_the_undo_of_a_stop_in_its_block() -> None:
+    states, undo = part("a")
+    block = timed({**states, "Holdfast": {"Undo": [undo]}}, *states)
+    case = Case(block).start().offer(STOP).after(61)
+
+    assert case.positions == [undo["Begin"]]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_deadline_between_two_shields_passes_when_the_inner_one_ends() -> None:
+    definition = nested_blocks(1_000, 60)
+    definition["Holdfast"]["Shielded"].append(["one"])
+    case = Case(definition).start().offer(STOP).after(61)
+
+    assert case.positions == ["one"]
+    assert case.succeed().positions == ["early"]
     assert case.succeed().status == "ABORTED"

@@ -18,7 +18,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import Fact, FailedWith, Moment, Started, Succeeded, Tick
 from holdfast.core.state import Attempt, Awaiting, Claim, Execution, Frame
 from holdfast.core.state_json import from_json, to_json
-from tests.builders import Machine, machine
+from tests.builders import Machine, call, machine
 
 START_MS = 1_800_000_000_000
 RUN = "01run"
@@ -28,6 +28,25 @@ def one(state: Mapping[str, Any], **top: Any) -> Machine:
     """A definition of this one state, called `it`, which ends it."""
     ends = {} if state["Type"] in {"Succeed", "Fail", "Choice"} else {"End": True}
     return machine({"it": {**ends, **state}}, **top)
+
+
+def part(name: str, follow: str | None = None) -> tuple[Machine, Machine]:
+    """A task `name`, taken back by `undo <name>`, and its entry in the extension.
+
+    `why_<name>` is the reason.
+    """
+    states = {
+        name: call(name, follow),
+        f"undo {name}": call(f"undo {name}", f"{name} undone"),
+        f"{name} undone": {"Type": "Fail", "Error": "never seen"},
+    }
+    undo = {
+        "States": [name],
+        "Begin": f"undo {name}",
+        "End": f"{name} undone",
+        "Assign": {f"why_{name}": "{% $states.errorOutput.Error %}"},
+    }
+    return states, undo
 
 
 def nobody(_timeout_seconds: int | None) -> None:

@@ -70,6 +70,17 @@ def test_tolerated_failures_leave_none_in_their_places() -> None:
         each([0, 1, 2, 3], half, tolerate=1)
 
 
+def test_enough_of_many_leave_none_for_the_others() -> None:
+    def whole(number: int) -> int:
+        if number == 0:
+            raise Broken(str(number))
+        return number
+
+    assert each([0, 1, 2, 3], whole, at_least=2) == [None, 1, 2, None]
+    with pytest.raises(Broken, match="0"):
+        each([1, 0], whole, at_least=2)
+
+
 def test_batches_are_slices_of_the_items() -> None:
     assert each(range(5), lambda some: some, batch=2) == [[0, 1], [2, 3], [4]]
     assert each([], lambda some: some, batch=2) == []
@@ -83,6 +94,8 @@ def test_batches_are_slices_of_the_items() -> None:
         (lambda: each([1], str, concurrency=-1), "concurrency is not 0 or more"),
         (lambda: each([1], str, tolerate=-1), "tolerate is not 0 or more"),
         (lambda: each([1], str, batch=0), "batch is not 1 or more"),
+        (lambda: each([1], str, at_least=2), "at_least is not 1 to 1"),
+        (lambda: each([], str, at_least=1), "at_least is not 1 to 0"),
         (lambda: sleep_until(datetime(2026, 1, 1)), "takes a datetime with a time zone"),  # noqa: DTZ001
     ],
 )

@@ -132,6 +132,19 @@ def test_tolerated_failures_and_concurrency_may_be_computed(tmp_path: Path) -> N
     assert state["MaxConcurrency"] == f"{{% $n >= 0 ? $n : ${error} %}}"
 
 
+def test_enough_of_many_is_a_map_that_needs_so_many_and_tolerates_the_others(
+    tmp_path: Path,
+) -> None:
+    body = "def flow(xs: list[str]) -> None:\n    each(xs, charge, at_least=2, concurrency=3)\n"
+    state = state_of(tmp_path, body, "Map")
+    error = 'error("ValueError: at_least is not 1 to the number of calls")'
+    assert state["Holdfast"] == {
+        "Needed": f"{{% 2 <= $count($xs) ? 2 : ${error} %}}",
+        "Tolerated": "{% $count($xs) - 2 %}",
+    }
+    assert state["MaxConcurrency"] == 3
+
+
 def test_sleeping_until_a_moment_is_a_wait_with_a_timestamp(tmp_path: Path) -> None:
     body = "def flow(at: datetime) -> None:\n    sleep_until(at)\n"
     state = state_of(tmp_path, body, "Wait")
@@ -265,6 +278,46 @@ def flow(orders: list[str], n: int) -> list[str]:
         came_to(module.flow, orders=orders, n=tolerate)
 
 
+@pytest.mark.parametrize("at_least", [-1, 0, 1, 2, 3])
+@pytest.mark.parametrize("settings", ["", ", concurrency=1", ", concurrency=2", ", batch=2"])
+@pytest.mark.parametrize("orders", [[], ["a"], ["bad"], ["a", "bad", "b"], ["bad", "bad2", "c"]])
+def test_each_ends_with_enough_and_fails_without(
+    tmp_path: Path, at_least: int, settings: str, orders: list[str]
+) -> None:
+    text = f"""
+@task
+def pack(orders: list[str]) -> str:
+    return charge(orders[0])
+@workflow
+def flow(orders: list[str], n: int) -> list[str]:
+    parcels = each(orders, {"pack" if "batch" in settings else "charge"}, at_least=n{settings})
+    return [p if p is not None else "not needed" for p in parcels]
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        came_to(module.flow, orders=orders, n=at_least)
+
+
+@pytest.mark.parametrize("concurrency", [0, 1, 2])
+def test_what_each_does_not_need_any_more_is_cancelled_and_undone(
+    tmp_path: Path, concurrency: int
+) -> None:
+    text = f"""
+@workflow
+def flow(waits: list[int]) -> list[int | None]:
+    def waited(wait: int) -> int:
+        with compensating() as undo:
+            undo(undo_it, f"{{wait}}")
+            sleep(days(wait))
+        return wait
+    return each(waits, waited, at_least=2, concurrency={concurrency})
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        found = assert_same(module.flow, {"waits": [3, 1, 2, 4]})
+    undone = sorted(call[1]["order"] for call in found.trace if call[0] == "undo_it")
+    expected = {0: ([None, 1, 2, None], ["3", "4"]), 1: ([3, 1, None, None], [])}
+    assert (found.output, undone) == expected.get(concurrency, ([3, 1, None, None], ["2"]))
+
+
 @pytest.mark.parametrize("size", [-1, 0, 1, 2, 3, 7])
 @pytest.mark.parametrize(
     ("type_", "items"),
@@ -345,6 +398,7 @@ def test_an_aware_datetime_needs_no_check_in_the_workflow(tmp_path: Path) -> Non
     [
         'parallel(lambda: charge("a"), lambda: charge("b"), at_least=n)',
         "each(orders, charge, tolerate=n)",
+        "each([o for o in orders if o], charge, at_least=n + 1)",
         "each(orders, charge, concurrency=n)",
         "each(orders, lambda some: len(some), batch=n)",
     ],

@@ -704,7 +704,121 @@ def flow(n: int) -> dict[str, int]:
     ),
 }
 
-PROGRAMS = {**TRY, **LOOPS, **MATCH, **SCOPES, **VALUES}
+PAIRS = [{"xs": xs, "ys": ys} for xs in ([], [1], [1, 2]) for ys in ([], [3], [3, 4])]
+
+ZIPS: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "a loop over a strict zip fails where the shortest list ends": (
+        """
+def flow(xs: list[int], ys: list[int]) -> str:
+    text = ""
+    try:
+        with compensating() as undo:
+            for x, y in zip(xs, ys, strict=True):
+                undo(undo_it, x)
+                echo(x + y)
+                text += "."
+                xs = []
+            else:
+                echo(100)
+    except Exception:
+        return f"uneven {text}"
+    return text
+""",
+        PAIRS,
+    ),
+    "a loop over a strict zip that nobody catches": (
+        """
+def flow(xs: list[int], ys: list[int]) -> int:
+    total = 0
+    for n in range(2):
+        for i, (x, y, z) in enumerate(zip(xs, several(2), ys, strict=True), 1):
+            total += echo(x + y + z + i)
+    return total
+""",
+        PAIRS,
+    ),
+    "a loop over a strict zip that is left early": (
+        """
+def flow(xs: list[int], ys: list[int]) -> int:
+    for x, y in zip(xs, ys, strict=True):
+        if echo(x) == 2:
+            break
+    else:
+        return 0
+    return 1
+""",
+        PAIRS,
+    ),
+}
+
+CHOICES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "what is None before a loop is something else in it": (
+        """
+def flow(n: int) -> int:
+    last = None
+    for i in range(n):
+        try:
+            last = echo(i) if last is None else last + 2
+        except Problem:
+            return -1
+    return 0 if last is None else last
+""",
+        NUMBERS,
+    ),
+    "a conditional expression runs the steps of the arm that is chosen": (
+        """
+def flow(n: int) -> int:
+    x = echo(n) if n > 2 else echo(-n)
+    y: int = echo(n) + 1 if is_above(n, 1) else 0
+    a = b = echo(7) if n == 3 else 8
+    x += echo(5) if n < 2 else n
+    say("odd") if n % 2 else None
+    echo(n) if n == 4 else say("no") if n == 2 else pair(n)
+    return echo(a + b) if is_above(x, n) else x + y
+""",
+        NUMBERS,
+    ),
+    "a conditional expression in a loop, a handler and a branch": (
+        """
+def flow(n: int) -> list[str]:
+    found = []
+    last = 0
+    for i in range(n):
+        try:
+            last, text = pair(i) if last == 0 else (last + 1, upper(f"x{last}"))
+            found = [*found, text]
+            found = found + ["last"] if i == 3 else several_texts(i) if i == 2 else found
+        except Exception:
+            found = []
+        finally:
+            say("done") if i > 1 else pair(i)
+    a, b = parallel(
+        lambda: echo(n) if n > 1 else upper("small") if n else None,
+        lambda: upper("b") if n == 2 else "c",
+    )
+    return [*found, f"{b}"] if a is None else several_texts(n)
+@pure
+def several_texts(n: int) -> list[str]:
+    return [str(n)] * n
+""",
+        NUMBERS,
+    ),
+    "an arm whose step fails is caught, and what it narrows is known": (
+        """
+def flow(name: str) -> str:
+    other: str | None = name if name != "none" else None
+    try:
+        text = upper(other) if other is not None else "nothing"
+        n = fail_with(name) if name != "Small" else 5
+    except Problem as err:
+        return upper(f"{err}") if name == "Problem" else "small"
+    return f"{text}{n}"
+""",
+        NAMES[:2] + NAMES[4:],
+    ),
+}
+
+PROGRAMS = {**TRY, **LOOPS, **ZIPS, **CHOICES, **MATCH, **SCOPES, **VALUES}
 
 
 @pytest.mark.parametrize("title", PROGRAMS)

@@ -75,7 +75,7 @@ def test_lines_become_links(module: Project) -> None:
         (None, 2, "error[HF282]: odd.json: No such file"),
         ("{", 1, "error[HF104]: odd.json cannot be drawn: Unexpected end-of-input"),
         ("[" * 200 + "]" * 200, 1, "nested too deeply"),
-        ("{}", 1, "error[HF104]: the definition cannot be drawn: /States is missing"),
+        ("{}", 1, "error[HF104]: odd.json: the definition cannot be drawn: /States is m"),
     ],
 )
 def test_a_file_that_cannot_be_drawn_is_refused(
@@ -85,6 +85,13 @@ def test_a_file_that_cannot_be_drawn_is_refused(
         (module.folder / "odd.json").write_text(text)
     assert module("graph", "odd.json") == status
     assert said in module.complaints
+
+
+def test_an_output_of_another_kind_is_no_folder(module: Project) -> None:
+    (module.folder / "x.json").write_text(json.dumps(MACHINE))
+    assert module("graph", "x.json", "--output", "x.mmd") == 2
+    assert "--output x.mmd: .svg is what is drawn" in module.complaints
+    assert not (module.folder / "x.mmd").exists()
 
 
 def test_two_pictures_of_one_name_are_not_written_over_each_other(module: Project) -> None:

@@ -240,6 +240,13 @@ def test_tasks_say_how_long_and_how_often() -> None:
         ({"Needed": 1, "Tolerated": 0}, "the first to end decides"),
         ({"Needed": 2, "Tolerated": 1}, "at least 2 of 3 · tolerates 1 failure"),
         ({"Tolerated": 2}, "tolerates 2 failures"),
+        (
+            {
+                "Needed": '{% ($_v := $n >= 1 ? $n : $error("n"); $_v < 9 ? $_v : $error("9")) %}',
+                "Tolerated": "{% $count($all) - $n %}",
+            },
+            "at least n of 3",
+        ),
     ],
 )
 def test_a_race_and_a_quorum_stand_on_the_frame(marked: dict[str, int], said: str) -> None:
@@ -277,6 +284,16 @@ def test_undo_deadline_and_shield_are_to_be_seen() -> None:
     assert "When it is cancelled here: C" in picture.titles["A"]
     late = [line for line in picture.lines if line.kind == "deadline"]
     assert [(line.source, line.target) for line in late] == [("A", "E")]
+
+
+def test_an_undo_in_a_branch_is_to_be_seen_too() -> None:
+    branch = one("X")
+    branch["States"] |= {"U": {**TASK, "Next": "V"}, "V": {"Type": "Fail"}}
+    definition = machine(
+        {"Type": "Parallel", "Branches": [branch]},
+        Holdfast={"Undo": [{"States": ["X"], "Begin": "U", "End": "V"}]},
+    )
+    assert "undo" in draw(definition).classes["U"]
 
 
 def test_marks_show_what_an_execution_did() -> None:

@@ -182,6 +182,7 @@ def counting(start: Any, test: str, step: str = "$n + 1") -> Machine:
         (0, "$n < 3 or $random() < 0.5", "$n + 1", None),
         (0, "$n < 3 and $random() < 0.5", "$n + 1", "3"),
         (0, "$n < $n + 1", "$n + 1", None),
+        (0, "$not($n >= 3 or $random() < 0.5)", "$n + 1", "3"),
     ],
 )
 def test_a_counter_bounds_a_loop_when_it_moves_towards_a_fixed_limit(
@@ -191,6 +192,14 @@ def test_a_counter_bounds_a_loop_when_it_moves_towards_a_fixed_limit(
     (loop,) = proofs.loops
     assert (None if loop.rounds is None else str(loop.rounds)) == rounds
     assert codes(proofs) == (set() if rounds else {"HF096"})
+
+
+def test_a_limit_that_may_not_be_there_bounds_nothing_in_an_or() -> None:
+    states = counting(0, "$not($n >= $order.most or $random() < 0.5)")
+    states["a"]["Assign"]["order"] = "{% $states.input %}"
+    assert found("HF096", states) == "b"
+    states["b"] = choice("$n < $order.most and $random() < 0.5", "c", "end")
+    assert codes(proofs_of(states)) == set()
 
 
 def test_a_counter_that_one_way_round_does_not_move_bounds_nothing() -> None:
@@ -220,6 +229,8 @@ def test_a_loop_without_a_bound_is_told_apart_by_its_waits() -> None:
     assert found("HF096", states) == "a"
     states |= {"b": choice("$random() < 1", "w", "end"), "w": {**states["w"], "Next": "a"}}
     assert found("HF097", states) == "a"
+    states["w"] = {**states["w"], "Seconds": "{% $random() %}"}
+    assert found("HF096", states) == "a"
 
 
 # -- waits -----------------------------------------------------------------------------------------
@@ -235,6 +246,10 @@ def test_a_wait_is_bounded_by_itself_its_block_or_its_machine() -> None:
     assert codes(proofs_of(states, Holdfast={"Deadlines": [block]})) == set()
     shielded = {"Deadlines": [block], "Shielded": [["a"]]}
     assert found("HF098", states, Holdfast=shielded) == "a"
+    undo = {"States": ["b"], "Begin": "a", "End": "end"}
+    states |= {"a": wait_for("paid", "end"), "end": END}
+    taking_back = {"Deadlines": [block], "Undo": [undo]}
+    assert found("HF098", states, Holdfast=taking_back) == "a"
 
 
 def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
@@ -335,6 +350,14 @@ def saga(*names: str) -> Machine:
 def test_an_undo_belongs_directly_behind_its_action() -> None:
     assert found("HF0A2", saga("charge", "ship", "register"), charge=UNSAFE) == "register"
     assert codes(proofs_of(saga("charge", "register", "ship"), UNSAFE)) == set()
+    states = saga("charge", "ship", "register")
+    states["ship"]["Catch"] = [{"ErrorEquals": ["States.ALL"], "Next": "register"}]
+    assert codes(proofs_of(states, UNSAFE)) == set()
+
+
+def test_side_effects_that_stay_done_are_told_once() -> None:
+    states = {"a": call("charge", "b"), "b": call("charge", "c"), "c": call("charge")}
+    assert found("HF0A1", states, charge=UNSAFE) == "a"
 
 
 def test_an_undo_that_is_registered_before_its_action_also_runs_without_it() -> None:
@@ -343,6 +366,8 @@ def test_an_undo_that_is_registered_before_its_action_also_runs_without_it() -> 
         "$payment", '"order-1"'
     )
     assert found("HF0A3", states, charge=KEYED) == "register"
+    shown = render(proofs_of(states), lambda *_: Place("f", 1, 1))
+    assert "refund (line 1), before what it takes back" in shown
 
 
 def test_a_history_longer_than_step_functions_allows_is_told() -> None:
@@ -433,7 +458,7 @@ def test_the_workflows_of_this_repository_have_no_warnings_and_are_proved_at_onc
 
 def test_a_finding_shows_its_line_and_a_caret() -> None:
     (finding,) = proofs_of({"a": wait_for("paid")}).findings
-    shown = Placed(finding, Place("f.py", 7, 5, "bank = wait()")).render()
+    shown = Placed(finding, Place("f.py", 7, 5, "    bank = wait()", width=13)).render()
     assert shown.splitlines() == [
         'f.py:7:5: warning[HF098]: "a" waits for an event, and nothing bounds how long',
         "    7 |     bank = wait()",

@@ -195,6 +195,18 @@ def race_in_a_shield(number: int) -> str:
     return won
 
 
+@task
+def poll(job: str) -> str:
+    return "done"
+
+
+@workflow
+def poll_until_done(job: str) -> str:
+    while poll(job) != "done":
+        sleep(seconds(30))
+    return job
+
+
 @workflow
 def parent(order: str) -> str:
     return buy(order, 5)

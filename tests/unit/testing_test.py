@@ -170,6 +170,14 @@ def test_a_block_in_a_shield_has_its_deadline() -> None:
     assert (run.output, run.ended) == ("late", minutes(5))
 
 
+@pytest.mark.parametrize("outcome", [CardDeclined("no"), PAID])
+def test_a_stop_comes_before_whatever_else_happens_at_that_moment(outcome: Any) -> None:
+    world = World({flows.charge: takes(seconds(1), outcome)})
+    world.stop(at=seconds(1))
+    run = world.run(flows.buy, "o1", 5)
+    assert (run.status, run.steps) == ("ABORTED", ["charge"])
+
+
 def test_a_block_in_a_shield_has_its_deadline_also_after_a_stop() -> None:
     world = World({flows.slow: takes(hours(1), "done")})
     world.stop(at=minutes(1))
@@ -223,6 +231,46 @@ def test_the_output_of_a_failure_says_what_failed() -> None:
         _ = run.output
 
 
+def test_the_output_of_a_failure_says_what_was_sent_in_vain() -> None:
+    world = World()
+    world.send("bank.confirmde", True, key="k1", at=hours(2))
+    with pytest.raises(AssertionError, match=r"not asked for: event bank.confirmde \(sent, key="):
+        _ = world.run(flows.sleep_and_confirm, "k1").output
+
+
+def test_a_loop_that_the_script_never_ends_is_refused() -> None:
+    with pytest.raises(ScriptError, match=r"not over after 10,000 calls, .*: poll, sleep\."):
+        World({flows.poll: "pending"}).run(flows.poll_until_done, "j1")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (lambda: takes(5, PAID), r"takes\(…\) takes a duration from 0, as seconds\(5\), and not 5"),  # type: ignore[arg-type]
+        (lambda: World().stop(at=-hours(1)), r"stop\(at=…\) takes a duration from 0"),
+        (lambda: World().send("paid", 1, at=5), r"send\(at=…\) takes a duration"),  # type: ignore[arg-type]
+        (
+            lambda: fails(CardDeclined, times=-1),
+            r"fails\(.*times=-1.*\) takes an error and numbers",
+        ),
+        (lambda: fails(7), r"fails\(7, .*\) takes an error"),  # type: ignore[arg-type]
+        (lambda: World().run(flows.charge, "o1"), "<task charge> is no workflow"),  # type: ignore[arg-type]
+        (lambda: World().run(flows.buy), r"missing a required argument: .*; it is buy\("),  # type: ignore[call-arg]
+        (lambda: _buy(lambda cents: PAID), r"does not take its arguments \(.*\): lambda order, c"),
+        (lambda: _buy(lambda order, cents: 7), "charge is scripted to return 7"),
+        (lambda: _buy(UnicodeDecodeError), r"is scripted by its class, and needs arguments"),
+        (lambda: _buy(fails(ConnectionError)), r"attempt 2 of charge is not scripted: .*then=…"),
+    ],
+)
+def test_a_script_that_makes_no_sense_is_refused_with_the_way_out(script: Any, said: str) -> None:
+    with pytest.raises(ScriptError, match=said):
+        script()
+
+
+def _buy(charged: Any) -> None:
+    World({flows.charge: charged}).run(flows.buy, "o1", 5)
+
+
 def test_a_script_error_in_a_branch_ends_every_line() -> None:
     with pytest.raises(ScriptError):
         World().run(flows.buy_side_by_side, ["a", "b", "c"])
@@ -240,10 +288,10 @@ def planted(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> Iterator[Non
 
         return parse.parse_definition(json.loads(json.dumps(document).replace(old, new)))
 
-    compiled._program.cache_clear()
+    compiled.program_of.cache_clear()
     monkeypatch.setattr(compiled, "parse_definition", parsed)
     yield
-    compiled._program.cache_clear()
+    compiled.program_of.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def _undo(undo: StateJson, states: Mapping[str, State]) -> Undo:
 
 def _deadline(deadline: StateJson) -> Deadline:
     return Deadline(
-        states=frozenset(deadline["States"]),
+        states=frozenset(deadline["States"]) - {deadline["Begin"]},  # it begins anew there
         begin=deadline["Begin"],
         seconds=compile_template(deadline["Seconds"], "/Seconds"),
         next=deadline.get("Next"),

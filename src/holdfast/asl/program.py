@@ -97,8 +97,8 @@ class Choice:
 #: "task", "pure": a registered function. "event": an event by business key. "ask": a person.
 #: "token": whoever holds the callback token. "lambda": a Lambda function by its ARN. "service": one
 #: call of a service. "callback": a call, then the answer to the token in it. "sync": a call, then
-#: the end of what it began, be it a job or another execution. "activity": a worker that polls. "read", "write": the two ends of a
-#: distributed Map, which no definition names as a Task.
+#: the end of what it began, be it a job or another execution. "activity": a worker that polls.
+#: "read", "write": the two ends of a distributed Map, which no definition names as a Task.
 TaskKind: TypeAlias = Literal[
     "task",
     "pure",
@@ -118,7 +118,8 @@ TaskKind: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True)
 class Task:
     """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
-    "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty. `credentials` gives {"RoleArn": …}.
+    "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty.
+    `credentials` gives {"RoleArn": …}.
     """
 
     name: str

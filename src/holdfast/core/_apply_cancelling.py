@@ -29,9 +29,9 @@ def _closing(state: Execution, event: Event) -> Execution:
 
 def _cancelled(state: Execution, event: Event) -> Execution:
     """A deadline that has passed is no longer waited for."""
-    frame, reason = frame_of_event(state, event), event.holdfast["reason"]
-    kept = tuple(due for due in frame.deadlines if due.number != reason.get("deadline"))
-    return state.with_frame(frame._replace(cancelled=reason, deadlines=kept))
+    frame, own = frame_of_event(state, event), event.holdfast
+    kept = tuple(due for due in frame.deadlines if due.number not in own["over"])
+    return state.with_frame(frame._replace(cancelled=own["reason"], deadlines=kept))
 
 
 def _undo_started(state: Execution, event: Event) -> Execution:

@@ -9,6 +9,7 @@ Rules of this file (docs/extensions.md tells them at length):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from holdfast.asl.program import Deadline, Json, Map, Parallel, Succeed, Task, Undo, Wait
@@ -43,7 +44,8 @@ def stop(decision: Decision, fact: StopRequested) -> None:
     stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
     decision.emit("Stopping", control=fact.control_id, stopping=stopping)
     if before is None:
-        _cancel(decision, ROOT, {"error": fact.error or STOPPED, "cause": fact.cause or ""})
+        reason: Reason = {"error": fact.error or STOPPED, "cause": fact.cause or ""}
+        _cancel(decision, decision.frame(ROOT), reason)
 
 
 def time_out(decision: Decision) -> None:
@@ -54,7 +56,7 @@ def time_out(decision: Decision) -> None:
         return
     stopping: Stopping = {"status": "TIMED_OUT"}
     decision.emit("Stopping", stopping=stopping)
-    _cancel(decision, ROOT, {"error": TIMEOUT, "cause": ""})
+    _cancel(decision, decision.frame(ROOT), {"error": TIMEOUT, "cause": ""})
 
 
 def _end_execution(decision: Decision) -> None:
@@ -71,7 +73,8 @@ def _end_execution(decision: Decision) -> None:
 def begin_block(decision: Decision, frame: Frame) -> None:
     """Starts the clock of the block that the line enters, if it enters one. Raises StateError."""
     for number, deadline in enumerate(decision.program.deadlines):
-        if deadline.begin == frame.position:
+        is_set = any(due.number == number for due in frame.deadlines)
+        if deadline.begin == frame.position and not is_set:  # it is, where this is tried again
             value = decision.evaluate(deadline.seconds, frame)
             seconds = whole_seconds(value, "Seconds", least=1)
             set_deadline(decision, frame.id, number, seconds)
@@ -90,7 +93,7 @@ def set_deadline(decision: Decision, frame_id: str, number: int, seconds: int) -
 
 def pass_deadline(decision: Decision, frame: Frame, due: Due) -> None:
     reason: Reason = {"error": BLOCK_TIMEOUT, "cause": "", "deadline": due.number}
-    _cancel(decision, frame.id, reason)
+    _cancel(decision, frame, reason, over=[due.number])
 
 
 def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
@@ -114,19 +117,21 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
     dropped at once. `failed` is the one that is over already.
     """
     open_lanes = [lane for lane in _lanes_of(decision, owner) if lane.id != _id(failed)]
-    if not any(_has_to_unwind(decision, lane) for lane in open_lanes):
+    unwinding = [lane for lane in open_lanes if _has_to_unwind(decision, lane)]
+    if not unwinding:
         return False
     own: dict[str, Any] = {} if failed is None else {"failed": failed.id}
     decision.emit("Closing", frame=owner.id, closing=closing, **own)
     reason = _WHOLE_LINE
-    if owner.cancelled is not None:
+    if closing["then"] == "cancel" and owner.cancelled is not None:
         reason = {"error": owner.cancelled["error"], "cause": owner.cancelled["cause"]}
+    # First those that are over at once: the last of the others may settle everything.
     for lane in open_lanes:
-        if _has_to_unwind(decision, lane):
-            _cancel(decision, lane.id, reason)
-        else:
+        if lane not in unwinding:
             flow.abort_lane(decision, owner, lane)
             decision.emit("Unwound", frame=lane.id)
+    for lane in unwinding:
+        _cancel(decision, lane, reason)
     return True
 
 
@@ -175,24 +180,32 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
     return True
 
 
-def _cancel(decision: Decision, frame_id: str, reason: Reason) -> None:
-    frame = decision.frame(frame_id)
+def _cancel(decision: Decision, frame: Frame, reason: Reason, over: Sequence[int] = ()) -> None:
+    """`over`: the deadline that has passed, whether the line still has to be cancelled or not."""
     held = frame.cancelled
-    if held is not None and _is_inside(decision, reason, held):
-        if len(_shields(decision, frame, reason)) == len(_shields(decision, frame, held)):
-            return  # no shield is between the two: it unwinds further than this already
-        reason = {**reason, "outer": held}
-    elif held is not None and _is_shielded(decision, frame, reason):
-        _note(decision, frame, {**held, "outer": reason})
-        return
-    _note(decision, frame, reason)
-    if not _is_shielded(decision, frame, reason):
-        _begin_to_unwind(decision, decision.frame(frame_id))
+    noted = _among(decision, frame, held, reason)
+    if noted is not held or over:
+        undone = () if held is None else held.get("undone", ())
+        told = {**noted, "undone": list(undone)}
+        decision.emit("Cancelled", frame=frame.id, reason=told, over=list(over))
+    is_innermost = noted is not held and noted.get("deadline") == reason.get("deadline")
+    if is_innermost and not _is_shielded(decision, frame, reason):
+        _begin_to_unwind(decision, decision.frame(frame.id))
 
 
-def _note(decision: Decision, frame: Frame, reason: Reason) -> None:
-    undone = () if frame.cancelled is None else frame.cancelled.get("undone", ())
-    decision.emit("Cancelled", frame=frame.id, reason={**reason, "undone": list(undone)})
+def _among(decision: Decision, frame: Frame, held: Reason | None, reason: Reason) -> Reason:
+    """-> what holds now, the innermost first. It has something outer only behind a shield: without
+    one the outer reason alone counts, for what it cancels takes in the rest.
+    """
+    if held is None:
+        return reason
+    if _is_inside(decision, reason, held):
+        inner, outer = reason, held
+    else:
+        inner, outer = held, _among(decision, frame, held.get("outer"), reason)
+    if len(_shields(decision, frame, inner)) == len(_shields(decision, frame, outer)):
+        return outer
+    return {**inner, "outer": outer}
 
 
 def _is_inside(decision: Decision, inner: Reason, outer: Reason) -> bool:

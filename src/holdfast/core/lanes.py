@@ -83,25 +83,31 @@ def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
         concurrency=min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT),
         **_quorum(decision, frame, state.quorum),
     )
-    lanes = decision.frame(frame.id).waiting
-    assert isinstance(lanes, Lanes)
-    if not items:
-        join(decision, decision.frame(frame.id))
-    for _ in range(min(lanes.count, lanes.concurrency)):
-        owner = decision.state.frames.get(frame.id)
-        # An iteration whose selector fails ends the Map before the others begin, or, where that is
-        # tolerated, makes room for the next one.
-        if owner is None or not is_same_entry(owner, lanes.entry) or _is_exhausted(owner):
-            return
-        _start_iteration(decision, owner, state, started)
+    owner = decision.frame(frame.id)
+    if items:
+        _fill(decision, owner, state, started)
+    else:
+        join(decision, owner)
 
 
-def _is_exhausted(owner: Frame) -> bool:
-    return isinstance(owner.waiting, Lanes) and owner.waiting.started >= owner.waiting.count
+def _fill(decision: Decision, owner: Frame, state: Map, previous: int) -> None:
+    """Starts as many iterations as may run. One whose selector fails ends the Map before the others
+    begin, or, where that is tolerated, makes room for the next one.
+    """
+    assert isinstance(owner.waiting, Lanes)
+    entry, found = owner.waiting.entry, decision.state.frames.get(owner.id)
+    while found is not None and _has_room(found, entry):
+        _start_iteration(decision, found, state, previous)
+        found = decision.state.frames.get(owner.id)
 
 
-def is_same_entry(frame: Frame, entry: int) -> bool:
-    return getattr(frame.waiting, "entry", None) == entry
+def _has_room(owner: Frame, entry: int) -> bool:
+    match owner.waiting:
+        case Lanes(closing=None) as lanes if lanes.entry == entry:
+            running = lanes.started - len(lanes.results)
+            return lanes.started < lanes.count and running < lanes.concurrency
+        case _:
+            return False
 
 
 def _start_iteration(decision: Decision, owner: Frame, state: Map, previous: int) -> None:
@@ -140,24 +146,41 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
         return False
     previous = decision.frame(lane.id).previous
     decision.emit("LaneFailed", frame=lane.id)
-    ended(decision, decision.frame(owner.id), previous)
+    owner = decision.frame(owner.id)
+    # An iteration that has entered no state is one of those that `_fill` is about to start.
+    if not _is_joined(decision, owner) and lane.position:
+        _start_next(decision, owner, previous)
     return True
 
 
 def ended(decision: Decision, owner: Frame, exited: int) -> None:
-    """Starts what waited for the lane, or joins when enough lanes are in."""
-    lanes, state = owner.waiting, decision.state_of(owner)
+    """A lane is in: starts what waited for it, or joins when enough are."""
+    if not _is_joined(decision, owner):
+        _start_next(decision, owner, exited)
+
+
+def _is_joined(decision: Decision, owner: Frame) -> bool:
+    lanes = owner.waiting
     assert isinstance(lanes, Lanes)
     if lanes.needed is not None and lanes.succeeded >= lanes.needed:
         if not cancelling.close(decision, owner, {"then": "join"}):
             flow.abort_lanes(decision, owner, None)
             join(decision, decision.frame(owner.id))
-    elif isinstance(state, Map) and lanes.started < lanes.count:
-        _start_iteration(decision, owner, state, exited)
-    elif len(lanes.results) == lanes.count:
+        return True
+    if len(lanes.results) == lanes.count:
         join(decision, owner)
-    elif isinstance(state, Parallel) and lanes.after:
-        _start_following(decision, lanes, state, exited)
+        return True
+    return False
+
+
+def _start_next(decision: Decision, owner: Frame, exited: int) -> None:
+    lanes, state = owner.waiting, decision.state_of(owner)
+    assert isinstance(lanes, Lanes)
+    match state:
+        case Map():
+            _fill(decision, owner, state, exited)
+        case Parallel() if lanes.after:
+            _start_following(decision, lanes, state, exited)
 
 
 def _start_following(decision: Decision, lanes: Lanes, state: Parallel, exited: int) -> None:

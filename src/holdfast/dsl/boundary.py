@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -70,8 +71,7 @@ class Boundary:
         """The same JSON with every parameter and every field present; raises Misfit."""
         values = {**self._defaults, **self.parse_arguments(arguments)}
         return {
-            name: adapter.dump_python(values[name], mode="json")
-            for name, adapter in self._parameters.items()
+            name: _dump(adapter, values[name], name) for name, adapter in self._parameters.items()
         }
 
     def normalise_argument(self, name: str, value: object) -> Json:
@@ -79,8 +79,7 @@ class Boundary:
         parsed, problems = _validate(self._parameters[name], value, name)
         if problems:
             raise Misfit(problems)
-        dumped: Json = self._parameters[name].dump_python(parsed, mode="json")
-        return dumped
+        return _dump(self._parameters[name], parsed, name)
 
     def parse_argument(self, name: str, value: object) -> Any:
         """The Python value of one parameter; raises Misfit."""
@@ -89,17 +88,10 @@ class Boundary:
             raise Misfit(problems)
         return parsed
 
-    def defaults(self) -> dict[str, Json]:
-        """What parameters are that are left out, as JSON."""
-        return {
-            name: self._parameters[name].dump_python(value, mode="json")
-            for name, value in self._defaults.items()
-        }
-
     def default_arguments(self) -> dict[str, Json]:
         """The JSON of the parameters that a call may leave out."""
         return {
-            name: self._parameters[name].dump_python(value, mode="json")
+            name: _dump(self._parameters[name], value, name)
             for name, value in self._defaults.items()
         }
 
@@ -108,8 +100,7 @@ class Boundary:
         value, problems = _validate(self._result, result, "result")
         if problems:
             raise Misfit(problems)
-        dumped: Json = self._result.dump_python(value, mode="json")
-        return dumped
+        return _dump(self._result, value, "result")
 
     def parse_result(self, result: Json) -> Any:
         """The Python value of what `dump_result` gave."""
@@ -133,8 +124,7 @@ def normalise_payload(payload: Any, value: Json) -> Json:
     parsed, problems = _validate(_adapter(payload), value, "data")
     if problems:
         raise Misfit(problems)
-    dumped: Json = _adapter(payload).dump_python(parsed, mode="json")
-    return dumped
+    return _dump(_adapter(payload), parsed, "data")
 
 
 def parse_payload(payload: Any, value: Json) -> Any:
@@ -149,6 +139,25 @@ def _validate(adapter: TypeAdapter[Any], value: object, where: str) -> tuple[Any
         return adapter.validate_python(value), []
     except ValidationError as error:
         return None, list(_problems(error, where))
+
+
+def _dump(adapter: TypeAdapter[Any], value: object, where: str) -> Json:
+    dumped: Json = adapter.dump_python(value, mode="json")
+    if not _is_finite(dumped):
+        raise Misfit([f"{where}: JSON has no infinite number and no NaN"])
+    return dumped
+
+
+def _is_finite(value: Json) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(map(_is_finite, value))
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case _:
+            return True
 
 
 def _problems(error: ValidationError, where: str) -> Iterable[str]:

@@ -229,6 +229,20 @@ def each(
     tolerate: int,
     batch: int,
 ) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0, at_least: int
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[list[T]], R],
+    /,
+    *,
+    concurrency: int = 0,
+    batch: int,
+    at_least: int,
+) -> list[R | None]: ...
 def each(
     items: Iterable[Any],
     function: Callable[[Any], Any],
@@ -237,11 +251,14 @@ def each(
     concurrency: int = 0,
     tolerate: int | None = None,
     batch: int | None = None,
+    at_least: int | None = None,
 ) -> list[Any]:
     """Runs `function` once per item, at most `concurrency` side by side (0: no bound).
 
     With `batch=n` it gets lists of up to n items. With `tolerate=n` up to n calls may fail, and
-    None stands for what they would have returned. Raises ValueError for a negative number or batch.
+    None stands for what they would have returned. With `at_least=n` the first n successes are
+    enough, as for `parallel`. Raises ValueError for a number that is out of range, and for
+    `tolerate` beside `at_least`, which says it already.
     """
     _require("concurrency", concurrency, least=0)
     _require("tolerate", tolerate or 0, least=0)
@@ -250,7 +267,13 @@ def each(
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
-    return _run(branches, concurrency=concurrency, tolerated=tolerate or 0)
+    if at_least is None:
+        return _run(branches, concurrency=concurrency, tolerated=tolerate or 0)
+    if tolerate is not None:
+        raise ValueError("at_least and tolerate are not given together")
+    _require("at_least", at_least, least=1, most=len(branches))
+    tolerated = len(branches) - at_least
+    return _run(branches, concurrency=concurrency, needed=at_least, tolerated=tolerated)
 
 
 def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:

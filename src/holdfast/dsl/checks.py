@@ -103,8 +103,9 @@ def _failures_of_action(action: object) -> Failures:
             return Failures(raised=frozenset({WaitTimeout}), expressions=fails)
         case Sleep(value) | SleepUntil(value) | RunParallel(_, Expression() as value):
             return _expressions([value.fails])
-        case RunEach(items, _, _, concurrency, tolerated):
-            counts = [count for count in (concurrency, tolerated) if count is not None]
+        case RunEach(items, _, _, concurrency, needed, tolerated):
+            given = (concurrency, needed, tolerated)
+            counts = [count for count in given if count is not None]
             return _expressions([items.fails, *(count.fails for count in counts)])
         case _:
             return NO_FAILURES

@@ -28,6 +28,7 @@ from holdfast.dsl.payloads import reference_of
 from holdfast.dsl.source import Source
 from holdfast.dsl.statements.aliases import captured_names, changes_in_place
 from holdfast.dsl.statements.flow import Flow
+from holdfast.dsl.statements.functions import function_body
 from holdfast.dsl.statements.local_names import local_names
 from holdfast.dsl.statements.statements import Statements
 from holdfast.dsl.surface import Workflow
@@ -211,7 +212,7 @@ def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> B
     for name in names:
         scope.name(name)
     start = _start(unit, node, workflow, statements)
-    return (*start, *statements.function_body(node))
+    return (*start, *function_body(statements, node))
 
 
 def _start(

@@ -46,9 +46,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class LocalFunction:
-    """A `def` inside the workflow: only a branch."""
+    """A `def` inside the workflow: only a branch. `scope`: of the function that it stands in."""
 
     node: ast.FunctionDef
+    scope: Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,10 @@ class Unit:
         self.diagnostics: list[Diagnostic] = []
         #: Branches that the author wrote as a bare task.
         self.made: dict[ast.expr, ast.Lambda] = {}
+        #: Local functions, by the calls of which each needs its own.
+        self.copies: dict[ast.Call, ast.FunctionDef] = {}
+        #: What stands for conditional expressions with steps in their arms.
+        self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: Of the expressions that were looked at, whether a durable call is in them.
         self.with_durable: dict[ast.expr, bool] = {}
         #: Where a step is missing, for it, or what it takes, was refused.
@@ -184,13 +189,20 @@ class Unit:
         """The error classes that the workflow can meet."""
         return World(self.function)
 
-    def scope(self, parent: Scope | None, key: ast.AST, local_names: Iterable[str]) -> Scope:
+    def scope(
+        self,
+        parent: Scope | None,
+        key: ast.AST,
+        local_names: Iterable[str],
+        *,
+        sees: Scope | None = None,
+    ) -> Scope:
         """The scope of the function or comprehension `key`, the same however often it is lowered.
 
         The body of a loop is lowered until its types are stable; names must not change meanwhile.
         """
         if key not in self._scopes:
-            self._scopes[key] = Scope(parent, frozenset(local_names))
+            self._scopes[key] = Scope(parent, frozenset(local_names), sees)
         return self._scopes[key]
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
@@ -254,6 +266,7 @@ class Lowering(Protocol):
     @property
     def unit(self) -> Unit: ...
     def lower(self, node: ast.expr, /) -> Expression: ...
+    def gone_through(self, node: ast.expr, /) -> Expression: ...
     def truth(self, node: ast.expr, /) -> Expression: ...
     def iterable(self, node: ast.expr, /) -> Expression: ...
     def is_builtin(self, name: str, /) -> bool: ...

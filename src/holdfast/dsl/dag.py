@@ -128,7 +128,6 @@ class Dag(Workflow[..., Any]):
     ) -> None:
         # Not by the base: it reads annotations, which may name what the module defines later.
         self.name = name
-        self.version = None
         self.timeout = timeout
         self.steps = tuple(steps)
         self.written = written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -61,6 +62,11 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF080": "a wait outside an engine",
     }
 )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """What was probably meant."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -268,12 +268,16 @@ class RunFirst:
 
 @dataclass(frozen=True, slots=True)
 class RunEach:
-    """`parameter` None: the branch does not look at its item. No `concurrency`: no bound."""
+    """`parameter` None: the branch does not look at its item. No `concurrency`: no bound.
+
+    How many calls must succeed (None: all) and how many may fail (None: none).
+    """
 
     items: Expression
     parameter: str | None
     body: Block
     concurrency: Expression | None
+    needed: Expression | None
     tolerated: Expression | None
 
 

@@ -65,8 +65,17 @@ def _import(name: str) -> ModuleType:
         raise WorkflowError(
             "HF070",
             f"module {name} cannot be found",
-            help="name an importable module, e.g. `statemachines.order_fulfilment`",
+            help=_help_for(name),
         ) from None
+
+
+def _help_for(name: str) -> str:
+    """Many name the file first."""
+    is_file = name.endswith(".py") or "/" in name
+    module = name.removesuffix(".py").strip("./").replace("/", ".")
+    if is_file and module:
+        return f"name the module: `{module}`"
+    return "name a module as `import` does, from the project's folder: `package.module`"
 
 
 def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:

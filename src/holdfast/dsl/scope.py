@@ -32,10 +32,14 @@ class Scope:
 
     ASL forbids a branch to assign a name that exists outside it, and a JSONata function's parameter
     hides one; so a name is given once among a scope, its ancestors and its descendants.
+    A local function runs inside the scope `parent`, and sees the names of the one it is defined in.
     """
 
-    def __init__(self, parent: Scope | None, local_names: frozenset[str]) -> None:
+    def __init__(
+        self, parent: Scope | None, local_names: frozenset[str], sees: Scope | None = None
+    ) -> None:
         self.parent = parent
+        self.sees = parent if sees is None else sees
         #: What Python holds to be local here, assigned yet or not.
         self.local_names = local_names
         self.children: list[Scope] = []
@@ -47,7 +51,7 @@ class Scope:
         """Whether `name` belongs to this function or one around it, not to the module."""
         if name in self.local_names:
             return True
-        return self.parent is not None and self.parent.is_local(name)
+        return self.sees is not None and self.sees.is_local(name)
 
     def name(self, wanted: str, key: object = None) -> str:
         """A free name like `wanted`; the same for the same `key`, however often it is asked."""

@@ -206,11 +206,9 @@ class Workflow(_Declared[P, R]):
         function: Callable[P, R],
         *,
         name: str | None = None,
-        version: str | None = None,
         timeout: timedelta | None = None,
     ) -> None:
         super().__init__(function, name)
-        self.version = version
         self.timeout = timeout
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -225,7 +223,7 @@ class Workflow(_Declared[P, R]):
 
     def default_arguments(self) -> dict[str, Json]:
         """What parameters are that are left out, as JSON. Raises what pydantic raises."""
-        return self.boundary.defaults()
+        return self.boundary.default_arguments()
 
     def normalise_input(self, value: Json) -> Json:
         """The input with every parameter and field present; raises RequestError HF210."""
@@ -288,16 +286,15 @@ def pure(function: Callable[P, R], /) -> Pure[P, R]:
 def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, version: str | None = None, timeout: timedelta | None = None
+    *, name: str | None = None, timeout: timedelta | None = None
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
     /,
     *,
     name: str | None = None,
-    version: str | None = None,
     timeout: timedelta | None = None,
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/language.md."""
-    make = functools.partial(Workflow, name=name, version=version, timeout=timeout)
+    make = functools.partial(Workflow, name=name, timeout=timeout)
     return make if function is None else make(function)

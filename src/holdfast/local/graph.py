@@ -21,6 +21,8 @@ from holdfast.pictures.read import read_drawing
 from holdfast.pictures.svg import draw_svg
 
 Format: TypeAlias = Literal["svg", "mermaid"]
+#: What a file's name ends with when a picture is meant, and no folder.
+_PICTURES: Final = frozenset({".svg", ".mmd", ".md", ".png", ".jpg", ".pdf", ".html"})
 SUFFIXES: Final[dict[Format, str]] = {"svg": ".svg", "mermaid": ".mmd"}
 _DEFINITION: Final = ".asl.json"
 #: What a link may begin with: a picture in a page must not run anything.
@@ -55,7 +57,10 @@ def subject_of_file(path: Path) -> Subject:
     found = _read(map_path) if path.name.endswith(_DEFINITION) and map_path.is_file() else None
     # The lines of another definition would point anywhere.
     is_own = isinstance(found, dict) and found.get("definition") == definition_hash(definition)
-    return Subject(name, read_drawing(definition, found if is_own else None, title=name))
+    try:
+        return Subject(name, read_drawing(definition, found if is_own else None, title=name))
+    except WorkflowError as error:
+        raise WorkflowError(error.code, f"{path}: {error.message}", help=error.help) from None
 
 
 def _read(path: Path) -> Json:
@@ -65,8 +70,9 @@ def _read(path: Path) -> Json:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise RequestError("HF282", f"{path}: {reason}") from None
     except JsonTextError as error:
+        reason = error.message.partition("\n at [Source")[0].partition(" (start marker")[0]
         raise WorkflowError(
-            "HF104", f"{path} cannot be drawn: {error.message}", help=f"holdfast check {path}"
+            "HF104", f"{path} cannot be drawn: {reason}", help=f"holdfast check {path}"
         ) from None
     except JsonDepthError:
         raise WorkflowError(
@@ -95,6 +101,12 @@ def write(drawn: Sequence[tuple[str, str]], output: Path, suffix: str) -> list[P
     Raises RequestError HF282, before anything is written where it is the names' fault.
     """
     is_file = output.suffix == suffix
+    if output.suffix in _PICTURES - {suffix} and not output.is_dir():
+        raise RequestError(
+            "HF282",
+            f"--output {output}: {suffix} is what is drawn",
+            help=f"--output {output.with_suffix(suffix)}, or --format svg or mermaid",
+        )
     paths = [output if is_file else output / f"{name}{suffix}" for name, _ in drawn]
     twice = [path for path, count in Counter(paths).items() if count > 1]
     if twice:

@@ -89,9 +89,14 @@ def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
 
 def _place(file: str, line: int, column: int, text: str) -> Place:
     """With the line as it stands in the file, if that still has it."""
-    written = linecache.getline(file, line).rstrip("\n")
-    shown = written[column - 1 :].rstrip() if text and text in written else text
-    return Place(file, line, column, shown)
+    written = linecache.getline(file, line).rstrip()
+    if not text or text not in written:
+        written = " " * (column - 1) + text
+    return _shown(file, line, column, written)
+
+
+def _shown(file: str, line: int, column: int, written: str) -> Place:
+    return Place(file, line, column, written, width=max(1, len(written) - column + 1))
 
 
 def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
@@ -107,6 +112,6 @@ def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
         while location not in places:
             location = location[: max(location.rfind("/"), location.rfind("["))] or "/"
         line, column = places[location]
-        return Place(str(path), line, column, lines[line - 1][column - 1 :].rstrip())
+        return _shown(str(path), line, column, lines[line - 1].rstrip())
 
     return locate

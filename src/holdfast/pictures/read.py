@@ -16,7 +16,7 @@ from holdfast.errors import WorkflowError
 from holdfast.pictures.edges import edges_of
 from holdfast.pictures.model import Drawing, Kind, Machine, Node, Role, Source
 from holdfast.pictures.roles import Extension, Level, extension_of, roles_of
-from holdfast.pictures.wording import duration, kind_of, plain, resource, retries
+from holdfast.pictures.wording import amount, duration, kind_of, plain, resource, retries
 
 _TYPES: Final = "Task, Pass, Choice, Wait, Parallel, Map, Succeed or Fail"
 
@@ -237,12 +237,12 @@ def _lines(kind: Kind, state: Mapping[str, Any]) -> Iterator[str]:
         return
     if needed is not None:
         of = f" of {len(state['Branches'])}" if kind == "parallel" else ""
-        yield f"at least {plain(needed)}{of}"
+        yield f"at least {amount(needed)}{of}"
     for field, sign in (("ToleratedFailureCount", ""), ("ToleratedFailurePercentage", " %")):
         if field in state:
             yield f"tolerates {plain(state[field])}{sign} failures"
-    if tolerated != 0:
-        yield f"tolerates {plain(tolerated)} failure{'' if tolerated == 1 else 's'}"
+    if tolerated != 0 and not amount(tolerated).endswith(f" - {amount(needed)}"):
+        yield f"tolerates {amount(tolerated)} failure{'' if tolerated == 1 else 's'}"
 
 
 def _after(state: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:

@@ -44,13 +44,14 @@ class Extension:
     shielded: tuple[frozenset[str], ...]
 
 
-def extension_of(levels: Iterable[Level]) -> Extension:
+def extension_of(levels: Sequence[Level]) -> Extension:
     """What is not as it should be is left out: a picture is not where it is checked."""
     undos: list[UndoPart] = []
     deadlines: list[Deadline] = []
     shielded: list[frozenset[str]] = []
+    # It stands at the top, for the states of branches, too.
+    states = {name for level in levels for name in level.machine["States"]}
     for level in levels:
-        states = level.machine["States"]
         for undo in _entries(level, "Undo"):
             if undo.get("Begin") in states:
                 end = str(undo.get("End", ""))

@@ -12,6 +12,9 @@ _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")
 _DELIMITERS: Final = re.compile(r"\A\s*\{%\s*(.*?)\s*%\}\s*\Z", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?=[A-Za-z_]\w*\b(?!\())")
 _ERROR_IN: Final = re.compile(r'\A\$\w+\.Error in \[("[^"\]]*"(?:\s*,\s*"[^"\]]*")*)\]\Z')
+#: How a value is tested before it is used: `($_v := n; …)`, `n >= 0 ? n : $error("…")`.
+_NAMED: Final = re.compile(r"\A\(\w+ := (.+?); .*\)\Z")
+_GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
 _ATTEMPTS_DEFAULT: Final = 3
 TIMES: Final = "\u00d7"
 _EVERY_ERROR: Final = "States.ALL"
@@ -75,6 +78,15 @@ def plain(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
     found = _DELIMITERS.match(text)
     return " ".join(_VARIABLE.sub("", found[1]).split()) if found else text
+
+
+def amount(value: Any) -> str:
+    """As `plain`, without the tests of an expression that refuses what makes no sense."""
+    text = plain(value)
+    for guard in (_NAMED, _GUARDED):
+        found = guard.match(text)
+        text = found[1] if found else text
+    return text
 
 
 def resource(state: Mapping[str, Any]) -> str:

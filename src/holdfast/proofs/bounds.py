@@ -16,7 +16,7 @@ from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
 from holdfast.proofs.counters import Counters
 from holdfast.proofs.expressions import is_certain, tree_of, whole
-from holdfast.proofs.graph import Level, Node, Retrier, StateJson, is_distributed
+from holdfast.proofs.graph import Level, Node, Retrier, StateJson, is_distributed, is_shielded_at
 
 EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
 #: Kinds of task whose call is followed by an answer: they have a TaskSubmitted, too.
@@ -182,14 +182,10 @@ def _deadline_seconds(level: Level, name: str) -> int | None:
 
     Lanes are only over when what they have to take back is, and that has no deadline.
     """
-    parts = level.extension.get("Shielded", ())
-    if any(name in part for part in parts) or _takes_back(level, name):
+    around = [due for due in level.extension.get("Deadlines", ()) if name in due["States"]]
+    if not around or is_shielded_at(level, name) or _takes_back(level, name):
         return None
-    known = [
-        whole(due["Seconds"]) or whole(tree_of(due["Seconds"]))
-        for due in level.extension.get("Deadlines", ())
-        if name in due["States"]
-    ]
+    known = [whole(due["Seconds"]) or whole(tree_of(due["Seconds"])) for due in around]
     return min((seconds for seconds in known if seconds is not None), default=None)
 
 

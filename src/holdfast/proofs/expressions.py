@@ -196,13 +196,16 @@ def facts_of(tree: Any, *, is_true: bool) -> Iterator[Comparison | str]:
     """What holds when the condition is so: comparisons, and variables that exist.
 
     Only what follows in any case: the parts of an `and` that is true, of an `or` that is false.
+    In an `or`, a comparison with what is not there counts as false, and nothing follows from it.
     """
     if tree is None:
         return
     joined = "and" if is_true else "or"
     if tree.type == "binary" and tree.value == joined:
-        yield from facts_of(tree.lhs, is_true=is_true)
-        yield from facts_of(tree.rhs, is_true=is_true)
+        for part in (tree.lhs, tree.rhs):
+            for fact in facts_of(part, is_true=is_true):
+                if is_true or isinstance(fact, str) or _is_there(fact.limit):
+                    yield fact
     elif is_call(tree, "not"):
         yield from facts_of(tree.arguments[0], is_true=not is_true)
     elif tree.type == "block" and len(tree.expressions) == 1:
@@ -215,6 +218,15 @@ def facts_of(tree: Any, *, is_true: bool) -> Iterator[Comparison | str]:
             yield Comparison(tree.lhs.value, operator, tree.rhs)
         if _is_plain(tree.rhs):
             yield Comparison(tree.rhs.value, _FLIPPED[operator], tree.lhs)
+
+
+def _is_there(tree: Any) -> bool:
+    """Whether it has a value for sure: a field may be absent, a variable that is read is not."""
+    if is_call(tree, "count"):
+        return True
+    if tree.type == "binary":
+        return _is_there(tree.lhs) and _is_there(tree.rhs)
+    return tree.type == "number" or _is_plain(tree)
 
 
 def _is_plain(node: Any) -> bool:

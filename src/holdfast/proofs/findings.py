@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -29,6 +29,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+_NAMED_MAX: Final = 6  # states in one message
+
 Severity: TypeAlias = Literal["error", "warning", "note"]
 #: Where a state stands: its location in the definition, such as "/States/A/Branches[0]/States/B".
 Location: TypeAlias = str
@@ -46,14 +48,20 @@ class Finding:
     help: str
 
 
+def shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return ", ".join(f'"{name}"' for name in names[:_NAMED_MAX]) + more
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Lines and columns count from 1. `text` is the line without its indent, where it is known."""
+    """Lines and columns count from 1. `text` is the line, if known; `width` is of the caret."""
 
     file: str
     line: int
     column: int
     text: str = ""
+    width: int = 1
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -73,9 +81,8 @@ class Placed:
         margin = f"{place.line:5} | "
         blank = " " * (len(margin) - 2)
         if place.text:
-            indent = " " * (place.column - 1)
-            lines.append(f"{margin}{indent}{place.text}")
-            lines.append(f"{blank}| {indent}{'^' * len(place.text)}")
+            lines.append(f"{margin}{place.text}")
+            lines.append(f"{blank}| {' ' * (place.column - 1)}{'^' * place.width}")
         if found.help:
             lines.append(f"{blank}= help: {found.help}")
         return "\n".join(lines)

@@ -233,8 +233,8 @@ def _cancelling(level: Level) -> Iterator[Edge]:
                 yield Edge(Node(name), Node(block["Next"]), "deadline", _assign(block))
 
 
-def own_states(level: Level, undo: StateJson) -> set[str]:
-    """The states from an undo's Begin up to its End."""
+def own_states(level: Level, undo: StateJson, *, with_catches: bool = True) -> set[str]:
+    """The states from an undo's Begin up to its End, with or without where a Catch leads."""
     found, pending = set[str](), [undo["Begin"]]
     while pending:
         name = pending.pop()
@@ -242,8 +242,21 @@ def own_states(level: Level, undo: StateJson) -> set[str]:
             continue
         found.add(name)
         if name != undo["End"]:
-            pending += [edge.target.state for edge in _edges_of(level, Node(name))]
+            pending += [
+                edge.target.state
+                for edge in _edges_of(level, Node(name))
+                if with_catches or edge.kind != "catch"
+            ]
     return found
+
+
+def is_shielded_at(level: Level, name: str) -> bool:
+    """Whether neither a time-out nor a deadline ends the state: shielded, or a part of an undo."""
+    undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
+    return any(name in part for part in level.extension.get("Shielded", ())) or any(
+        name != undo["End"] and name in own_states(level, undo, with_catches=False)
+        for undo in undos
+    )
 
 
 def reachable(level: Level, start: Iterable[Node]) -> set[Node]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from holdfast.proofs.amounts import Bound
 from holdfast.proofs.bounds import WAITS, kind_of
 from holdfast.proofs.counters import Counters
+from holdfast.proofs.expressions import whole
 from holdfast.proofs.findings import Finding
 from holdfast.proofs.graph import Edge, Level, Node, reachable
 from holdfast.proofs.paths import components
@@ -65,8 +66,11 @@ def _always_waits(level: Level, part: frozenset[Node], edges: Sequence[Edge]) ->
 
 
 def is_wait(level: Level, name: str) -> bool:
+    """Whether nobody passes the state at once: a sleep may be of no time when it is worked out."""
     state = level.states[name]
-    return state["Type"] == "Wait" or (state["Type"] == "Task" and kind_of(state) in WAITS)
+    if state["Type"] == "Wait":
+        return (whole(state.get("Seconds")) or 0) > 0
+    return state["Type"] == "Task" and kind_of(state) in WAITS
 
 
 def find_loops(loops: Sequence[Loop]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from holdfast.proofs.graph import Level, is_distributed, levels_of
 from holdfast.proofs.loops import Loop, find_loops, loops_of
 from holdfast.proofs.names import find_names
 from holdfast.proofs.reach import find_reach
-from holdfast.proofs.sagas import Facts, Saga, find_sagas, occasions, saga_of
+from holdfast.proofs.sagas import Facts, Registration, Saga, find_sagas, occasions, saga_of
 from holdfast.proofs.waits import Wait, find_waits, waits_of, without_timeout
 
 _MARGIN: Final = 11
@@ -191,16 +191,23 @@ def _retries(proofs: Proofs, locate: Locate) -> Iterator[str]:
 
 
 def _undo(proofs: Proofs, locate: Locate) -> str:
-    taken = [found for found in proofs.saga.registrations if found.step is not None]
-    if not taken:
-        return "nothing is registered to be taken back"
+    by_occasion: dict[str, list[str]] = {}
+    for found in proofs.saga.registrations:
+        rows = by_occasion.setdefault(occasions(found.level), [])
+        rows.append(_taken_back(found, locate))
     parts = [
-        f"{_where(found.level, found.step or '', locate)} by {found.task}"
-        for found in taken
-        if not found.between
+        row for when, rows in by_occasion.items() for row in (f"{when}, the last first:", *rows)
     ]
-    when = occasions(taken[0].level)
-    return "\n".join([f"{when}, the last first:", *parts])
+    return "\n".join(parts) or "nothing is registered to be taken back"
+
+
+def _taken_back(found: Registration, locate: Locate) -> str:
+    if found.step is None:
+        line = locate(found.state, found.level.location(found.state)).line
+        why = "before what it takes back" if found.is_early else "of which step is not known"
+        return f"{found.task} (line {line}), {why}"
+    gap = ", unless a step between them fails" if found.between else ""
+    return f"{_where(found.level, found.step, locate)} by {found.task}{gap}"
 
 
 def _history(proofs: Proofs) -> str:
@@ -253,7 +260,8 @@ def _time(proofs: Proofs) -> str:
         return f"no bound is known: {_named(_endless(proofs))}{beside}"
     if seconds.constant is None:
         return f"at most {seconds} seconds of waiting{beside}"
-    return f"at most {duration(seconds.constant)} of waiting{beside}"
+    waiting = f"at most {duration(seconds.constant)} of" if seconds.constant else "no"
+    return f"{waiting} waiting{beside}"
 
 
 def _endless(proofs: Proofs) -> Iterator[str]:

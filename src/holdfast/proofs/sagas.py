@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.proofs.bounds import kind_of, retries_of
 from holdfast.proofs.expressions import is_call, nodes, tree_of
-from holdfast.proofs.findings import Finding
-from holdfast.proofs.graph import Level
+from holdfast.proofs.findings import Finding, shortened
+from holdfast.proofs.graph import Level, Node, reachable
 from holdfast.proofs.tasks import TaskFacts
 
 Facts = Mapping[str, TaskFacts]
@@ -102,12 +102,20 @@ def _registration(level: Level, name: str, task: str, read: frozenset[str]) -> R
             nearest = nearest or before
             if read & (state.get("Assign") or {}).keys():
                 return Registration(level, name, task, before, tuple(reversed(between)), False)
-        if state["Type"] not in {"Pass", "Choice"}:
+        if state["Type"] not in {"Pass", "Choice"} and not _goes_on_to(level, before, name):
             between.append(before)
     if nearest is not None and not _reads_results(level, read):
         return Registration(level, name, task, nearest, (), False)
     is_early = nearest is None and not _reads_results(level, read)
     return Registration(level, name, task, None, (), is_early)
+
+
+def _goes_on_to(level: Level, name: str, registration: str) -> bool:
+    """Whether every failure of the state is caught, on ways that may lead to the registration."""
+    catchers = level.states[name].get("Catch", ())
+    return any(catcher["ErrorEquals"] == ["States.ALL"] for catcher in catchers) and all(
+        Node(registration) in reachable(level, [Node(catcher["Next"])]) for catcher in catchers
+    )
 
 
 def _only_before(level: Level, name: str) -> str | None:
@@ -166,9 +174,11 @@ def find_sagas(levels: Sequence[Level], facts: Facts) -> Iterator[Finding]:
         is_safe = task not in facts or facts[task].may_be_repeated
         if retries and not is_safe and (level.path, name) not in undone:
             yield _repeats(level, name, task)
-    for level, name, task in saga.open_steps:
-        if not retries_of(level.states[name]):
-            yield _open(level, name, task)
+    once = [
+        (level, name) for level, name, _ in saga.open_steps if not retries_of(level.states[name])
+    ]
+    if once:
+        yield _open(once)
     for found in saga.registrations:
         yield from _windows(found)
 
@@ -184,13 +194,16 @@ def _repeats(level: Level, name: str, task: str) -> Finding:
     )
 
 
-def _open(level: Level, name: str, task: str) -> Finding:
+def _open(steps: Sequence[tuple[Level, str]]) -> Finding:
+    level, first = steps[0]
+    names = shortened([name for _, name in steps])
+    count = f"{len(steps)} tasks have" if len(steps) != 1 else "1 task has"
     return Finding(
         "HF0A1",
         "note",
-        name,
-        level.location(name),
-        f'"{name}" has neither an undo nor an idempotency key: what {task} does stays done',
+        first,
+        level.location(first),
+        f"what is done stays done: {count} neither an undo nor an idempotency key: {names}",
         "undo(…) after it, task_context().idempotency_key in it, or @task(idempotent=True)",
     )
 
@@ -198,13 +211,13 @@ def _open(level: Level, name: str, task: str) -> Finding:
 def _windows(found: Registration) -> Iterator[Finding]:
     place = found.level.location(found.state)
     if found.between:
-        names = ", ".join(f'"{name}"' for name in found.between)
+        names = shortened(found.between)
         yield Finding(
             "HF0A2",
             "warning",
             found.state,
             place,
-            f'when {names} fails, "{found.step}" is not taken back: {found.task} comes after it',
+            f'when {names} fails, "{found.step}" may stay done: {found.task} comes after it',
             f'undo({found.task}, …) directly after "{found.step}"',
         )
     elif found.is_early:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, kind_of
-from holdfast.proofs.findings import Finding
-from holdfast.proofs.graph import Level, own_states
+from holdfast.proofs.findings import Finding, shortened
+from holdfast.proofs.graph import Level, is_shielded_at
 
 #: Kinds of task that somebody outside ends, who may never do it.
 _ANSWERED: Final[Mapping[str, str]] = {
@@ -18,7 +18,6 @@ _ANSWERED: Final[Mapping[str, str]] = {
     "callback": "an answer to its token",
     "activity": "a worker",
 }
-_NAMED_MAX: Final = 6  # tasks in one message
 #: Kinds of task that work, and may hang.
 _WORKING: Final = frozenset({"task", "lambda", "service"})
 
@@ -68,17 +67,14 @@ def _bound(document: Mapping[str, Any], level: Level, name: str) -> str:
     around: tuple[Level, str] | None = (level, name)
     while around is not None:
         here, state = around
-        is_shielded |= any(state in part for part in here.extension.get("Shielded", ()))
+        is_shielded |= is_shielded_at(here, state)
         deadlines = here.extension.get("Deadlines", ())
         if not is_shielded and any(state in due["States"] for due in deadlines):
             return "the deadline of its block"
         if not is_shielded and _is_raced(here):
             return "another branch of its race"
         around = here.around
-    undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
-    # The states of an undo are shielded: no time-out ends them.
-    own = {state for undo in undos for state in own_states(level, undo)}
-    if document.get("TimeoutSeconds") and not is_shielded and name not in own:
+    if document.get("TimeoutSeconds") and not is_shielded:
         return "the machine's TimeoutSeconds"
     return ""
 
@@ -107,8 +103,7 @@ def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator
             )
     tasks = without_timeout(document, levels)
     if tasks:
-        names = ", ".join(f'"{name}"' for _, name in tasks[:_NAMED_MAX])
-        more = f" and {len(tasks) - _NAMED_MAX} more" if len(tasks) > _NAMED_MAX else ""
+        names = shortened([name for _, name in tasks])
         count = f"{len(tasks)} tasks have" if len(tasks) != 1 else "1 task has"
         level, first = tasks[0]
         yield Finding(
@@ -116,6 +111,6 @@ def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator
             "note",
             first,
             level.location(first),
-            f"{count} no timeout: {names}{more}",
+            f"{count} no timeout: {names}",
             '@task(timeout=minutes(1)), or "TimeoutSeconds"',
         )

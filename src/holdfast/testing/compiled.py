@@ -41,7 +41,8 @@ _WHOLE = -1
 
 
 @functools.lru_cache(maxsize=256)
-def _program(workflow: Workflow[..., Any]) -> Program:
+def program_of(workflow: Workflow[..., Any]) -> Program:
+    """What the core runs. Raises CompileErrors."""
     return parse_definition(compile_workflow(workflow).asl)
 
 
@@ -52,9 +53,9 @@ def run_compiled(
     timeline = Timeline(script)
     machines = _Machines(timeline)
     try:
-        root = machines.start(workflow, given, (), None)
-        if stop_ms is not None:
+        if stop_ms is not None:  # before whatever else comes at that moment
             timeline.begin(Place((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
+        root = machines.start(workflow, given, (), None)
         while machines.are_open:
             over = timeline.next()
             if over is None:
@@ -102,7 +103,7 @@ class _Machine:
         self.path = path
         self.parent = parent
         self.ended_ms = 0
-        self._program = _program(workflow)
+        self._program = program_of(workflow)
         self._timeline = machines.timeline
         self._places: dict[tuple[int, int], Place] = {}
         self._children: dict[int, _Machine] = {}

@@ -16,7 +16,8 @@ from holdfast.dsl.boundary import Json, Misfit, parse_payload
 from holdfast.dsl.harness import harness
 from holdfast.dsl.tasks import Retry, Task, Workflow
 from holdfast.testing.ends import End, TimedOut, end_of_error
-from holdfast.testing.lines import Group, Line, Lines, current_line
+from holdfast.testing.line import Group, Line, current_line
+from holdfast.testing.lines import Lines
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.script import Answer, Script
 from holdfast.testing.timeline import Over, Place, Timeline, Trace
@@ -35,9 +36,9 @@ def run_direct(
     direct = _Direct(timeline, Lines(timeline))
     token = harness.set(direct)
     try:
-        root = direct.execution(workflow, given, (), lambda _: None)
-        if stop_ms is not None:
+        if stop_ms is not None:  # before whatever else comes at that moment
             timeline.begin(Place((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms))
+        root = direct.execution(workflow, given, (), lambda _: None)
         direct.lines.run(root.line)
     finally:
         harness.reset(token)

@@ -51,7 +51,7 @@ UNSCRIPTED: Final = Unscripted()
 
 def takes(duration: timedelta, outcome: Outcome = UNSCRIPTED, /) -> Takes:
     """`outcome`, after a time that decides races, deadlines and timeouts."""
-    return Takes(duration, outcome)
+    return Takes(require_duration(duration, "takes(…)"), outcome)
 
 
 def in_turn(*outcomes: Outcome) -> InTurn:
@@ -73,6 +73,9 @@ def fails(
     then: Outcome = UNSCRIPTED,
 ) -> InTurn:
     """Fails `times` attempts, after `after` that do not; the others have the outcome `then`."""
+    if not is_error(error) or times < 0 or after < 0:
+        found = f"fails({error!r:.80}, times={times}, after={after})"
+        raise ScriptError(f"{found} takes an error and numbers from 0: fails(ValueError, times=2)")
     return InTurn((then,) * after + (error,) * times + (then,))
 
 
@@ -87,6 +90,13 @@ def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
             return outcome_of(outcomes[position], max(number - len(outcomes) + 1, 1))
         case _:
             return timedelta(), outcome
+
+
+def require_duration(duration: timedelta, where: str) -> timedelta:
+    # Tests are not always type-checked, and a number has no unit.
+    if not isinstance(duration, timedelta) or duration < timedelta():
+        raise ScriptError(f"{where} takes a duration from 0, as seconds(5), and not {duration!r}")
+    return duration
 
 
 def is_error(outcome: Outcome) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -62,14 +63,19 @@ class Sent:
     assignee: str | None
     at_ms: int
 
+    def __str__(self) -> str:
+        to = next((f", {name}={to!r}" for name, to in self._to.items() if to is not None), "")
+        return f"{self.kind} {self.name} (sent{to})"
+
+    @property
+    def _to(self) -> dict[str, str | None]:
+        return {"key": self.key, "assignee": self.assignee}
+
     def is_for(self, place: Place) -> bool:
         if (self.kind, self.name) != (place.kind, place.name):
             return False
         asked: Any = place.arguments
-        return self.key in (None, asked.get("key")) and self.assignee in (
-            None,
-            asked.get("assignee"),
-        )
+        return all(to in (None, asked.get(name)) for name, to in self._to.items())
 
 
 @dataclass(slots=True)
@@ -104,7 +110,16 @@ class Script:
 
     @property
     def names(self) -> list[str]:
-        return [*self.outcomes, *(f"{sent.kind} {sent.name} (sent)" for sent in self.sent)]
+        return [*self.outcomes, *map(str, self.sent)]
+
+    @property
+    def unused(self) -> list[str]:
+        """What nothing has asked for: often a name or a key that is written in two ways."""
+        asked = {name for name, _ in self._known}
+        sent = [
+            str(one) for number, one in enumerate(self.sent) if number not in self._sent_answers
+        ]
+        return [*(name for name in self.outcomes if name not in asked), *sent]
 
     def task_answer(self, place: Place, number: int) -> Answer:
         """The outcome of the `number`th attempt of this task in the run."""
@@ -135,17 +150,13 @@ class Script:
         if isinstance(outcome, Never):
             return Answer(None)
         if is_error(outcome):
-            return Answer(takes_ms, error=outcome() if isinstance(outcome, type) else outcome)
-        if isinstance(outcome, Real) or is_function(outcome):
-            function = task.function if isinstance(outcome, Real) else outcome
-            return self._call(place, function, values, takes_ms)
-        try:
-            return Answer(takes_ms, output=task.boundary.dump_result(outcome))
-        except Misfit as misfit:
-            raise ScriptError(
-                f"{task.name} is scripted to return {outcome!r:.80}, which does not fit its "
-                f"annotation: {misfit}"
-            ) from None
+            return Answer(takes_ms, error=_made(outcome) if isinstance(outcome, type) else outcome)
+        if isinstance(outcome, Real):
+            return self._call(place, task.function, values, takes_ms)
+        if is_function(outcome):
+            _require_callable_with(outcome, place, values)
+            return self._call(place, outcome, values, takes_ms)
+        return Answer(takes_ms, output=_scripted_result(task, outcome))
 
     def _call(
         self, place: Place, function: Callable[..., Any], values: dict[str, Any], takes_ms: int
@@ -169,6 +180,8 @@ class Script:
             return Answer(takes_ms, error=error)
         if is_error(result):
             return Answer(takes_ms, error=result)
+        if function is not task.function:
+            return Answer(takes_ms, output=_scripted_result(task, result))
         try:
             return Answer(takes_ms, output=task.boundary.dump_result(result))
         except Misfit as misfit:
@@ -191,6 +204,11 @@ class Script:
             return Real()
         if place.subject.boundary.returns_nothing:
             return None
+        if place.name in self.outcomes:
+            raise ScriptError(
+                f"attempt {number} of {place.name} is not scripted: say what comes of those that "
+                "do not fail, fails(…, then=…)"
+            )
         scripted = ", ".join(self.names) or "nothing"
         raise ScriptError(
             f"{place.name}({place.arguments!r:.200}) was called and is not scripted. Scripted are: "
@@ -219,6 +237,7 @@ class Script:
         if isinstance(outcome, Never):
             return Answer(None)
         if is_function(outcome):
+            _require_callable_with(outcome, place, _as_object(place.arguments))
             outcome = outcome(**_as_object(place.arguments))
         if is_error(outcome):
             raise ScriptError(
@@ -245,6 +264,39 @@ def _without_harness() -> Iterator[None]:
         harness.reset(token)
 
 
+def _made(error: type[BaseException]) -> BaseException:
+    try:
+        return error()
+    except TypeError as why:
+        raise ScriptError(
+            f"{error.__name__} is scripted by its class, and needs arguments ({why}): "
+            f"script {error.__name__}(…)"
+        ) from None
+
+
+def _require_callable_with(
+    function: Callable[..., Any], place: Place, values: Mapping[str, Any]
+) -> None:
+    with contextlib.suppress(ValueError):  # a function written in C may not tell
+        try:
+            inspect.signature(function).bind(**values)
+        except TypeError as error:
+            raise ScriptError(
+                f"{place.kind} {place.name} is scripted with a function that does not take its "
+                f"arguments ({error}): lambda {', '.join(values)}: …"
+            ) from None
+
+
+def _scripted_result(task: Task[..., Any], result: Any) -> Json:
+    try:
+        return task.boundary.dump_result(result)
+    except Misfit as misfit:
+        raise ScriptError(
+            f"{task.name} is scripted to return {result!r:.80}, which does not fit its "
+            f"annotation: {misfit}"
+        ) from None
+
+
 def _replaced(outcome: Outcome, default: Outcome) -> Outcome:
     """`outcome` with `default` where the script leaves a gap."""
     match outcome:
@@ -265,8 +317,12 @@ def _normalised(place: Place, value: Any) -> Json:
     except (Misfit, PydanticSerializationError) as misfit:
         raise ScriptError(
             f"{place.kind} {place.name} is given {value!r:.80}, which does not fit "
-            f"{place.subject!r}: {misfit}"
+            f"{_shown(place.subject)}: {misfit}"
         ) from None
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else repr(hint)
 
 
 def _as_object(arguments: Json) -> dict[str, Json]:

@@ -11,7 +11,7 @@ import heapq
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.dsl.boundary import Json
 from holdfast.testing.ends import End
@@ -21,6 +21,9 @@ from holdfast.testing.script import Answer, Script
 #: The branches around a step, outermost first; a child workflow's name where one is entered.
 Path: TypeAlias = tuple[int | str, ...]
 Kind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep"]
+
+#: A run that calls more than this goes round for as long as its script says so: for ever.
+CALLS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,8 @@ class Timeline:
         timeout = place.timeout_ms
         is_sleep = place.kind == "sleep"
         assert place.kind != "silent"
+        if len(self.calls) == CALLS_MAX:
+            raise self._endless()
         self.calls.append(
             Call(
                 kind=place.kind,
@@ -235,6 +240,13 @@ class Timeline:
                 return self._over(place, self.script.sent_answer(number, place))
         self._arrived.append(number)
         return None
+
+    def _endless(self) -> ScriptError:
+        names = ", ".join(sorted({call.name or "sleep" for call in self.calls[-100:]}))
+        return ScriptError(
+            f"the workflow is not over after {CALLS_MAX:,} calls, the last of them of: {names}. "
+            "Script what ends the loop: in_turn(pending, pending, done), or world.stop(at=…)"
+        )
 
     def stuck(self) -> ScriptError:
         """Nothing will come any more, and the run is not over."""

@@ -16,7 +16,7 @@ from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
 from holdfast.testing.direct import run_direct
 from holdfast.testing.ends import End, Status
-from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError
+from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
 from holdfast.testing.script import Script, Sent
 from holdfast.testing.timeline import Call
 
@@ -36,6 +36,8 @@ class Run(Generic[R]):
     result: Any
     #: Where an expression fails, the compiled run has one name for what Python has many.
     compiled_error: str | None
+    #: What was scripted or sent, and nothing asked for.
+    unused: list[str]
 
     @property
     def status(self) -> Status:
@@ -45,8 +47,12 @@ class Run(Generic[R]):
     def output(self) -> R:
         """What the workflow returned, as Python."""
         if self.end.status != "SUCCEEDED":
-            error = f"{self.error}: {self.cause}" if self.error else ""
-            raise AssertionError(f"the workflow did not succeed: {self.status} {error}".rstrip())
+            error = ": ".join(part for part in (self.error, self.cause) if part)
+            unused = f"\nScripted, and not asked for: {', '.join(self.unused)}"
+            raise AssertionError(
+                f"the workflow did not succeed: {self.status} {error}".rstrip()
+                + (unused if self.unused else "")
+            )
         output: R = self.result
         return output
 
@@ -91,24 +97,32 @@ class World:
 
     def send(self, event: str, payload: Any, *, key: str | None = None, at: timedelta) -> None:
         """An event comes `at` a time after the start; `key` None: whatever key is waited for."""
-        self._sent.append(Sent("event", event, payload, key, None, self._moment(at)))
+        moment = self._moment(at, "send(at=…)")
+        self._sent.append(Sent("event", event, payload, key, None, moment))
 
     def answer(
         self, title: str, answer: Any, *, assignee: str | None = None, at: timedelta
     ) -> None:
         """A person answers the question of this title, `at` a time after the start."""
-        self._sent.append(Sent("ask", title, answer, None, assignee, self._moment(at)))
+        moment = self._moment(at, "answer(at=…)")
+        self._sent.append(Sent("ask", title, answer, None, assignee, moment))
 
-    def _moment(self, at: timedelta) -> int:
-        return self._started_ms + round(at.total_seconds() * 1_000)
+    def _moment(self, at: timedelta, where: str) -> int:
+        return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)
 
     def stop(self, *, at: timedelta) -> None:
         """Somebody stops the execution."""
-        self._stop = at
+        self._stop = require_duration(at, "stop(at=…)")
 
     def run(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
         """Runs it as Python and compiled. Raises Difference where the two are not alike."""
-        bound = inspect.signature(workflow.function).bind(*args, **kwargs)
+        if not isinstance(workflow, Workflow):
+            raise ScriptError(f"{workflow!r} is no workflow: world.run(a_workflow, its, arguments)")
+        signature = inspect.signature(workflow.function)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ScriptError(f"{error}; it is {workflow.name}{signature}") from None
         given: dict[str, Json] = to_jsonable_python(bound.arguments)
         return self.run_json(workflow, given)
 
@@ -117,7 +131,11 @@ class World:
         normal: Any = workflow.normalise_input(dict(given))
         script = self._script(workflow)
         stop_ms = None if self._stop is None else round(self._stop.total_seconds() * 1_000)
-        direct = run_direct(workflow, normal, script, stop_ms)
+        try:
+            direct = run_direct(workflow, normal, script, stop_ms)
+        except ScriptError as error:
+            # What is wrong stands in the test; the frames of the kit would only hide it.
+            raise error.with_traceback(None) from None
         script.is_replay = True
         compiled = run_compiled(workflow, normal, script, stop_ms)
         differs = difference(direct, compiled)
@@ -128,7 +146,9 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        return Run(direct.end, direct.calls, ended, direct.result, compiled.end.error)
+        return Run(
+            direct.end, direct.calls, ended, direct.result, compiled.end.error, script.unused
+        )
 
     def _script(self, workflow: Workflow[..., Any]) -> Script:
         return Script(

@@ -57,6 +57,7 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
         pass
     r = names * round(1.5)
     t = zip(names, amounts)
+    s = [*zip(names, row, strict=True)]
     t = [pair for pair in zip(names, amounts)]
     u = list(range(n))
     v = list(row) + [1]

@@ -21,6 +21,8 @@ def flow(order: Order, n: int, share: float, most: int | None) -> None:
         each(order.lines, lambda line: line.sku, tolerate=most)
     each(order.lines, lambda lines: [line.sku for line in lines], batch=1)
     each(order.lines, lambda line: line.sku, concurrency=2, tolerate=1)
+    each(order.lines, lambda item: pack(item), at_least=1)
+    each(order.lines, lambda item: pack(item), at_least=round(share))
     each(order.lines, lambda item: pack(item))
     each([order.id], lambda text: text)
     for payment in each(["a", "b"], lambda sku: charge(sku, 1), tolerate=1):

@@ -17,4 +17,5 @@ def flow(order: Order) -> Outcome:
     notify(order.customer_email, "b")
     notify(order.id, str(len(order.id)))
     keep(order)
+    notify(order.model_copy(update={"coupon": "x"}).id, order.id)
     return Outcome(order_id=order.id, status="shipped", total=1.0)

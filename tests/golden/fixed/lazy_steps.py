@@ -20,4 +20,5 @@ def flow(order: Order) -> None:
     found = order.coupon
     if not found:
         y = anything()
-    text = x.id if order.lines else ""
+    text = [x.id if order.lines else ""]
+    charge(order.id, 1) if order.lines else None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from holdfast import workflow
+from tests.golden.shop import Outcome as Shipment
 from tests.golden.shop import Colour, Line, Order, Payment, is_valid
 
 
@@ -34,6 +35,9 @@ def flow(
             pass
         case Order(coupon="x"):
             pass
+        case Order(coupon=code):
+            pass
+    match order:
         case found if found.id == order.id:
             pass
     match order.lines:

@@ -120,9 +120,11 @@ def test_a_quorum_may_sign_while_another_declines() -> None:
     assert [one.by for one in run.output.signatures] == [ADA, CYD]
 
 
-def test_a_quorum_leaves_the_others_the_time_to_sign() -> None:
-    run = world_of(signed={ADA: days(1), CYD: days(3)}).run(sign_document, "d1", ALL, 2)
-    assert (run.output.status, run.ended) == ("signed", days(28))
+def test_a_quorum_waits_for_nobody_else() -> None:
+    world = world_of(signed={ADA: days(1), BOB: days(20), CYD: days(3)})
+    run = world.run(sign_document, "d1", ALL, 2)
+    assert (run.output.status, run.ended) == ("signed", days(3))
+    assert [one.by for one in run.output.signatures] == [ADA, CYD]
 
 
 def test_a_quorum_that_cannot_be_reached_ends_it_at_once() -> None:

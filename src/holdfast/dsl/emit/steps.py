@@ -123,10 +123,10 @@ class StepEmitter:
         machine = self.emit_block(self.machine, body)
         processor = {"ProcessorConfig": {"Mode": "INLINE"}, **machine}
         state = {"Type": "Map", "Items": template(each.items.query), "ItemProcessor": processor}
-        concurrency, tolerated = _above_zero(each.concurrency), _above_zero(each.tolerated)
+        concurrency = _above_zero(each.concurrency)
         if concurrency is not None:
             state["MaxConcurrency"] = concurrency
-        return {**state, **_extended({} if tolerated is None else {"Tolerated": tolerated})}
+        return {**state, **_extended(_quorum(each))}
 
 
 def _above_zero(count: Expression | None) -> Json:
@@ -134,12 +134,13 @@ def _above_zero(count: Expression | None) -> Json:
     return None if count is None or count.query == Constant(0) else template(count.query)
 
 
-def _quorum(parallel: RunParallel) -> dict[str, Json]:
+def _quorum(action: RunParallel | RunEach) -> dict[str, Json]:
     """Nothing where all must succeed, for that is plain ASL."""
-    tolerated = _above_zero(parallel.tolerated)
-    if parallel.needed is None or tolerated is None:
+    tolerated = _above_zero(action.tolerated)
+    if tolerated is None:
         return {}
-    return {"Needed": template(parallel.needed.query), "Tolerated": tolerated}
+    needed = {} if action.needed is None else {"Needed": template(action.needed.query)}
+    return {**needed, "Tolerated": tolerated}
 
 
 def _extended(fields: dict[str, Json]) -> dict[str, Any]:

@@ -84,6 +84,7 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> Expression:
         message = f"`{name}(…)` registers an undo step: a line of its own, and not in a branch"
         help_ = "return what is needed from the branch, and register the undo step afterwards"
         return expressions.unit.refused(node, "HF021", message, help_)
-    help_ = f"parallel({name}, …), each(items, {name})"
+    branch = f"lambda: {expressions.unit.text(node)}" if node.args or node.keywords else name
+    help_ = f"parallel({branch}, …), each(items, {name})"
     message = f"`{name}` is local: only a branch of parallel(), first() or each()"
     return expressions.unit.refused(node, "HF005", message, help_)

@@ -128,9 +128,11 @@ def _comparand(
     expressions: Expressions, left: Expression, operator: ast.cmpop, node: ast.expr
 ) -> Expression:
     """`x in {"a", "b"}` asks the same as `x in ["a", "b"]`."""
-    found = members(expressions, node) if isinstance(operator, ast.In | ast.NotIn) else None
-    if found is None:
+    if not isinstance(operator, ast.In | ast.NotIn):
         return expressions.lower(node)
+    found = members(expressions, node)
+    if found is None:
+        return expressions.gone_through(node)
     for type_ in (left.type, element_of(found.type) or NEVER):
         if not is_hashable(type_):
             message = f"a value of type {describe(type_)} cannot be in a set"

@@ -7,8 +7,9 @@ from typing import Any
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Lowering, fails_of
 from holdfast.dsl.expressions.durations import written
+from holdfast.dsl.expressions.fields import known_fields
 from holdfast.dsl.expressions.query import ArrayOf, Call, ObjectOf, literal
-from holdfast.dsl.types.models import ModelField, fields_of, fits, obstacle_of
+from holdfast.dsl.types.models import ModelField, conversion, fields_of, fits, obstacle_of
 from holdfast.dsl.types.types import REFUSED, ModelOf, describe_exactly, is_refused
 
 _PURE_HELP = "build it in a @pure function"
@@ -40,7 +41,7 @@ def construct(lowering: Lowering, node: ast.Call, model: Any) -> Expression:
                 keyword.value,
                 "HF044",
                 f"{title} has no field `{keyword.arg}`",
-                f"fields: {', '.join(fields)}",
+                known_fields(model, str(keyword.arg), after="=…"),
             )
     _check_left_out(lowering, node, model, frozenset(values))
     if len(unit.diagnostics) > problems:
@@ -85,7 +86,8 @@ def copy_with(lowering: Lowering, node: ast.Call, value: Expression, type_: Mode
             case ast.Constant(value=str(name)) if name in fields_of(model):
                 given[name] = _checked(lowering, part, f"{model.__name__}.{name}", model, name)
             case _:
-                help_ = f"fields: {', '.join(fields_of(model))}"
+                unknown = str(key.value) if isinstance(key, ast.Constant) else ""
+                help_ = known_fields(model, unknown, 'update={"', '": …}')
                 message = f"{model.__name__} has no such field"
                 unit.refuse(part if key is None else key, "HF044", message, help_)
     if len(unit.diagnostics) > problems or any(is_refused(one.type) for one in given.values()):
@@ -123,6 +125,8 @@ def _check(
             f"{describe_exactly(value.type)}: pydantic might convert or refuse it"
         )
         help_ = "give it a value of that type; annotate the type where it is unknown"
+        if not isinstance(node, ast.Constant):
+            help_ = conversion(lowering.unit.text(node), value.type, field.type) or help_
         lowering.unit.refuse(node, "HF045", message, help_)
 
 

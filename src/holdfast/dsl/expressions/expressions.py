@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from types import MappingProxyType
 from typing import Final
 
@@ -32,8 +33,9 @@ from holdfast.dsl.expressions.comprehensions import (
     lower_rows,
 )
 from holdfast.dsl.expressions.displays import lower_dict, lower_list, lower_tuple
-from holdfast.dsl.expressions.fields import help_for_field, member_of
+from holdfast.dsl.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.dsl.expressions.iteration import Leaf, walk
+from holdfast.dsl.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.dsl.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.dsl.expressions.query import (
     Call,
@@ -77,6 +79,14 @@ class Expressions:
     # What the rules of other modules use (`context.Lowering`).
 
     def lower(self, node: ast.expr, /) -> Expression:
+        if node in self.hoisted:
+            return self.hoisted[node]
+        if is_lazy(self, node):
+            return refuse_lazy(self, node)
+        return self.gone_through(node)
+
+    def gone_through(self, node: ast.expr, /) -> Expression:
+        """As `lower`, where what only gives its items is no less than a list of them."""
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
@@ -134,7 +144,7 @@ class Expressions:
     def iterable(self, node: ast.expr, /) -> Expression:
         """A list of what iterating over `node` gives."""
         if isinstance(node, ast.GeneratorExp):
-            return self.lower(node)
+            return self.gone_through(node)
         if isinstance(node, ast.Set | ast.SetComp):
             message = "a set has an order of its own in every run"
             return self.unit.refused(node, "HF002", message, sets.HELP)
@@ -172,6 +182,9 @@ class Expressions:
                     "JSON numbers hold integers exactly only up to 2**53",
                     f'use a text: "{value}"',
                 )
+            case float() if not isfinite(value):
+                message, help_ = "JSON has no infinite number", "1.7976931348623157e308"
+                return self.unit.refused(node, "HF042", message, help_)
             case None | bool() | int() | float() | str():
                 return Expression(Constant(value), of_constant(value))
             case _:
@@ -228,7 +241,7 @@ class Expressions:
                     node,
                     "HF044",
                     f"{model.__name__} has no field `{node.attr}`",
-                    f"fields: {', '.join(fields_of(model))}",
+                    known_fields(model, node.attr, f"{self.unit.text(node.value)}."),
                 )
             case EnumOf() | Union() if (found := member_of(base, node.attr)) is not None:
                 return found if narrowed is None else replace(found, type=narrowed)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from holdfast.dsl.context import Expression
+from holdfast.dsl.diagnostics import nearest
 from holdfast.dsl.expressions.python_values import has_attribute
 from holdfast.dsl.expressions.query import Binary, Conditional, Constant, Field, Query, hold
 from holdfast.dsl.types.annotations import of_constant
@@ -57,6 +58,13 @@ def _shared_field(base: Expression, members: tuple[Type, ...], name: str) -> Exp
             return None
         types.append(fields_of(member.model)[name].type)
     return Expression(Field(base.query, name), join_all(types), base.fails)
+
+
+def known_fields(model: Any, name: str, before: str = "", after: str = "") -> str:
+    """The fields of a model that has no `name`, and with it the code for the one that is meant."""
+    fields = fields_of(model)
+    near, listed = nearest(name, fields), f"fields: {', '.join(fields)}"
+    return listed if near is None else f"`{before}{near}{after}`; {listed}"
 
 
 def help_for_field(text: str, type_: Type, name: str) -> str:

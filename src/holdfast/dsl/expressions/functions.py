@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
 
 from holdfast.dsl import surface
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, fails_of
+from holdfast.dsl.expressions.lazy import is_view
 from holdfast.dsl.expressions.making_dicts import lower_dict_call
 from holdfast.dsl.expressions.making_durations import lower_duration, lower_timedelta
 from holdfast.dsl.expressions.operators import arithmetic, divided, truth
@@ -32,6 +33,7 @@ from holdfast.dsl.expressions.sets import HELP as SETS_HELP
 from holdfast.dsl.expressions.sets import members, without_order
 from holdfast.dsl.expressions.strings import as_int
 from holdfast.dsl.expressions.text import text_of
+from holdfast.dsl.expressions.zips import lower_zip
 from holdfast.dsl.types.annotations import from_annotation
 from holdfast.dsl.types.kinds import lower_isinstance
 from holdfast.dsl.types.models import fits
@@ -40,7 +42,6 @@ from holdfast.dsl.types.types import (
     FLOAT,
     INT,
     NEVER,
-    REFUSED,
     STR,
     DictOf,
     ListOf,
@@ -100,7 +101,10 @@ def _len(lowering: Expressions, node: ast.Call) -> Expression:
     if len(node.args) == 1 and members(lowering, node.args[0]) is not None:
         items = without_order(lowering, node.args[0])
         return Expression(Call("count", (items.query,)), INT, items.fails)
-    value = _single(lowering, node)
+    if len(node.args) == 1 and is_view(lowering, node.args[0]):
+        value: Expression | None = lowering.gone_through(node.args[0])
+    else:
+        value = _single(lowering, node)
     if value is None:
         return REFUSED_EXPRESSION
     match value.type:
@@ -264,16 +268,6 @@ def _role(lowering: Expressions, node: ast.Call) -> Expression:
             return _no_form(lowering, node, value.type)
 
 
-def _zip(lowering: Expressions, node: ast.Call) -> Expression:
-    if len(node.args) < 2 or node.keywords:
-        help_ = "zip(names, amounts)"
-        return refuse_call(lowering, node, "takes two or more lists in a workflow", help_)
-    lists = [lowering.iterable(argument) for argument in node.args]
-    elements = tuple(element_of(items.type) or REFUSED for items in lists)
-    query = Call("zip", tuple(items.query for items in lists))
-    return Expression(query, ListOf(TupleOf(elements)), fails_of(*lists))
-
-
 def _divmod(lowering: Expressions, node: ast.Call) -> Expression:
     values = [lowering.lower(argument) for argument in node.args]
     if is_refused(*(value.type for value in values)):
@@ -330,7 +324,7 @@ _RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
         sorted: lower_sorted,
         any: _quantifier("any"),
         all: _quantifier("all"),
-        zip: _zip,
+        zip: lower_zip,
         range: _range,
         timedelta: lower_timedelta,
         surface.seconds: lower_duration(1),

@@ -85,7 +85,7 @@ def walk(lowering: Lowering, node: ast.expr, item: Query, position: Query) -> Wa
             mapping = lowering.lower(base)
             if isinstance(mapping.type, DictOf):
                 return _items(mapping, mapping.type.value, item)
-    return _plain(_list(lowering, node, lowering.lower(node)), item)
+    return _plain(_list(lowering, node, lowering.gone_through(node)), item)
 
 
 def _plain(items: Expression, item: Query) -> Walk:

@@ -6,6 +6,7 @@ import ast
 import inspect
 from datetime import datetime, timedelta
 from enum import Enum
+from math import isfinite
 from types import ModuleType
 from typing import Any, Final
 
@@ -51,6 +52,8 @@ def _json_constant(value: object) -> Any:
         case Enum():
             return _json_constant(value.value)
         case int() if abs(value) > INTEGER_MAX:
+            return NOTHING
+        case float() if not isfinite(value):
             return NOTHING
         case None | bool() | int() | float() | str():
             return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import keyword
 import math
@@ -13,7 +12,7 @@ from typing import Any, Final, Literal
 
 from holdfast.dsl.boundary import Misfit
 from holdfast.dsl.dag import Dag, FromInput, FromStep, InJson, Step, parameters_of, references_in
-from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
+from holdfast.dsl.diagnostics import CompileErrors, Diagnostic, nearest
 from holdfast.dsl.expressions.outside import INTEGER_MAX
 from holdfast.dsl.graphs.inputs import Use
 from holdfast.dsl.graphs.places import Path, spot_of
@@ -49,11 +48,6 @@ def check_dag(graph: Dag) -> None:
         refused += _inputs(graph)
     if refused:
         raise CompileErrors(refused)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """What was probably meant."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def refuse(step: Step, path: Path, code: str, message: str, help_: str) -> Diagnostic:

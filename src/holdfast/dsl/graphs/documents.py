@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.dsl.dag import Dag, FromInput, FromStep, InJson, Step
-from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
-from holdfast.dsl.graphs.checks import check_dag, nearest
+from holdfast.dsl.diagnostics import CompileErrors, Diagnostic, nearest
+from holdfast.dsl.graphs.checks import check_dag
 from holdfast.dsl.graphs.places import Path, spot_of
 from holdfast.dsl.tasks import Retry, Task
 from holdfast.errors import WorkflowError

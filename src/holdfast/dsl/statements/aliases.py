@@ -8,7 +8,7 @@ else, and only then may it be changed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 _CHANGES: Final = frozenset({"append", "extend"})
@@ -56,12 +56,22 @@ def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
 def captured_names(function: ast.FunctionDef) -> frozenset[str]:
     """What branches keep or return of the names around them: others may hold it afterwards."""
     found: set[str] = set()
+    functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(function):
         if isinstance(node, ast.Lambda):
             found.update(kept_names(node.body, _is_never, is_kept=True))
+            found.update(_given_to(functions, node.body))
         elif isinstance(node, ast.FunctionDef) and node is not function:
             found.update(_kept_by_statements(node) - _given_names(node))
     return frozenset(found)
+
+
+def _given_to(functions: Collection[str], node: ast.expr) -> Iterator[str]:
+    """What a call of one of the local functions gives it to keep."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in functions:
+            for argument in arguments:
+                yield from kept_names(argument, _is_never, is_kept=True)
 
 
 def _kept_by_statements(function: ast.FunctionDef) -> set[str]:

@@ -147,11 +147,12 @@ def _assign_name(
         if not is_refused(type_):
             variable = statements.scope.name(name)
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))
-    type_ = _declared(statements.unit, value, type_, declared)
+    type_ = declared_type(statements.unit, value, type_, declared)
     statements.hold(name, type_, is_own=statements.is_fresh(value))
 
 
-def _declared(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
+def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
+    """The type of a value of type `found` for a name that is annotated with `declared`."""
     if declared in (None, UNKNOWN) or is_refused(found):
         return found  # `Any` takes nothing away from what is known
     if DURATION in members_of(found):

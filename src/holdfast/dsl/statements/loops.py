@@ -15,7 +15,17 @@ from holdfast.dsl.context import (
     without_refused,
 )
 from holdfast.dsl.expressions.iteration import Leaf, Row, Walk, bind, require_int, walk
-from holdfast.dsl.expressions.query import Binary, Call, Constant, Index, Query, Variable
+from holdfast.dsl.expressions.lazy import late_generator, refuse_generator
+from holdfast.dsl.expressions.query import (
+    Binary,
+    Call,
+    Conditional,
+    Constant,
+    Index,
+    Query,
+    Variable,
+)
+from holdfast.dsl.expressions.zips import is_uneven, strict_zip, uneven_failure, without_check
 from holdfast.dsl.ir import Assign, Block, Loop, Origin
 from holdfast.dsl.statements.aliases import walked_names
 from holdfast.dsl.statements.flow import LoopPoint
@@ -67,15 +77,23 @@ def _test(statements: Statements, node: ast.While, origin: Origin) -> Expression
 
 
 def lower_for(statements: Statements, node: ast.For) -> None:
-    plan = _range_plan(statements, node) or _list_plan(statements, node)
+    strict = strict_zip(statements.expressions, node.iter)
+    through = node.iter if strict is None else without_check(node.iter, strict)
+    plan = _range_plan(statements, node) or _list_plan(statements, node, through)
     setup, test, advance = plan
+    kept, end = ((), ()) if strict is None else _end_of_strict(statements, node, strict)
     names = {name.id: held for name, held in advance}
 
     def enter() -> None:
         for name, held in names.items():
             statements.hold(name, held.type)
 
-    _, body, orelse = _stable(statements, node, enter, lambda: statements.flow.environment)
+    def leave() -> Environment | None:
+        if end:
+            statements.flow.note()
+        return statements.flow.environment
+
+    _, body, orelse = _stable(statements, node, enter, leave)
     moves = tuple(
         (statements.scope.name(name), Expression(held.value, held.type))
         for name, held in names.items()
@@ -88,12 +106,12 @@ def lower_for(statements: Statements, node: ast.For) -> None:
     statements.emit(
         Loop(
             statements.origin(node, text),
-            setup,
+            (*setup, *kept),
             (),
             Expression(test, BOOL),
             (*moves, (counter.name, Expression(further, INT))),
             body,
-            orelse,
+            (*end, *orelse),
         )
     )
 
@@ -106,12 +124,26 @@ def _counter(statements: Statements, node: ast.For, what: str) -> Variable:
     return Variable(statements.scope.name(f"{stem}_{what}", (node, what)))
 
 
-def _list_plan(statements: Statements, node: ast.For) -> _Plan:
+def _end_of_strict(
+    statements: Statements, node: ast.For, strict: ast.Call
+) -> tuple[_Values, Block]:
+    """What to keep of the lists from the start, and what fails at the end if it must."""
+    uneven = _counter(statements, node, "uneven")
+    found = is_uneven(statements.expressions, strict)
+    if is_refused(found.type):
+        return (), ()
+    value = Conditional(uneven, uneven_failure(), uneven)
+    checked = Expression(value, BOOL, frozenset({"ValueError"}))
+    origin = statements.origin(strict, f"end of {statements.unit.text(strict)}")
+    return ((uneven.name, found),), (Assign(origin, ((uneven.name, checked),)),)
+
+
+def _list_plan(statements: Statements, node: ast.For, walked: ast.expr) -> _Plan:
     items = _counter(statements, node, "items")
     index = _counter(statements, node, "index")
     statements.prepare(node.iter)
     statements.share(node.iter, is_kept=False)
-    through, more = _walk(statements, node, Index(items, index), index)
+    through, more = _walk(statements, node, walked, Index(items, index), index)
     setup = (
         *more,
         (items.name, through.items),
@@ -122,9 +154,12 @@ def _list_plan(statements: Statements, node: ast.For) -> _Plan:
 
 
 def _walk(
-    statements: Statements, node: ast.For, item: Query, index: Variable
+    statements: Statements, node: ast.For, walked: ast.expr, item: Query, index: Variable
 ) -> tuple[Walk, _Values]:
-    through = walk(statements.expressions, node.iter, item, index)
+    late = late_generator(node.iter)
+    if late is not None:
+        refuse_generator(statements.expressions, late)
+    through = walk(statements.expressions, walked, item, index)
     match node.iter:
         case ast.Call(func=ast.Attribute(value=base, attr="items")):
             mapping = statements.expressions.lower(base)

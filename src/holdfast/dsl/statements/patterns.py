@@ -7,10 +7,11 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from holdfast.dsl.context import Expression, fails_of
+from holdfast.dsl.context import NOTHING, Expression, fails_of
 from holdfast.dsl.expressions.choices import connect
 from holdfast.dsl.expressions.comparisons import compare
 from holdfast.dsl.expressions.expressions import Expressions
+from holdfast.dsl.expressions.fields import known_fields
 from holdfast.dsl.expressions.query import Binary, Call, Constant, Field, Index, Query
 from holdfast.dsl.statements.subjects import (
     Match,
@@ -133,6 +134,11 @@ _JSON_KINDS: Final = {str: "string", bool: "boolean"}
 
 def _class(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> Match:
     cls = expressions.unit.outside(node.cls)
+    if cls is NOTHING and expressions.is_outside(node.cls):
+        name = expressions.unit.text(node.cls)
+        help_ = f"import `{name}` at the top of the module"
+        expressions.unit.refuse(node.cls, "HF004", f"`{name}` is not defined", help_)
+        raise PatternRefused
     if not isinstance(cls, type) or issubclass(cls, Enum):
         help_ = "case Payment(status=…):, or a member of an enum: case Status.PAID:"
         raise _refuse(expressions, node.cls, "a class pattern names a model", help_)
@@ -241,7 +247,11 @@ def _fields(
         ]
         if len(types) < len(members_of(subject.type)):
             message = f"{describe(subject.type)} has no field `{name}`"
-            expressions.unit.refuse(pattern, "HF044", message, "name a field of the model")
+            help_ = "name a field of the model"
+            if isinstance(subject.type, ModelOf):
+                before = f"case {expressions.unit.text(node.cls)}("
+                help_ = known_fields(subject.type.model, name, before, "=…)")
+            expressions.unit.refuse(pattern, "HF044", message, help_)
             raise PatternRefused
         path = None if subject.path is None else f"{subject.path}.{name}"
         part = Subject(Field(subject.query, name), join_all(types), path)

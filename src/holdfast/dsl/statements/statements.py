@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from holdfast.dsl.context import (
     REFUSED_EXPRESSION,
+    Entry,
     Environment,
     Expression,
     Held,
@@ -18,7 +19,7 @@ from holdfast.dsl.context import (
     join_environments,
 )
 from holdfast.dsl.expressions.expressions import Expressions
-from holdfast.dsl.expressions.query import NULL, Variable
+from holdfast.dsl.expressions.query import Variable
 from holdfast.dsl.ir import (
     Action,
     Assign,
@@ -27,7 +28,6 @@ from holdfast.dsl.ir import (
     Continue,
     If,
     Origin,
-    Return,
     Sleep,
     SleepUntil,
     Statement,
@@ -43,9 +43,10 @@ from holdfast.dsl.statements.assignments import (
     lower_augmented_assignment,
 )
 from holdfast.dsl.statements.changes import lower_change
+from holdfast.dsl.statements.conditionals import as_if
 from holdfast.dsl.statements.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.dsl.statements.flow import Flow
-from holdfast.dsl.statements.local_names import local_names
+from holdfast.dsl.statements.functions import Outer, lower_branch
 from holdfast.dsl.statements.loops import lower_for, lower_while
 from holdfast.dsl.statements.matching import lower_match
 from holdfast.dsl.statements.returns import lower_return
@@ -56,7 +57,7 @@ from holdfast.dsl.steps.durable import find_durable
 from holdfast.dsl.steps.hoisting import hoist_inside
 from holdfast.dsl.steps.steps import Steps
 from holdfast.dsl.surface import first
-from holdfast.dsl.types.types import NONE, Type, is_refused, join_all
+from holdfast.dsl.types.types import Type, is_refused
 
 _EMPTY: Final = Environment({})
 
@@ -64,10 +65,11 @@ _EMPTY: Final = Environment({})
 class Statements:
     """Lowers the body of one function: the workflow or a branch."""
 
-    def __init__(self, unit: Unit, scope: Scope, flow: Flow) -> None:
+    def __init__(self, unit: Unit, scope: Scope, flow: Flow, outer: Outer | None = None) -> None:
         self.unit = unit
         self.scope = scope
         self.flow = flow
+        self.outer = outer
         self.hoisted: dict[ast.AST, Expression] = {}
         self._pending: list[Statement] = []
 
@@ -192,9 +194,16 @@ class Statements:
         variable = self.scope.name(name)
         if self.flow.environment is not None:
             is_own = is_own and name not in (self.unit.captured or ())
-            held = Held(Variable(variable), type_, is_own=is_own)
-            self.flow.environment = self.flow.environment.with_entry(name, held)
+            self.give(name, Held(Variable(variable), type_, is_own=is_own))
         return variable
+
+    def give(self, name: str, entry: Entry) -> None:
+        if self.flow.environment is not None:
+            self.flow.environment = self.flow.environment.with_entry(name, entry)
+
+    def entry(self, name: str) -> Entry | None:
+        environment = self.flow.environment
+        return None if environment is None else environment.entries.get(name)
 
     def emit(self, statement: Statement) -> None:
         self._pending.append(statement)
@@ -226,7 +235,7 @@ class Statements:
                 break
             self.flow.note()
             self.hoisted = {}
-            self._statement(node)
+            self._statement(as_if(self, node) or node)
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
@@ -237,7 +246,7 @@ class Statements:
             case ast.AugAssign():
                 lower_augmented_assignment(self, node)
             case ast.If():
-                self._if(node)
+                self.lower_if(node)
             case ast.For():
                 lower_for(self, node)
             case ast.While():
@@ -265,7 +274,7 @@ class Statements:
             case _:
                 refuse_statement(self, node)
 
-    def _if(self, node: ast.If) -> None:
+    def lower_if(self, node: ast.If) -> None:
         test = self.protected(self.test(node.test), node.test, "test")
         expressions = self.expressions
         self.flow.environment = expressions.narrowed(node.test, is_true=True).environment
@@ -294,9 +303,7 @@ class Statements:
                 "a branch has no decorators",
                 f"def {node.name}(): … without a decorator",
             )
-        if self.flow.environment is not None:
-            entry = LocalFunction(node)
-            self.flow.environment = self.flow.environment.with_entry(node.name, entry)
+        self.give(node.name, LocalFunction(node, self.scope))
 
     def _expression_statement(self, node: ast.Expr, value: ast.expr) -> None:
         match value:
@@ -304,7 +311,7 @@ class Statements:
                 return  # a docstring, or an empty body
             case ast.Call() if self.durable(value) is not None:
                 self.step(value, (), node)
-            case ast.Call(func=ast.Name(id=name)) if isinstance(self._entry(name), UndoHandle):
+            case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
                 lower_undo(self, node, value)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
@@ -312,10 +319,6 @@ class Statements:
                 lower_change(self, node, value, name)
             case _:
                 self._without_effect(node, value)
-
-    def _entry(self, name: str) -> object:
-        environment = self.flow.environment
-        return None if environment is None else environment.entries.get(name)
 
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
         if isinstance(value, ast.Call | ast.Await):
@@ -337,37 +340,17 @@ class Statements:
 
     # Branches.
 
+    def inner(self, scope: Scope, environment: Environment, outer: Outer) -> Statements:
+        """Of the function of a branch."""
+        return Statements(self.unit, scope, Flow(environment), outer)
+
     def _branch(
         self,
         expressions: Expressions,
-        function: ast.Lambda | ast.FunctionDef,
+        function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
     ) -> Branch:
-        names = local_names(function)
-        scope = self.unit.scope(self.scope, function, names)
-        environment = expressions.environment
-        for name in names:
-            environment = environment.without(name)
-        inner = Statements(self.unit, scope, Flow(environment))
-        arguments = (*function.args.posonlyargs, *function.args.args)
-        parameters = tuple(
-            inner.hold(argument.arg, type_)
-            for argument, type_ in zip(arguments, types, strict=True)
-        )
-        for name in names:
-            scope.name(name)
-        return Branch(inner.function_body(function), parameters, join_all(inner.flow.returned))
-
-    def function_body(self, function: ast.Lambda | ast.FunctionDef) -> Block:
-        """The statements of a function; where Python falls off its end, it returns None."""
-        if isinstance(function, ast.Lambda):
-            return self.collected(lambda: lower_return(self, function.body, function.body))
-        body = self.block(function.body)
-        if self.flow.environment is None:
-            return body
-        self.flow.returned.append(NONE)
-        end = Return(self.origin(function.body[-1], "end"), Expression(NULL, NONE))
-        return (*body, end)
+        return lower_branch(self, expressions, function, types)
 
 
 class _Whole(ast.Expr):

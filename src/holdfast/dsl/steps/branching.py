@@ -10,10 +10,16 @@ from typing import Any
 
 from holdfast.dsl.context import Expression, LocalFunction
 from holdfast.dsl.expressions.expressions import Expressions
-from holdfast.dsl.expressions.query import Binary, Constant, Query
+from holdfast.dsl.expressions.query import Binary, Call, Constant, Query
 from holdfast.dsl.ir import Action, Block, RunEach, RunFirst, RunParallel
 from holdfast.dsl.steps.batches import in_batches
-from holdfast.dsl.steps.step_arguments import Count, StepRefused, refuse, require_count
+from holdfast.dsl.steps.step_arguments import (
+    Count,
+    StepRefused,
+    at_most,
+    refuse,
+    require_count,
+)
 from holdfast.dsl.surface import Task, Workflow
 from holdfast.dsl.types.types import (
     INT,
@@ -39,7 +45,7 @@ class Branch:
 
 
 #: Lowers a `lambda` or a `def` whose parameters have these types.
-BranchLowering = Callable[[Expressions, ast.Lambda | ast.FunctionDef, tuple[Type, ...]], Branch]
+BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...]], Branch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class Branching:
         count = Count("at_least", 1, len(branches))
         needed = require_count(self.expressions, found["at_least"], count)
         number = self.expressions.lower(found["at_least"])
-        tolerated = Expression(_fewer(len(branches), number.query), INT, number.fails)
+        tolerated = _fewer(Constant(len(branches)), number)
         results = tuple(join(branch.result, NONE) for branch in branches)
         return RunParallel(bodies, needed, tolerated), TupleOf(results)
 
@@ -65,7 +71,7 @@ class Branching:
         action = RunFirst(tuple(branch.body for branch in branches))
         return action, join_all(branch.result for branch in branches)
 
-    def each(self, found: dict[str, Any]) -> tuple[Action, Type]:
+    def each(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         items = self.expressions.iterable(found["items"])
         function = self._function(found["function"], 1)
         if is_refused(items.type):
@@ -76,10 +82,26 @@ class Branching:
         element = element_of(items.type) or REFUSED
         branch = self.lower_branch(self.expressions, function, (element,))
         concurrency = self._count(found, Count("concurrency", 0))
-        tolerated = self._count(found, Count("tolerate", 0))
+        needed, tolerated = self._quorum(node, found, items)
         result = branch.result if tolerated is None else join(branch.result, NONE)
-        action = RunEach(items, branch.parameters[0], branch.body, concurrency, tolerated)
+        action = RunEach(items, branch.parameters[0], branch.body, concurrency, needed, tolerated)
         return action, ListOf(result)
+
+    def _quorum(
+        self, node: ast.Call, found: dict[str, Any], items: Expression
+    ) -> tuple[Expression | None, Expression | None]:
+        """How many calls of `each` must succeed, and how many may fail."""
+        if "at_least" not in found:
+            return None, self._count(found, Count("tolerate", 0))
+        if "tolerate" in found:
+            message = "with at_least all that is not needed may fail; tolerate has nothing to add"
+            number = self.expressions.unit.text(found["at_least"])
+            help_ = f"each(items, function, at_least={number})"
+            raise refuse(self.expressions, node, "HF008", message, help_)
+        value = require_count(self.expressions, found["at_least"], Count("at_least", 1))
+        total = Call("count", (items.query,))
+        needed = at_most(value, total, "ValueError: at_least is not 1 to the number of calls")
+        return needed, _fewer(total, self.expressions.lower(found["at_least"]))
 
     def _count(self, found: dict[str, Any], count: Count) -> Expression | None:
         node = found.get(count.name)
@@ -93,21 +115,21 @@ class Branching:
         functions = [self._function(branch, 0) for branch in nodes]
         return [self.lower_branch(self.expressions, function, ()) for function in functions]
 
-    def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | ast.FunctionDef:
+    def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | LocalFunction:
         """The function of a branch; a bare task or workflow stands for its call."""
         unit = self.expressions.unit
-        found: ast.Lambda | ast.FunctionDef | None = None
+        found: ast.Lambda | LocalFunction | None = None
         match node:
             case ast.Lambda():
                 found = node
             case ast.Name(id=name) if self.expressions.scope.is_local(name):
                 entry = self.expressions.environment.entries.get(name)
-                found = entry.node if isinstance(entry, LocalFunction) else None
+                found = entry if isinstance(entry, LocalFunction) else None
             case _ if isinstance(declared := unit.outside(_without_options(node)), Task | Workflow):
                 _require_fit(self.expressions, node, declared.function, parameters)
                 # The same lambda whenever this is lowered again: scopes belong to nodes.
                 found = unit.made.setdefault(node, _calling(node, parameters))
-        if found is not None and _takes(found.args, parameters):
+        if found is not None and _takes(found, parameters):
             return found
         raise refuse(
             self.expressions,
@@ -119,7 +141,7 @@ class Branching:
         )
 
 
-def _as_branch(text: str, found: ast.AST | None, parameters: int) -> str:
+def _as_branch(text: str, found: ast.Lambda | LocalFunction | None, parameters: int) -> str:
     """What the author may type instead; an expression becomes what the lambda gives."""
     if parameters:
         return "lambda item: pack(item)"
@@ -148,15 +170,17 @@ def _require_fit(
         raise refuse(expressions, node, "HF007", message, help_) from None
 
 
-def _fewer(total: int, number: Query) -> Query:
-    match number:
-        case Constant(int(value)):
-            return Constant(total - value)
+def _fewer(total: Query, number: Expression) -> Expression:
+    match total, number.query:
+        case Constant(int(all_)), Constant(int(value)):
+            return Expression(Constant(all_ - value), INT, number.fails)
         case _:
-            return Binary("-", Constant(total), number)
+            return Expression(Binary("-", total, number.query), INT, number.fails)
 
 
-def _takes(arguments: ast.arguments, parameters: int) -> bool:
+def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
+    node = function.node if isinstance(function, LocalFunction) else function
+    arguments = node.args
     others = (
         *arguments.kwonlyargs,
         *arguments.defaults,

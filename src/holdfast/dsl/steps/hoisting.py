@@ -34,7 +34,7 @@ def hoist_inside(hoister: Hoister, node: ast.AST) -> None:
     """Hoists what `node` certainly evaluates, not `node` itself."""
     earlier: list[ast.expr] = []
     for child in evaluated(node):
-        if not _has_durable(hoister, child):
+        if not has_durable(hoister, child):
             earlier.append(child)
             continue
         for before in earlier:
@@ -60,12 +60,12 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
     )
 
 
-def _has_durable(hoister: Hoister, node: ast.expr) -> bool:
+def has_durable(hoister: Hoister, node: ast.expr) -> bool:
     """Asked for each expression around the node, and again in each round of a loop."""
     known = hoister.unit.with_durable
     if node not in known:
         known[node] = find_durable(hoister.unit, hoister.scope, node) is not None or any(
-            _has_durable(hoister, child) for child in evaluated(node)
+            has_durable(hoister, child) for child in evaluated(node)
         )
     return known[node]
 

@@ -116,3 +116,12 @@ def _guarded(query: Query, count: Count) -> Query:
         return Conditional(test, held, error)
 
     return hold(query, checked)
+
+
+def at_most(number: Expression, most: Query, error: str) -> Expression:
+    """`number`, or an error of the expression where it is above what is counted in the run."""
+
+    def checked(held: Query) -> Query:
+        return Conditional(Binary("<=", held, most), held, failure(error))
+
+    return Expression(hold(number.query, checked), INT, number.fails | {"ValueError"})

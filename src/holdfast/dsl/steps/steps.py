@@ -61,7 +61,7 @@ class Steps:
         if function is surface.first:
             return branching.first(node, found)
         if function is surface.each:
-            return branching.each(found)
+            return branching.each(node, found)
         if function is surface.sleep:
             return lower_sleep(self.expressions, found)
         if function is surface.sleep_until:

@@ -7,7 +7,7 @@ import ast
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression
 from holdfast.dsl.expressions.durations import at_border
 from holdfast.dsl.expressions.expressions import Expressions
-from holdfast.dsl.types.models import fits
+from holdfast.dsl.types.models import conversion, fits
 from holdfast.dsl.types.types import (
     BOOL,
     DATE,
@@ -19,7 +19,6 @@ from holdfast.dsl.types.types import (
     NONE,
     REFUSED,
     UNKNOWN,
-    UUID,
     WRITTEN_DURATION,
     DictOf,
     EnumOf,
@@ -37,7 +36,6 @@ from holdfast.dsl.types.types import (
     is_refused,
     is_text,
     join,
-    may_be_none,
     members_of,
 )
 
@@ -64,16 +62,8 @@ def lower_argument(
 
 
 def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
-    if (
-        is_text(wanted)
-        and not isinstance(wanted, TextOf)
-        and found in (INT, BOOL, DECIMAL, DATE, UUID)
-    ):
-        return f"str({text})"
-    if is_text(found) and wanted == INT:
-        return f"int({text})"
-    if may_be_none(found):
-        return f"if {text} is not None: …"
+    if converted := conversion(text, found, wanted):
+        return converted
     if found == NONE:
         found = join(wanted, NONE)
     return f"def {task}({name}: {describe(found)})"

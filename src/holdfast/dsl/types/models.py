@@ -16,10 +16,14 @@ from holdfast.dsl.boundary import Json
 from holdfast.dsl.expressions.durations import iso_of
 from holdfast.dsl.types.annotations import from_annotation, is_model, written
 from holdfast.dsl.types.types import (
+    BOOL,
+    DATE,
+    DECIMAL,
     FLOAT,
     INT,
     NEVER,
     STR,
+    UUID,
     DictOf,
     EnumOf,
     ListOf,
@@ -28,6 +32,8 @@ from holdfast.dsl.types.types import (
     TextOf,
     TupleOf,
     Type,
+    is_text,
+    may_be_none,
     members_of,
 )
 
@@ -176,6 +182,17 @@ def fits(found: Type, wanted: Type) -> bool:
     if len(members_of(found)) > 1:
         return all(fits(member, wanted) for member in members_of(found))
     return any(_fits_one(found, choice) for choice in choices)
+
+
+def conversion(text: str, found: Type, wanted: Type) -> str:
+    """The expression that makes of `text` a value of the type; empty where there is none."""
+    if wanted == STR and found in (INT, BOOL, DECIMAL, DATE, UUID):
+        return f"str({text})"
+    if wanted == INT and is_text(found):
+        return f"int({text})"
+    if wanted == INT and found == FLOAT:
+        return f"round({text})"
+    return f"if {text} is not None: …" if may_be_none(found) else ""
 
 
 def _fits_one(found: Type, wanted: Type) -> bool:

@@ -53,7 +53,7 @@ def narrow(
 def _without_none(environment: Environment, node: ast.expr, *, is_none: bool) -> Environment:
     path = path_of(node)
     known = None if path is None else type_at(environment, path)
-    if path is None or known is None or not may_be_none(known):
+    if path is None or known is None or not (known == NONE or may_be_none(known)):
         return environment
     return environment.with_fact(path, NONE if is_none else without_none(known))
 

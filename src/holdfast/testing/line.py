@@ -1,0 +1,92 @@
+"""A line of control of a direct run: what it waits for, and up to where it is cancelled."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Final
+
+from holdfast.testing.finals import Final_, open_finals
+from holdfast.testing.timeline import Over, Path, Place
+
+current_line: contextvars.ContextVar[Line] = contextvars.ContextVar("line")
+
+#: Stands for the whole line where a scope is asked for.
+WHOLE: Final = -1
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """A `with timeout(…)` or `with shielded()` that a line is in."""
+
+    is_shield: bool
+    finals: frozenset[Final_]
+    deadline: Place | None = None
+    is_expired: bool = False
+
+
+@dataclass(eq=False)
+class Group:
+    """Branches side by side; `owner` waits for them.
+
+    Branch n begins when all of `after[n]` are in `ended`; without `after`, when there is room.
+    """
+
+    owner: Line
+    branches: list[Callable[[], Any]]
+    needed: int | None
+    tolerated: int
+    results: list[Any]
+    after: Sequence[Sequence[int]] = ()
+    ended: set[int] = field(default_factory=set)
+    started: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    lanes: list[Line] = field(default_factory=list)
+    is_settled: bool = False
+    error: Exception | None = None
+
+
+@dataclass(eq=False)
+class Line:
+    """`body` gives its result; `on_end` is told when it is over."""
+
+    path: Path
+    body: Callable[[], Any]
+    on_end: Callable[[Line], None]
+    context: contextvars.Context | None = None
+    scopes: list[Scope] = field(default_factory=list)
+    is_cancelled: bool = False
+    is_over: bool = False
+    is_parked: bool = False
+    result: Any = None
+    error: Exception | None = None
+    #: What it waits for: a place, branches, or a child execution beside its place.
+    place: Place | None = None
+    over: Over | None = None
+    group: Group | None = None
+    child: Line | None = None
+    frame: FrameType | None = None
+    thread: threading.Thread | None = None
+    baton: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.baton.acquire()
+
+    def due(self, frame: FrameType | None) -> int | None:
+        """The outermost scope up to which the line is cancelled at this point, or WHOLE."""
+        wanted = [WHOLE] if self.is_cancelled else []
+        wanted += [number for number, scope in enumerate(self.scopes) if scope.is_expired]
+        if not wanted:
+            return None
+        finals = open_finals(frame)
+        return next((number for number in wanted if not self._holds_back(number, finals)), None)
+
+    def _holds_back(self, number: int, finals: frozenset[Final_]) -> bool:
+        if any(scope.is_shield for scope in self.scopes[number + 1 :]):
+            return True
+        entered = frozenset[Final_]() if number == WHOLE else self.scopes[number].finals
+        return bool(finals - entered)

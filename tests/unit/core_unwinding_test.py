@@ -1,0 +1,221 @@
+"""Cancellations that meet: a stop, deadlines and failures in the same line. docs/extensions.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.facts import RedriveRequested, StopRequested
+from tests.builders import Machine, call, machine
+from tests.unit.core_kit import Case, part
+
+STOP = StopRequested("1", None, None)
+
+
+def block(begin: str, seconds: int, states: list[str], following: str | None) -> Machine:
+    found: Machine = {"Begin": begin, "Seconds": seconds, "States": states}
+    return found if following is None else {**found, "Next": following}
+
+
+def passed(target: str) -> Machine:
+    return {"Type": "Pass", "Next": target}
+
+
+# -- a deadline around an undo ---------------------------------------------------------------------
+
+
+def undone_in_a_block(seconds: int = 60) -> Machine:
+    """with timeout(seconds): one, taken back by `undo one`; then after, or late."""
+    states, undo = part("one", "after")
+    inside = ["one", "undo one", "one undone"]
+    return machine(
+        {"block": passed("one"), **states, "after": call("after"), "late": call("late")},
+        Holdfast={"Undo": [undo], "Deadlines": [block("block", seconds, inside, "late")]},
+    )
+
+
+def test_a_deadline_does_not_interrupt_what_a_stop_takes_back() -> None:
+    case = Case(undone_in_a_block()).start().after(50).offer(STOP)
+    assert case.after(20).positions == ["undo one"]
+
+    assert case.succeed().status == "ABORTED"
+
+
+def test_an_inner_deadline_does_not_interrupt_what_an_outer_one_takes_back() -> None:
+    states, undo = part("one", "after")
+    inside = ["one", "undo one", "one undone"]
+    rest = {"after": call("after"), "early": call("early"), "late": call("late")}
+    inner = block("inner", 70, inside, "early")
+    outer = block("outer", 60, ["inner", *inside, "early"], "late")
+    definition = machine(
+        {"outer": passed("inner"), "inner": passed("one"), **states, **rest},
+        Holdfast={"Undo": [undo], "Deadlines": [inner, outer]},
+    )
+    case = Case(definition).start().after(61)
+    assert case.positions == ["undo one"]
+
+    assert case.after(20).positions == ["undo one"]
+    assert case.succeed().positions == ["late"]
+
+
+def test_a_deadline_that_passes_while_its_block_is_undone_is_over() -> None:
+    """Else every look at the execution would find it overdue."""
+    case = Case(undone_in_a_block()).start().after(50).offer(STOP).after(20)
+
+    assert case.frame("undo one").deadlines == ()
+
+
+def test_a_deadline_within_an_undo_holds_while_it_runs() -> None:
+    states, undo = part("one")
+    states["undo one"] = passed("refund")
+    rest = {"refund": call("refund", "one undone"), "give up": call("give up", "one undone")}
+    definition = machine(
+        {**states, **rest},
+        Holdfast={
+            "Undo": [undo],
+            "Deadlines": [block("undo one", 60, ["refund"], "give up")],
+            "Shielded": [["undo one", "refund", "give up"]],
+        },
+    )
+    case = Case(definition).start().offer(STOP)
+    assert case.positions == ["refund"]
+
+    assert case.after(61).positions == ["give up"]
+    assert case.succeed().status == "ABORTED"
+
+
+# -- three at once ---------------------------------------------------------------------------------
+
+
+def test_a_stop_is_not_forgotten_when_two_deadlines_pass_after_it() -> None:
+    """with shielded(): with timeout(100): with shielded(): with timeout(60): one (undone)."""
+    states, undo = part("one", "after")
+    inside = ["one", "undo one", "one undone"]
+    inner = block("inner", 60, inside, "early")
+    outer = block("outer", 100, ["inner", *inside, "early"], "late")
+    rest = {"early": call("early", "after"), "late": call("late", "after"), "after": call("after")}
+    shields = [["inner", *inside, "early"], ["outer", "inner", *inside, "early", "late"]]
+    definition = machine(
+        {"outer": passed("inner"), "inner": passed("one"), **states, **rest},
+        Holdfast={"Undo": [undo], "Deadlines": [inner, outer], "Shielded": shields},
+    )
+    case = Case(definition).start().after(61)
+    case.offer(STOP).after(40)
+    assert case.positions == ["undo one"]
+
+    assert case.succeed().positions == ["early"]
+    assert case.succeed().positions == ["late"]
+    assert case.succeed().status == "ABORTED"
+
+
+# -- lanes -----------------------------------------------------------------------------------------
+
+
+def test_an_item_that_cannot_be_selected_begins_no_more_items() -> None:
+    """The first item has something to undo: the Map waits for that, and for nothing else."""
+    states, undo = part("pack")
+    selector = "{% $states.context.Map.Item.Value = 1 ? $error('no') : 1 %}"
+    lanes: dict[str, Any] = {
+        "Type": "Map",
+        "Items": [0, 1, 2, 3],
+        "ItemSelector": selector,
+        "ItemProcessor": {"StartAt": "pack", "States": states},
+        "End": True,
+    }
+    case = Case(machine({"all": lanes}, Holdfast={"Undo": [undo]})).start()
+    assert case.positions == ["undo pack"]
+
+    assert case.succeed().failure[0] == "States.QueryEvaluationError"
+
+
+def test_many_items_that_cannot_be_selected_are_tolerated() -> None:
+    count = 3_000
+    lanes: dict[str, Any] = {
+        "Type": "Map",
+        "Items": list(range(count)),
+        "ItemSelector": "{% $error('no') %}",
+        "ItemProcessor": {"StartAt": "pack", "States": {"pack": call("pack")}},
+        "Holdfast": {"Tolerated": count},
+        "MaxConcurrency": 1,
+        "End": True,
+    }
+    case = Case(machine({"all": lanes})).start()
+
+    assert case.output == [None] * count
+
+
+def test_lanes_whose_undo_cannot_begin_are_over_all_the_same() -> None:
+    """A branch whose undo fails on the way in, then one that has nothing to undo."""
+    states, undo = part("a")
+    undo["Assign"] = {"x": "{% $error('no') %}"}
+    branches = [
+        {"StartAt": "a", "States": states},
+        {"StartAt": "b", "States": {"b": call("b")}},
+        {"StartAt": "c", "States": {"c": call("c")}},
+    ]
+    catch = [{"ErrorEquals": ["Broken"], "Next": "caught"}]
+    lanes = {"Type": "Parallel", "Branches": branches, "End": True, "Catch": catch}
+    definition = machine({"all": lanes, "caught": call("caught")}, Holdfast={"Undo": [undo]})
+    case = Case(definition).start().fail("Broken", at="c")
+
+    assert case.positions == ["caught"]
+
+
+def test_a_sibling_is_cancelled_for_the_failure_though_a_stop_waits_outside() -> None:
+    states, undo = part("a")
+    branches = [
+        {"StartAt": "a", "States": states},
+        {"StartAt": "b", "States": {"b": call("b")}},
+    ]
+    lanes = {"Type": "Parallel", "Branches": branches, "Next": "then"}
+    shields = [["all", *states, "b"]]
+    definition = machine(
+        {"all": lanes, "then": call("then")}, Holdfast={"Undo": [undo], "Shielded": shields}
+    )
+    case = Case(definition).start().offer(STOP).fail("Broken", at="b")
+
+    assert case.frame("undo a").variables["why_a"] == "Holdfast.Cancelled"
+    assert case.succeed().status == "ABORTED"
+
+
+# -- a block that begins again ---------------------------------------------------------------------
+
+
+def test_a_loop_that_enters_its_block_again_has_one_clock() -> None:
+    """The block's first state is one of its own, and is where the loop goes on."""
+    definition = machine(
+        {"one": call("one", "two"), "two": call("two", "one"), "late": call("late")},
+        Holdfast={"Deadlines": [block("one", 60, ["one", "two"], "late")]},
+    )
+    case = Case(definition).start()
+    for _ in range(3):
+        case.after(50).succeed().succeed()
+
+    assert len(case.frame("one").deadlines) == 1
+    assert case.after(61).positions == ["late"]
+
+
+def test_a_retry_of_a_blocks_first_state_does_not_give_it_more_time() -> None:
+    retry = [{"ErrorEquals": ["States.ALL"], "MaxAttempts": 9, "IntervalSeconds": 1}]
+    branch = {"StartAt": "a", "States": {"a": call("a")}}
+    lanes = {"Type": "Parallel", "Branches": [branch], "End": True, "Retry": retry}
+    definition = machine(
+        {"all": lanes, "late": call("late")},
+        Holdfast={"Deadlines": [block("all", 60, ["all"], "late")]},
+    )
+    case = Case(definition).start().after(50).fail("Broken", at="a").after(2)
+    assert case.positions == ["a"]
+    assert len(case.frame("all").deadlines) == 1
+
+    assert case.after(9).positions == ["late"]
+
+
+def test_a_redrive_at_a_blocks_first_state_has_one_clock() -> None:
+    definition = machine(
+        {"one": call("one"), "late": call("late")},
+        Holdfast={"Deadlines": [block("one", 60, ["one"], "late")]},
+    )
+    case = Case(definition).start().after(50).fail("Broken").offer(RedriveRequested("5"))
+
+    assert len(case.frame("one").deadlines) == 1
+    assert case.after(50).positions == ["one"]
+    assert case.after(11).positions == ["late"]
