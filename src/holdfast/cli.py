@@ -258,12 +258,12 @@ def _check(arguments: argparse.Namespace) -> int:
     modules = [target for target in arguments.targets if target not in files]
     found = {file: check.check_file(Path(file)) for file in files}
     wanted = [] if files and not modules else project.modules_or_default(modules)
-    errors = build.find_errors(wanted) if wanted else []
+    compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
     # What is refused has no meaning that anything could be proved of.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
-    subjects += proving.subjects_of_modules([] if errors else wanted)
+    subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)
     if arguments.json:
         print_json(
             [refusal.to_json() for refusal in refusals]

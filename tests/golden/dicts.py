@@ -24,7 +24,7 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     p = (*names, 1)
     q = enumerate(names, start=n)
     r = names * 1.5
-    t = zip(names)
+    t = list(zip(names))
     s = [*zip(names, row, strict=n == 1)]
     u = range(0, n, n)
     v = row + [1]

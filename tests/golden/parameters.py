@@ -17,6 +17,11 @@ def second(order: Order, *rest: str, **more: int) -> None:
 
 
 @workflow
+def nameless(n: int, /) -> None:
+    pass
+
+
+@workflow
 async def third(order: Order) -> None:
     pass
 

@@ -164,6 +164,18 @@ def test_check_shows_every_refusal_of_every_module(holdfast: Project) -> None:
     assert not list(holdfast.folder.glob("*.json"))
 
 
+def test_a_module_that_is_named_by_its_file_is_named_back(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    assert holdfast("compile", "./greeting.py") == 1
+    assert "help: name the module: `greeting`" in holdfast.complaints
+
+
+def test_a_workflow_with_two_names_is_compiled_once(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING + "\n\nother_name = hello\n")
+    assert holdfast("compile", "greeting") == 0
+    assert holdfast.printed == "written  hello.asl.json\nwritten  hello.map.json\n"
+
+
 def test_check_has_nothing_to_say_about_good_modules(holdfast: Project) -> None:
     holdfast.module("greeting", GREETING)
     assert holdfast("check", "greeting") == 0

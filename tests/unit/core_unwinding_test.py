@@ -219,3 +219,16 @@ def test_a_redrive_at_a_blocks_first_state_has_one_clock() -> None:
     assert len(case.frame("one").deadlines) == 1
     assert case.after(50).positions == ["one"]
     assert case.after(11).positions == ["late"]
+
+
+def test_a_redrive_begins_lanes_anew_of_which_too_few_have_succeeded() -> None:
+    branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
+    quorum = {"Needed": 2, "Tolerated": 1}
+    lanes = {"Type": "Parallel", "Branches": branches, "End": True, "Holdfast": quorum}
+    case = Case(machine({"all": lanes})).start().succeed(1, at="a").fail("Broken", at="b")
+    assert case.failure[0] == "Holdfast.TooFewSucceeded"
+
+    case.offer(RedriveRequested("5"))
+
+    assert case.positions == ["a", "b"]
+    assert case.succeed(1, at="a").succeed(2, at="b").output == [1, 2]

@@ -268,6 +268,11 @@ def test_what_surrounds_a_core_stays_plain() -> None:
     assert [type(part) for part in plan.parts] == [Leaf, Core, Leaf]
 
 
+def test_a_graph_without_a_name_is_refused_where_it_is_made() -> None:
+    with pytest.raises(TypeError, match=r"a name first: dag\('nightly', step"):
+        dag(step("a", TASKS[0]))  # type: ignore[arg-type]
+
+
 def test_an_edge_that_others_imply_changes_nothing() -> None:
     for name, _, edges, _ in random_graphs():
         closed = list(edges)

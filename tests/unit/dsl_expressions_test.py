@@ -484,7 +484,7 @@ EXPRESSIONS: dict[str, list[str]] = {
         "bool(order.grace)",
         "order.paid or order.made",
         "not order.id",
-        "order == Order()",
+        "order.address == Address()",
         "1 if order.grace else 0",
         "order.grace == order.grace",
         "order.grace != hours(2)",

@@ -193,6 +193,47 @@ def test_every_wait_says_for_what_since_when_and_at_which_line() -> None:
     assert waits["ask"]["token"]
 
 
+def test_a_wait_in_a_block_with_a_deadline_ends_with_the_block() -> None:
+    waits = {
+        "nap": NAP["nap"],
+        "paid": wait_for("paid", TimeoutSeconds=60),
+        "ask": ask(),
+        "bounded": {**NAP["nap"], "Seconds": DAY},
+    }
+    branches = [{"StartAt": name, "States": {name: state}} for name, state in waits.items()]
+    states = {
+        "begin": {"Type": "Pass", "Next": "all"},
+        "all": {"Type": "Parallel", "Branches": branches, "End": True},
+    }
+    block = {"Begin": "begin", "Seconds": 2 * DAY, "States": ["all"]}
+    shop, run = begun(machine(states, Holdfast={"Deadlines": [block]}))
+
+    until = {wait["state"]: wait["until"] for wait in shop.describe(run)["waits"]}
+    assert until == {
+        "nap": "2027-01-17T08:00:00.000Z",
+        "paid": "2027-01-15T08:01:00.000Z",
+        "ask": "2027-01-17T08:00:00.000Z",
+        "bounded": "2027-01-16T08:00:00.000Z",
+    }
+
+
+def test_what_is_undone_has_no_deadline_any_more() -> None:
+    states = {
+        "begin": {"Type": "Pass", "Next": "ask"},
+        "ask": ask("end"),
+        "end": {"Type": "Succeed"},
+        "undo": ask("undone"),
+        "undone": {"Type": "Fail", "Error": "Undone"},
+    }
+    block = {"Begin": "begin", "Seconds": 60, "States": ["ask", "undo", "undone"]}
+    undo = {"States": ["ask"], "Begin": "undo", "End": "undone"}
+    shop, run = begun(machine(states, Holdfast={"Deadlines": [block], "Undo": [undo]}))
+    settle(shop, 120)
+
+    (wait,) = shop.describe(run)["waits"]
+    assert (wait["state"], "until" in wait) == ("undo", False)
+
+
 def test_a_task_in_hand_and_a_retry_to_come_are_shown_with_their_attempt() -> None:
     from holdfast.runtime.effects import TaskFailed
 

@@ -41,6 +41,9 @@ def test_a_definition_is_drawn_with_the_map_beside_it_if_it_is_its_own(module: P
     map_path.write_text(json.dumps({**json.loads(map_path.read_text()), "definition": "other"}))
     assert module("graph", "hello.asl.json") == 0
     assert "greeting.py" not in module.printed
+    map_path.write_text("{")
+    assert module("graph", "hello.asl.json") == 0
+    assert module("check", "hello.asl.json") == 0
 
 
 def test_several_pictures_need_a_folder_and_are_named_after_their_workflows(
@@ -75,6 +78,7 @@ def test_lines_become_links(module: Project) -> None:
         (None, 2, "error[HF282]: odd.json: No such file"),
         ("{", 1, "error[HF104]: odd.json cannot be drawn: Unexpected end-of-input"),
         ("[" * 200 + "]" * 200, 1, "nested too deeply"),
+        ('{"workflow_id": "x", "steps": []}', 1, "help: holdfast compile odd.json MODULE"),
         ("{}", 1, "error[HF104]: odd.json: the definition cannot be drawn: /States is m"),
     ],
 )

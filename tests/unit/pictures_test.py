@@ -247,12 +247,32 @@ def test_tasks_say_how_long_and_how_often() -> None:
             },
             "at least n of 3",
         ),
+        ({"Tolerated": "{% $n %}"}, "tolerates n failures"),
+        ({"Tolerated": "{% $floor($n / 2) %}"}, "tolerates a computed number of failures"),
+        (
+            {"Needed": "{% $count($all) %}", "Tolerated": "{% 3 - $count($all) %}"},
+            "at least a computed number of 3",
+        ),
     ],
 )
 def test_a_race_and_a_quorum_stand_on_the_frame(marked: dict[str, int], said: str) -> None:
     branches = [one(name) for name in ("x", "y", "z")]
     picture = draw(machine({"Type": "Parallel", "Branches": branches, "Holdfast": marked}))
     assert said in picture.words
+
+
+@pytest.mark.parametrize(
+    ("wait", "said"),
+    [
+        ({"Seconds": "{% $days * 86400 %}"}, "days * 86400 seconds"),
+        ({"Seconds": "{% $max([0, $n * 60]) %}"}, "a computed time"),
+        ({"Seconds": '{% ($_v := $n * 60; $_v >= 1 ? $_v : $error("n")) %}'}, "n * 60 seconds"),
+        ({"Timestamp": '{% $n = "Z" ? $n : $error("naive") %}'}, "until n"),
+        ({"Timestamp": "{% $now() %}"}, "until a computed time"),
+    ],
+)
+def test_a_time_that_takes_jsonata_to_read_is_computed(wait: dict[str, str], said: str) -> None:
+    assert said in draw(machine({"Type": "Wait", **wait})).words
 
 
 def test_branches_that_wait_for_others_stand_below_them() -> None:

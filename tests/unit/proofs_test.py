@@ -259,6 +259,8 @@ def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
         "b": {"Type": "Wait", "Seconds": 7, "End": True},
     }
     assert str(proofs_of(states).worst.seconds) == str(3 * 100 + 10 + 20 + 7)
+    states["b"]["Seconds"] = "{% $max([0, 60 * 2]) %}"
+    assert str(proofs_of(states).worst.seconds) == str(3 * 100 + 10 + 20 + 120)
     assert proofs_of({"a": wait_for("paid")}).worst.seconds is None
 
 
@@ -355,6 +357,22 @@ def test_an_undo_belongs_directly_behind_its_action() -> None:
     assert codes(proofs_of(states, UNSAFE)) == set()
 
 
+def test_an_undo_of_one_of_two_steps_is_an_undo_of_both() -> None:
+    register = saga("charge", "register")["register"]
+    charge = call("charge", "register", Assign={"payment": "{% $states.result %}"})
+    states = {
+        "with": passing("which", undo=[]),
+        "which": choice("$random() < 0.5", "a", "b"),
+        "a": charge,
+        "b": charge,
+        "register": register,
+        "end": END,
+    }
+    assert codes(proofs_of(states, UNSAFE)) == set()
+    shown = render(proofs_of(states), lambda *_: Place("f", 1, 1))
+    assert "refund (line 1), for which step is not known" in shown
+
+
 def test_side_effects_that_stay_done_are_told_once() -> None:
     states = {"a": call("charge", "b"), "b": call("charge", "c"), "c": call("charge")}
     assert found("HF0A1", states, charge=UNSAFE) == "a"
@@ -366,6 +384,7 @@ def test_an_undo_that_is_registered_before_its_action_also_runs_without_it() -> 
         "$payment", '"order-1"'
     )
     assert found("HF0A3", states, charge=KEYED) == "register"
+    assert found("HF0A3", states, charge=UNSAFE) == "register"
     shown = render(proofs_of(states), lambda *_: Place("f", 1, 1))
     assert "refund (line 1), before what it takes back" in shown
 
@@ -429,6 +448,45 @@ def test_a_race_with_a_timer_bounds_a_wait() -> None:
     assert str(proofs.worst.seconds) == "9"
     assert found("HF098", race(wait_for("paid"), timer, needed=2)) == "b0"
     assert found("HF098", race(wait_for("paid"), call("t"))) == "b0"
+
+
+def nested(kind: str, *lines: Machine, **fields: Any) -> Machine:
+    """A Parallel or a Map of lines of one state each."""
+    machines = [
+        {"StartAt": f"{kind}{n}", "States": {f"{kind}{n}": one}} for n, one in enumerate(lines)
+    ]
+    inner = {"Branches": machines} if kind == "Parallel" else {"ItemProcessor": machines[0]}
+    items = {} if kind == "Parallel" else {"Items": "{% $states.input.xs %}"}
+    return {"Type": kind, **inner, **items, "End": True, **fields}
+
+
+def test_a_race_is_bounded_by_a_branch_that_ends_in_time_whatever_is_in_it() -> None:
+    first = {"Holdfast": {"Needed": 1, "Tolerated": 0}}
+    timer = {"Type": "Wait", "Seconds": 9, "End": True}
+    answer = wait_for("paid", TimeoutSeconds=5)
+
+    def race(other: Machine) -> Machine:
+        branches = [{"StartAt": "w", "States": {"w": wait_for("stop")}}]
+        branches += [{"StartAt": "o", "States": {"o": other}}]
+        return {"p": {"Type": "Parallel", "Branches": branches, "End": True, **first}}
+
+    for bounded in (nested("Map", answer), nested("Map", nested("Parallel", timer, answer))):
+        assert "HF098" not in codes(proofs_of(race(bounded)))
+    assert "HF098" not in codes(proofs_of(race(nested("Parallel", wait_for("x"), timer, **first))))
+    assert found("HF098", race(nested("Map", call("t")))) == "w"
+    for open_ in (nested("Map", wait_for("x")), nested("Parallel", wait_for("x"), timer)):
+        assert {one.code for one in proofs_of(race(open_)).findings} >= {"HF098"}
+
+
+def test_a_race_between_bounds_that_are_not_known_yet_takes_the_longer() -> None:
+    waits = [
+        {"Type": "Wait", "Seconds": f"{{% $states.input.{name} %}}", "End": True} for name in "ab"
+    ]
+    branches = [{"StartAt": f"b{n}", "States": {f"b{n}": one}} for n, one in enumerate(waits)]
+    open_ = {"StartAt": "w", "States": {"w": wait_for("x")}}
+    extension = {"Needed": 1, "Tolerated": 1}
+    state = {"Type": "Parallel", "Branches": [*branches, open_], "End": True, "Holdfast": extension}
+    assert proofs_of({"p": state}).worst.seconds is not None
 
 
 # -- all together ----------------------------------------------------------------------------------

@@ -255,6 +255,10 @@ def test_a_loop_that_the_script_never_ends_is_refused() -> None:
         ),
         (lambda: fails(7), r"fails\(7, .*\) takes an error"),  # type: ignore[arg-type]
         (lambda: World().run(flows.charge, "o1"), "<task charge> is no workflow"),  # type: ignore[arg-type]
+        (
+            lambda: check_workflow(flows.buy, examples=0),
+            "takes a workflow and at least one example",
+        ),
         (lambda: World().run(flows.buy), r"missing a required argument: .*; it is buy\("),  # type: ignore[call-arg]
         (lambda: _buy(lambda cents: PAID), r"does not take its arguments \(.*\): lambda order, c"),
         (lambda: _buy(lambda order, cents: 7), "charge is scripted to return 7"),

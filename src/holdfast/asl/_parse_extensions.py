@@ -40,7 +40,8 @@ def _undo(undo: StateJson, states: Mapping[str, State]) -> Undo:
 
 def _deadline(deadline: StateJson) -> Deadline:
     return Deadline(
-        states=frozenset(deadline["States"]) - {deadline["Begin"]},  # it begins anew there
+        # Where the block begins it begins anew, also for a loop that goes on there.
+        states=frozenset(deadline["States"]) - {deadline["Begin"]},
         begin=deadline["Begin"],
         seconds=compile_template(deadline["Seconds"], "/Seconds"),
         next=deadline.get("Next"),

@@ -37,6 +37,8 @@ class JsonTextError(ValueError):
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{problem}\n at {place}")
         self.message = f"{problem}\n at {place}"
+        #: Without the places: for whoever says where it is.
+        self.problem = problem.partition(" (start marker at")[0]
         self.place = place
 
 

@@ -152,12 +152,12 @@ def _redriven(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
-    """None for lanes that were cancelled as well: what they did is undone."""
+    """-> those that may go on; None where all begin anew: they were cancelled, and what they did is
+    undone, or all have ended, and too few of them have succeeded.
+    """
     match frame.waiting:
-        case Lanes(closing=None) as lanes:
-            return lanes
-        case Failed(lanes=Lanes(closing=None) as lanes):
-            return lanes
+        case (Lanes(closing=None) as lanes) | Failed(lanes=Lanes(closing=None) as lanes):
+            return lanes if len(lanes.results) < lanes.count else None
         case _:
             return None
 

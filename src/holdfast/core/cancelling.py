@@ -73,8 +73,9 @@ def _end_execution(decision: Decision) -> None:
 def begin_block(decision: Decision, frame: Frame) -> None:
     """Starts the clock of the block that the line enters, if it enters one. Raises StateError."""
     for number, deadline in enumerate(decision.program.deadlines):
+        # A first state that is retried or redriven has its clock already.
         is_set = any(due.number == number for due in frame.deadlines)
-        if deadline.begin == frame.position and not is_set:  # it is, where this is tried again
+        if deadline.begin == frame.position and not is_set:
             value = decision.evaluate(deadline.seconds, frame)
             seconds = whole_seconds(value, "Seconds", least=1)
             set_deadline(decision, frame.id, number, seconds)
@@ -116,7 +117,8 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
     """Cancels the lanes of `owner`; False when none of them has anything to undo: all may be
     dropped at once. `failed` is the one that is over already.
     """
-    open_lanes = [lane for lane in _lanes_of(decision, owner) if lane.id != _id(failed)]
+    over_id = None if failed is None else failed.id
+    open_lanes = [lane for lane in _lanes_of(decision, owner) if lane.id != over_id]
     unwinding = [lane for lane in open_lanes if _has_to_unwind(decision, lane)]
     if not unwinding:
         return False
@@ -300,10 +302,6 @@ def _settle(decision: Decision, owner: Frame) -> None:
 
 def _lanes_of(decision: Decision, owner: Frame) -> list[Frame]:
     return [frame for frame in decision.state.frames.values() if frame.owner == owner.id]
-
-
-def _id(frame: Frame | None) -> str | None:
-    return None if frame is None else frame.id
 
 
 def _has_to_unwind(decision: Decision, frame: Frame) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from holdfast.dsl.context import Expression
 from holdfast.dsl.ir import (
@@ -43,8 +42,7 @@ from holdfast.dsl.surface import BlockTimeout, CompensationFailed, WaitTimeout
 Report = Callable[[Origin, str, str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Failures:
+class Failures(NamedTuple):
     """What a block can fail with; `anything` when a task runs in it."""
 
     anything: bool = False
@@ -52,17 +50,19 @@ class Failures:
     expressions: frozenset[str] = frozenset()
 
 
-NO_FAILURES = Failures()
+NO_FAILURES: Final = Failures()
 
 
 def failures_of(block: Block) -> Failures:
     """More than can happen, never less: what an inner handler catches counts as well."""
-    found = [_failures_of_statement(statement) for statement in statements_of(block)]
-    return Failures(
-        any(failures.anything for failures in found),
-        frozenset().union(*(failures.raised for failures in found)),
-        frozenset().union(*(failures.expressions for failures in found)),
-    )
+    anything, raised, expressions = False, set[type[BaseException]](), set[str]()
+    for statement in statements_of(block):
+        found = _failures_of_statement(statement)
+        if found is not NO_FAILURES:
+            anything = anything or found.anything
+            raised |= found.raised
+            expressions |= found.expressions
+    return Failures(anything, frozenset(raised), frozenset(expressions))
 
 
 def _failures_of_statement(statement: Statement) -> Failures:
@@ -112,7 +112,8 @@ def _failures_of_action(action: object) -> Failures:
 
 
 def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
-    return Failures(expressions=frozenset().union(*fails))
+    found = frozenset[str]().union(*fails)
+    return Failures(expressions=found) if found else NO_FAILURES
 
 
 _ANY_FAILURE: Final = Failures(anything=True)
@@ -141,12 +142,16 @@ def check(block: Block, lost_lines: Collection[int], report: Report) -> None:
                 pass
 
 
-def statements_of(block: Block) -> Iterator[Statement]:
+def statements_of(block: Block) -> Sequence[Statement]:
     """Every statement, outer before inner, branches included."""
-    for statement in block:
-        yield statement
-        for inner in (*blocks_of(statement), *branches_of(statement)):
-            yield from statements_of(inner)
+    found: list[Statement] = []
+    pending = list(reversed(block))
+    while pending:
+        statement = pending.pop()
+        found.append(statement)
+        for inner in reversed((*blocks_of(statement), *branches_of(statement))):
+            pending.extend(reversed(inner))
+    return found
 
 
 def _check_handlers(failures: Failures, handlers: tuple[Handler, ...], report: Report) -> None:

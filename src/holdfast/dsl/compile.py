@@ -90,8 +90,10 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
     source = _source(module)
     compiled: list[Compiled] = []
     refused: list[Diagnostic] = []
-    for workflow in vars(module).values():
-        if isinstance(workflow, Workflow) and workflow.function.__module__ == module.__name__:
+    # A workflow may have two names in its module.
+    found = {id(one): one for one in vars(module).values() if isinstance(one, Workflow)}
+    for workflow in found.values():
+        if workflow.function.__module__ == module.__name__:
             try:
                 compiled.append(_compile(source, workflow, in_plain_asl=in_plain_asl))
             except CompileErrors as errors:
@@ -191,6 +193,9 @@ def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | N
         raise _without_source(workflow.function.__module__)
     arguments = node.args
     odd = [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
+    for nameless in arguments.posonlyargs:
+        message = f"parameter `{nameless.arg}` is given by name, as the JSON input does"
+        unit.refuse(nameless, "HF007", message, f"def {node.name}({nameless.arg}, …):")
     if isinstance(node, ast.AsyncFunctionDef):
         unit.refuse(node, "HF007", "a workflow is a plain function", f"def {node.name}(…):")
         return None

@@ -6,10 +6,10 @@ import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
-from typing import Any, Final, Protocol, TypeAlias
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.dsl.diagnostics import Diagnostic
 from holdfast.dsl.expressions.pure_help import pure_function
@@ -22,8 +22,7 @@ from holdfast.dsl.types.types import REFUSED, Type, bounded, is_refused, join
 Entry: TypeAlias = "Held | LocalFunction | UndoHandle"
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(NamedTuple):
     """A JSONata query, the type of its value, and the Python errors that it may raise."""
 
     query: Query
@@ -31,8 +30,7 @@ class Expression:
     fails: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A variable: what its value is read by, and whether every path here has assigned it.
 
     `is_own`: nothing else refers to the list or dict that it holds; see `aliases`.
@@ -60,15 +58,14 @@ class UndoHandle:
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(NamedTuple):
     """The names at one point of the flow. `facts` are narrower types of paths like `order.coupon`.
 
     Facts hold because values are snapshots: only assigning the first name of a path ends them.
     """
 
     entries: Mapping[str, Entry]
-    facts: Mapping[str, Type] = field(default_factory=dict)
+    facts: Mapping[str, Type] = MappingProxyType({})
 
     def with_entry(self, name: str, entry: Entry) -> Environment:
         entries = dict(self.entries)
@@ -81,17 +78,24 @@ class Environment:
         entries.pop(name, None)
         return Environment(entries, self._facts_without(name))
 
-    def _facts_without(self, name: str) -> dict[str, Type]:
+    def _facts_without(self, name: str) -> Mapping[str, Type]:
+        if not self.facts:
+            return self.facts
         return {path: type_ for path, type_ in self.facts.items() if path.split(".", 1)[0] != name}
 
     def shared(self, names: Iterable[str]) -> Environment:
         """Where something else refers to the values of `names`, too."""
         own = {
-            name: replace(entry, is_own=False)
+            name: entry._replace(is_own=False)
             for name in names
             if isinstance(entry := self.entries.get(name), Held) and entry.is_own
         }
         return Environment({**self.entries, **own}, self.facts) if own else self
+
+    def known(self, path: str) -> Type | None:
+        """What a fact, or for a name its value, says of the type; None when nothing does."""
+        entry = self.entries.get(path)
+        return self.facts.get(path, entry.type if isinstance(entry, Held) else None)
 
     def with_fact(self, path: str, type_: Type) -> Environment:
         return Environment(self.entries, {**self.facts, path: type_})
@@ -116,21 +120,44 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
     return Environment(entries, environment.facts)
 
 
-def join_environments(left: Environment | None, right: Environment | None) -> Environment | None:
-    """What holds whichever way this point was reached; None is a point that cannot be reached."""
+def join_environments(
+    left: Environment | None, right: Environment | None, included: Environment | None = None
+) -> Environment | None:
+    """What holds whichever way this point was reached; None is a point that cannot be reached.
+
+    `included`: was joined into `left` before. An entry that is as it was there adds nothing.
+    """
     if left is None or right is None or left is right:
         return left or right
+    facts = _join_facts(left, right) if left.facts or right.facts else left.facts
+    if left.entries is right.entries:
+        return Environment(left.entries, facts)
+    before = None if included is None else included.entries
     entries: dict[str, Entry] = {}
-    for name in (*left.entries, *(name for name in right.entries if name not in left.entries)):
-        joined = _join_entries(left.entries.get(name), right.entries.get(name))
+    for name, entry in left.entries.items():
+        other = right.entries.get(name)
+        # The same in most cases: a statement changes few names.
+        is_known = entry is other or (before is not None and before.get(name) is other)
+        joined = entry if is_known else _join_entries(entry, other)
         if joined is not None:
             entries[name] = joined
-    facts = {
-        path: join(type_, right.facts[path])
-        for path, type_ in left.facts.items()
-        if path in right.facts
-    }
+    for name, entry in right.entries.items():
+        if name not in left.entries and (joined := _join_entries(None, entry)) is not None:
+            entries[name] = joined
     return Environment(entries, facts)
+
+
+def _join_facts(left: Environment, right: Environment) -> dict[str, Type]:
+    """`if note is None: note = ""`: a name that got a value on one way was looked at on the other.
+
+    What is known of the fields of a name says nothing of another value of that name.
+    """
+    pairs = {path: (left.known(path), right.known(path)) for path in (*left.facts, *right.facts)}
+    return {
+        path: join(some, other)
+        for path, (some, other) in pairs.items()
+        if some is not None and other is not None
+    }
 
 
 def is_alike(some: Environment, other: Environment) -> bool:
@@ -147,15 +174,13 @@ def _readable(environment: Environment) -> dict[str, Entry]:
 
 
 def _join_entries(left: Entry | None, right: Entry | None) -> Entry | None:
-    if left is right:
-        return left  # as most are: a statement changes few names
     match (left, right):
         case Held() as some, Held() as other:
             is_definite = some.is_definite and other.is_definite
             is_own = some.is_own and other.is_own
             return Held(some.value, bounded(join(some.type, other.type)), is_definite, is_own)
         case (Held() as only, None) | (None, Held() as only):
-            return Held(only.value, only.type, is_definite=False, is_own=only.is_own)
+            return only._replace(is_definite=False) if only.is_definite else only
         case _:
             return left if left == right else None
 
@@ -273,7 +298,7 @@ class Lowering(Protocol):
 
 
 def fails_of(*expressions: Expression) -> frozenset[str]:
-    return frozenset().union(*(expression.fails for expression in expressions))
+    return frozenset().union(*[expression.fails for expression in expressions])
 
 
 def path_of(node: ast.expr) -> str | None:

@@ -109,6 +109,8 @@ def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
 
     What is wrong with it is said when it is compiled or first called, all at once.
     """
+    if not isinstance(name, str):  # what collects workflows by name comes before what refuses
+        raise TypeError("dag() takes a name first: dag('nightly', step(...))")
     return Dag(name, steps, timeout, _calling(sys._getframe(1)))  # noqa: SLF001
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.dsl.context import Expression
 from holdfast.dsl.source import Span
@@ -25,8 +25,7 @@ Action: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """The place of a statement, and its text, of which the name of its state is made."""
 
     span: Span
@@ -192,8 +191,7 @@ class Deadline:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Where a step's result goes: all of it, or its part number `part`."""
 
     variable: str

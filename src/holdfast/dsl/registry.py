@@ -57,16 +57,13 @@ class Registry:
 
 
 def _import(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        raise WorkflowError(
-            "HF070",
-            f"module {name} cannot be found",
-            help=_help_for(name),
-        ) from None
+    if all(part.isidentifier() for part in name.split(".")):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+    raise WorkflowError("HF070", f"module {name} cannot be found", help=_help_for(name))
 
 
 def _help_for(name: str) -> str:

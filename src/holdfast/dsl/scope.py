@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 #: A variable of one of these names would hide the function in every expression.
@@ -17,6 +18,10 @@ _JSONATA_NAMES: Final = frozenset(
     states
     """.split()  # noqa: SIM905 - forty words read better than forty quotes
 )
+
+
+#: A variable has at most 80 characters; a number may follow.
+_STEM_CHARACTERS_MAX: Final = 72
 
 
 def _identifier(wanted: str) -> str:
@@ -44,6 +49,10 @@ class Scope:
         self.local_names = local_names
         self.children: list[Scope] = []
         self.given: dict[object, str] = {}
+        #: The names given here, in a scope around this one, or in one inside.
+        self.taken: set[str] = set()
+        for ancestor in self._ancestors():
+            self.taken.update(ancestor.given.values())
         if parent is not None:
             parent.children.append(self)
 
@@ -57,24 +66,31 @@ class Scope:
         """A free name like `wanted`; the same for the same `key`, however often it is asked."""
         key = wanted if key is None else key
         if key not in self.given:
-            # Variables of AWS start with a letter.
-            stem = _identifier(wanted).strip("_") or "unused"
-            if stem in _JSONATA_NAMES:
-                stem = f"{stem}_value"
-            taken = self._taken()
-            candidates = (stem if n == 1 else f"{stem}_{n}" for n in range(1, len(taken) + 2))
-            self.given[key] = next(name for name in candidates if name not in taken)
+            self.given[key] = found = self._free(wanted)
+            for scope in (self, *self._ancestors(), *self._descendants()):
+                scope.taken.add(found)
         return self.given[key]
 
-    def _taken(self) -> set[str]:
-        taken: set[str] = set()
-        ancestor: Scope | None = self
+    def _free(self, wanted: str) -> str:
+        # Variables of AWS start with a letter.
+        stem = _identifier(wanted)[:_STEM_CHARACTERS_MAX].strip("_") or "unused"
+        if stem in _JSONATA_NAMES:
+            stem = f"{stem}_value"
+        name, number = stem, 1
+        while name in self.taken:
+            number += 1
+            name = f"{stem}_{number}"
+        return name
+
+    def _ancestors(self) -> Iterator[Scope]:
+        ancestor = self.parent
         while ancestor is not None:
-            taken.update(ancestor.given.values())
+            yield ancestor
             ancestor = ancestor.parent
+
+    def _descendants(self) -> Iterator[Scope]:
         pending = list(self.children)
         while pending:
             scope = pending.pop()
-            taken.update(scope.given.values())
+            yield scope
             pending.extend(scope.children)
-        return taken

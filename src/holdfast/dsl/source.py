@@ -11,14 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 _SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
 _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Where a node stands; line and column count from 1 and columns count characters."""
 
     line: int
@@ -56,11 +55,11 @@ class Source:
         """
         line, start, end_line, end = _place(node)
         text = self.lines[line - 1]
-        column = _characters(text, start) + 1
-        if end_line == line:
-            last = _characters(text, end)
-        else:
-            last = len(text.split("#", 1)[0].rstrip())
+        if end_line != line:
+            end = len(text.split("#", 1)[0].rstrip().encode())
+        if not text.isascii():
+            start, end = _characters(text, start), _characters(text, end)
+        column, last = start + 1, end
         return Span(line, column, max(last - column + 1, 1))
 
     def text(self, node: ast.AST) -> str:
@@ -95,8 +94,6 @@ _place: Callable[[ast.AST], tuple[int, int, int, int]] = operator.attrgetter(
 
 def _characters(text: str, offset: int) -> int:
     """`ast` counts bytes of UTF-8; people count characters."""
-    if text.isascii():
-        return offset
     return len(text.encode()[:offset].decode())
 
 

@@ -59,8 +59,8 @@ def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
     ]
 
 
-def find_errors(names: Iterable[str]) -> list[str]:
-    """-> everything that keeps the modules from being compiled, each as the text to show."""
+def try_modules(names: Iterable[str]) -> tuple[list[Compiled], list[str]]:
+    """-> what they compile to, and everything that keeps them from it, each as the text to show."""
     errors: list[str] = []
     imported: list[str] = []
     compiled: list[Compiled] = []
@@ -79,7 +79,7 @@ def find_errors(names: Iterable[str]) -> list[str]:
             registry.require_known(workflow.name, workflow.tasks, workflow.workflows)
     except HoldfastError as clash:
         errors.append(str(clash))
-    return errors
+    return compiled, errors
 
 
 def import_module(name: str) -> ModuleType:

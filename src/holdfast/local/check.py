@@ -21,6 +21,9 @@ _FIXES: Final[Mapping[str, str]] = {
     "MISSING_TRANSITION_TARGET: Missing": "name a state of the same level",
     "MISSING_TRANSITION_TARGET: State": "let another state go on to it, or remove it",
     "UNSUPPORTED_JSONATA_EXPRESSION: Reference": "the state's input is $states.input",
+    "SCHEMA_VALIDATION_FAILED: Field 'workflow_id'": (
+        "a graph of steps is compiled first: holdfast compile FILE.json MODULE"
+    ),
     "SCHEMA_VALIDATION_FAILED: The QueryLanguage": (
         'use the fields of one language, or set "QueryLanguage" for this state'
     ),
@@ -52,7 +55,7 @@ class Finding:
     def __str__(self) -> str:
         found = self.diagnostic
         place = "" if found.location is None or "[Source" in found.location else found.location
-        message = found.message.partition("\n at [Source")[0]
+        message = found.message.partition("\n at [Source")[0].partition(" (start marker at")[0]
         kind = found.severity.lower()
         line = f"{self.file}:{self.line}:{self.column}: {kind}[{found.code}]: {place}: {message}"
         line = line.replace(": : ", ": ")

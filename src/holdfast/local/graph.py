@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
-from holdfast.asl.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.dsl.compile import compile_module
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.local.build import import_module
+from holdfast.local.source_maps import find_source_map, machine_name
 from holdfast.pictures.mermaid import draw_mermaid
 from holdfast.pictures.model import Drawing, Look
 from holdfast.pictures.read import read_drawing
@@ -24,7 +24,6 @@ Format: TypeAlias = Literal["svg", "mermaid"]
 #: What a file's name ends with when a picture is meant, and no folder.
 _PICTURES: Final = frozenset({".svg", ".mmd", ".md", ".png", ".jpg", ".pdf", ".html"})
 SUFFIXES: Final[dict[Format, str]] = {"svg": ".svg", "mermaid": ".mmd"}
-_DEFINITION: Final = ".asl.json"
 #: What a link may begin with: a picture in a page must not run anything.
 _LINKS: Final = ("https://", "http://", "/", "./", "../", "file:///")
 
@@ -47,20 +46,19 @@ def subjects_of_modules(names: Sequence[str]) -> list[Subject]:
 
 
 def subject_of_file(path: Path) -> Subject:
-    """With the lines of `<name>.map.json` beside `<name>.asl.json`, if it is of this definition.
+    """With the lines of the map beside it.
 
     Raises RequestError HF282 for a file that cannot be read, WorkflowError HF104 for its content.
     """
     definition = _read(path)
-    name = path.name.removesuffix(_DEFINITION).removesuffix(".json")
-    map_path = path.with_name(f"{name}.map.json")
-    found = _read(map_path) if path.name.endswith(_DEFINITION) and map_path.is_file() else None
-    # The lines of another definition would point anywhere.
-    is_own = isinstance(found, dict) and found.get("definition") == definition_hash(definition)
+    name = machine_name(path)
     try:
-        return Subject(name, read_drawing(definition, found if is_own else None, title=name))
+        drawing = read_drawing(definition, find_source_map(path, definition), title=name)
     except WorkflowError as error:
-        raise WorkflowError(error.code, f"{path}: {error.message}", help=error.help) from None
+        is_graph = isinstance(definition, dict) and "steps" in definition
+        fix = f"holdfast compile {path} MODULE  # a graph of steps" if is_graph else error.help
+        raise WorkflowError(error.code, f"{path}: {error.message}", help=fix) from None
+    return Subject(name, drawing)
 
 
 def _read(path: Path) -> Json:
@@ -70,9 +68,8 @@ def _read(path: Path) -> Json:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise RequestError("HF282", f"{path}: {reason}") from None
     except JsonTextError as error:
-        reason = error.message.partition("\n at [Source")[0].partition(" (start marker")[0]
         raise WorkflowError(
-            "HF104", f"{path} cannot be drawn: {reason}", help=f"holdfast check {path}"
+            "HF104", f"{path} cannot be drawn: {error.problem}", help=f"holdfast check {path}"
         ) from None
     except JsonDepthError:
         raise WorkflowError(

@@ -7,19 +7,16 @@ import linecache
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from holdfast.asl.json_text import positions
-from holdfast.asl.parse import definition_hash
-from holdfast.dsl.compile import Compiled, compile_module
+from holdfast.dsl.compile import Compiled
 from holdfast.dsl.registry import Registry
-from holdfast.local.build import import_module
+from holdfast.local.source_maps import find_source_map, machine_name
 from holdfast.proofs import report
 from holdfast.proofs.findings import Place, Placed
 from holdfast.proofs.report import Proofs, prove
 from holdfast.proofs.tasks import facts_of_tasks
-
-_DEFINITION: Final = ".asl.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +49,12 @@ class Subject:
         return [found.to_json() for found in self.findings] + [proved]
 
 
-def subjects_of_modules(names: Iterable[str]) -> list[Subject]:
-    """Of modules that compile."""
-    chosen = list(names)
-    facts = facts_of_tasks(Registry.from_modules(chosen).tasks)
+def subjects_of_modules(names: Iterable[str], compiled: Iterable[Compiled]) -> list[Subject]:
+    """Of what the modules have been compiled to."""
+    facts = facts_of_tasks(Registry.from_modules(names).tasks)
     return [
-        Subject(prove(found.name, found.asl, facts), _locate_lines(found))
-        for name in chosen
-        for found in compile_module(import_module(name))
+        Subject(prove(found.name, found.asl, facts), _by_sources(found.sources))
+        for found in compiled
     ]
 
 
@@ -67,19 +62,16 @@ def subject_of_file(path: Path) -> Subject:
     """Of a definition that has validated; of the tasks that it names nothing is known."""
     text = path.read_text(encoding="utf-8")
     document = json.loads(text)
-    name = path.name.removesuffix(_DEFINITION).removesuffix(".json")
-    return Subject(prove(name, document, {}), _locate_states(path, text, document))
+    proofs = prove(machine_name(path), document, {})
+    return Subject(proofs, _locate_states(path, text, document))
 
 
 # -- places ----------------------------------------------------------------------------------------
 
 
-def _locate_lines(compiled: Compiled) -> report.Locate:
-    """In the workflow's source."""
-    return _by_sources(compiled.sources)
-
-
 def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
+    """In the workflow's source."""
+
     def locate(state: str, _location: str) -> Place:
         row = sources[state]
         return _place(row["file"], row["line"], row["column"], row["text"])
@@ -101,11 +93,9 @@ def _shown(file: str, line: int, column: int, written: str) -> Place:
 
 def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
     """In the source, when the map beside the definition is of it; else in the JSON."""
-    map_path = path.with_name(path.name.removesuffix(_DEFINITION) + ".map.json")
-    if path.name.endswith(_DEFINITION) and map_path.is_file():
-        found = json.loads(map_path.read_text(encoding="utf-8"))
-        if found.get("definition") == definition_hash(document):
-            return _by_sources(found["sources"])
+    found = find_source_map(path, document)
+    if found is not None:
+        return _by_sources(found["sources"])
     places, lines = positions(text), text.splitlines()
 
     def locate(_state: str, location: str) -> Place:

@@ -78,9 +78,12 @@ def events(rows: list[Row], now: datetime) -> Table:
 
 def put_execution(shown: Row, now: datetime) -> None:
     put(_execution(shown, now))
-    for line in filter(None, map(_go_on, shown.get("waits", ()))):
+    waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
+    for wait, line in waits:
+        # Of several tokens it does not show whose they are.
+        which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
         # Not in the table: a wrapped line cannot be copied.
-        put(Text("\nto go on, type", "dim"), Text(line, "cyan"), is_wrapped=False)
+        put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
 
 
 def _execution(shown: Row, now: datetime) -> Table:

@@ -16,7 +16,16 @@ from holdfast.errors import WorkflowError
 from holdfast.pictures.edges import edges_of
 from holdfast.pictures.model import Drawing, Kind, Machine, Node, Role, Source
 from holdfast.pictures.roles import Extension, Level, extension_of, roles_of
-from holdfast.pictures.wording import amount, duration, kind_of, plain, resource, retries
+from holdfast.pictures.wording import (
+    amount,
+    duration,
+    is_query,
+    kind_of,
+    plain,
+    resource,
+    retries,
+    unguarded,
+)
 
 _TYPES: Final = "Task, Pass, Choice, Wait, Parallel, Map, Succeed or Fail"
 
@@ -217,7 +226,10 @@ def _waiting(state: Mapping[str, Any]) -> str:
         if field in state:
             return duration(state[field])
     until = state.get("Timestamp", state.get("TimestampPath"))
-    return "" if until is None else f"until {plain(until)}"
+    if until is None:
+        return ""
+    moment = unguarded(until)
+    return f"until {'a computed time' if is_query(moment) else moment}"
 
 
 def _lines(kind: Kind, state: Mapping[str, Any]) -> Iterator[str]:
@@ -228,7 +240,7 @@ def _lines(kind: Kind, state: Mapping[str, Any]) -> Iterator[str]:
             is_run = config["ProcessorConfig"].get("Mode") == "DISTRIBUTED"
             yield "distributed" if is_run else ""
         limit = state.get("MaxConcurrency", 0)
-        yield f"{plain(limit)} at a time" if limit != 0 else ""
+        yield f"{amount(limit)} at a time" if limit != 0 else ""
     found = state.get("Holdfast")
     marked = found if isinstance(found, dict) else {}
     needed, tolerated = marked.get("Needed"), marked.get("Tolerated", 0)
@@ -241,8 +253,8 @@ def _lines(kind: Kind, state: Mapping[str, Any]) -> Iterator[str]:
     for field, sign in (("ToleratedFailureCount", ""), ("ToleratedFailurePercentage", " %")):
         if field in state:
             yield f"tolerates {plain(state[field])}{sign} failures"
-    if tolerated != 0 and not amount(tolerated).endswith(f" - {amount(needed)}"):
-        yield f"tolerates {amount(tolerated)} failure{'' if tolerated == 1 else 's'}"
+    if tolerated != 0 and not unguarded(tolerated).endswith(f" - {unguarded(needed)}"):
+        yield f"tolerates {amount(tolerated, 'failures')}"
 
 
 def _after(state: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:

@@ -15,6 +15,8 @@ _ERROR_IN: Final = re.compile(r'\A\$\w+\.Error in \[("[^"\]]*"(?:\s*,\s*"[^"\]]*
 #: How a value is tested before it is used: `($_v := n; …)`, `n >= 0 ? n : $error("…")`.
 _NAMED: Final = re.compile(r"\A\(\w+ := (.+?); .*\)\Z")
 _GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
+#: Calls, conditionals and definitions: more than names, numbers and what is reckoned of them.
+_QUERY: Final = re.compile(r"\$(?![.$])|[?]|:=")
 _ATTEMPTS_DEFAULT: Final = 3
 TIMES: Final = "\u00d7"
 _EVERY_ERROR: Final = "States.ALL"
@@ -60,9 +62,11 @@ def kind_of(state: Mapping[str, Any]) -> Kind | None:
 
 
 def duration(seconds: Any) -> str:
-    """259200 -> "3 days"; an expression stays one: "wait_days * 86400 seconds"."""
+    """259200 -> "3 days"; simple expressions are shown: "wait_days * 86400 seconds"."""
     if isinstance(seconds, str):
-        inner = plain(seconds)
+        inner = unguarded(seconds)
+        if is_query(inner):
+            return "a computed time"
         return duration(int(inner)) if inner.isdecimal() and len(inner) < 12 else f"{inner} seconds"
     if not isinstance(seconds, int | float):
         return "?"
@@ -80,7 +84,20 @@ def plain(value: Any) -> str:
     return " ".join(_VARIABLE.sub("", found[1]).split()) if found else text
 
 
-def amount(value: Any) -> str:
+def is_query(text: str) -> bool:
+    """Whether it takes JSONata to read it: the name of the state has the author's own words."""
+    return _QUERY.search(text) is not None
+
+
+def amount(value: Any, unit: str = "") -> str:
+    """-> "2 failures", "n failures", "a computed number of failures"."""
+    text = unguarded(value)
+    if is_query(text):
+        return f"a computed number{' of' if unit else ''} {unit}".rstrip()
+    return f"{text} {unit[:-1] if text == '1' else unit}".rstrip()
+
+
+def unguarded(value: Any) -> str:
     """As `plain`, without the tests of an expression that refuses what makes no sense."""
     text = plain(value)
     for guard in (_NAMED, _GUARDED):

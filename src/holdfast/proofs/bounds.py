@@ -279,13 +279,12 @@ def _side_by_side(level: Level, name: str, seconds: Sequence[Bound]) -> Bound:
     if any(state.get("Holdfast", {}).get("After", ())):
         return plus(*seconds)
     ends = ends_that_decide(state)
-    known = sorted(
-        bound.constant for bound in seconds if bound is not None and bound.constant is not None
-    )
+    bounded = [bound for bound in seconds if bound is not None]
+    known = sorted(bound.constant for bound in bounded if bound.constant is not None)
     # What the others have to take back comes after that, and takes its own time.
-    if ends is None or len(known) < ends or _takes_back(level, name):
+    if ends is None or len(bounded) < ends or _takes_back(level, name):
         return most(seconds)
-    return number(known[ends - 1])
+    return most(bounded) if len(known) < ends else number(known[ends - 1])
 
 
 def ends_that_decide(state: StateJson) -> int | None:
@@ -301,9 +300,23 @@ def ends_that_decide(state: StateJson) -> int | None:
 
 
 def ends_in_time(level: Level) -> bool:
-    """Whether a branch ends after a known time, also when a task in it hangs."""
+    """Whether a branch ends after a time that has a bound, also when a task in it hangs."""
     tasks = [state for state in level.states.values() if state["Type"] == "Task"]
-    if level.inner or not all(map(has_timeout, tasks)):
+    return (
+        all(map(has_timeout, tasks))
+        and all(_end_in_time(level, name) for name in level.inner)
+        and _level(level).seconds is not None
+    )
+
+
+def _end_in_time(level: Level, name: str) -> bool:
+    """Whether the lines in a state do; of a race only those that decide it must."""
+    lines = level.inner[name]
+    ends = (
+        ends_that_decide(level.states[name]) if level.states[name]["Type"] == "Parallel" else None
+    )
+    if is_distributed(level.states[name]):
         return False
-    seconds = _level(level).seconds
-    return seconds is not None and seconds.constant is not None
+    if ends is None or _takes_back(level, name):
+        ends = len(lines)
+    return sum(map(ends_in_time, lines)) >= ends

@@ -117,6 +117,8 @@ class Counters:
             return number(known)
         if is_call(tree, "count"):
             return self.length(tree.arguments[0])
+        if is_call(tree, "max") and tree.arguments[0].value == "[":
+            return most(self.value(part, depth + 1) for part in tree.arguments[0].expressions)
         if tree.type == "binary" and tree.value in {"+", "*"}:
             parts = [self.value(part, depth + 1) for part in (tree.lhs, tree.rhs)]
             if None in parts or (tree.value == "*" and not _is_scaled(tree)):

@@ -204,7 +204,7 @@ def _undo(proofs: Proofs, locate: Locate) -> str:
 def _taken_back(found: Registration, locate: Locate) -> str:
     if found.step is None:
         line = locate(found.state, found.level.location(found.state)).line
-        why = "before what it takes back" if found.is_early else "of which step is not known"
+        why = "before what it takes back" if found.is_early else "for which step is not known"
         return f"{found.task} (line {line}), {why}"
     gap = ", unless a step between them fails" if found.between else ""
     return f"{_where(found.level, found.step, locate)} by {found.task}{gap}"

@@ -6,7 +6,7 @@ the step whose result its arguments read, or else to the step that leads to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,13 @@ Facts = Mapping[str, TaskFacts]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """`task` takes back `step`; None: no step was found. `between` may fail before it counts."""
+    """`task` takes back `step`; None: one of `steps`. `between` may fail before it counts."""
 
     level: Level
     state: str
     task: str
     step: str | None
+    steps: frozenset[str]
     between: tuple[str, ...]
     is_early: bool
 
@@ -42,7 +43,7 @@ class Saga:
 
 def saga_of(levels: Sequence[Level], facts: Facts) -> Saga:
     registrations = tuple(found for level in levels for found in _registrations(level))
-    undone = {(found.level.path, found.step) for found in registrations}
+    undone = undone_of(registrations)
     takers = {found.task for found in registrations}
     open_steps, unknown = [], []
     for level, state, task in _inline_tasks(levels):
@@ -51,6 +52,11 @@ def saga_of(levels: Sequence[Level], facts: Facts) -> Saga:
         elif not (facts[task].may_be_repeated or task in takers or (level.path, state) in undone):
             open_steps.append((level, state, task))
     return Saga(registrations, tuple(open_steps), tuple(sorted(set(unknown))))
+
+
+def undone_of(registrations: Iterable[Registration]) -> set[tuple[str, str]]:
+    """The steps that something takes back, by their level and name."""
+    return {(found.level.path, step) for found in registrations for step in found.steps}
 
 
 def _inline_tasks(levels: Sequence[Level]) -> Iterator[tuple[Level, str, str]]:
@@ -101,13 +107,17 @@ def _registration(level: Level, name: str, task: str, read: frozenset[str]) -> R
         if state["Type"] == "Task":
             nearest = nearest or before
             if read & (state.get("Assign") or {}).keys():
-                return Registration(level, name, task, before, tuple(reversed(between)), False)
+                steps = frozenset([before])
+                return Registration(
+                    level, name, task, before, steps, tuple(reversed(between)), is_early=False
+                )
         if state["Type"] not in {"Pass", "Choice"} and not _goes_on_to(level, before, name):
             between.append(before)
-    if nearest is not None and not _reads_results(level, read):
-        return Registration(level, name, task, nearest, (), False)
-    is_early = nearest is None and not _reads_results(level, read)
-    return Registration(level, name, task, None, (), is_early)
+    giving = _giving(level, read)
+    if nearest is not None and not giving:
+        return Registration(level, name, task, nearest, frozenset([nearest]), (), is_early=False)
+    steps = giving or _next_tasks(level, name)
+    return Registration(level, name, task, None, steps, (), is_early=not giving)
 
 
 def _goes_on_to(level: Level, name: str, registration: str) -> bool:
@@ -133,12 +143,28 @@ def _is_entry_of_undo(state: Mapping[str, Any]) -> bool:
     return state["Type"] == "Pass" and [] in (state.get("Assign") or {}).values()
 
 
-def _reads_results(level: Level, read: frozenset[str]) -> bool:
-    return any(
-        read & (state.get("Assign") or {}).keys()
-        for state in level.states.values()
-        if state["Type"] == "Task"
+def _giving(level: Level, read: frozenset[str]) -> frozenset[str]:
+    """The tasks whose results are read."""
+    return frozenset(
+        name
+        for name, state in level.states.items()
+        if state["Type"] == "Task" and read & (state.get("Assign") or {}).keys()
     )
+
+
+def _next_tasks(level: Level, name: str) -> frozenset[str]:
+    """The tasks to which ways lead from a state without another task between."""
+    found, pending, seen = set[str](), [name], set[str]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if level.states[current]["Type"] == "Task":
+            found.add(current)
+        else:
+            pending += [edge.target.state for edge in level.outgoing.get(Node(current), ())]
+    return frozenset(found)
 
 
 def occasions(level: Level) -> str:
@@ -168,7 +194,7 @@ def occasions(level: Level) -> str:
 def find_sagas(levels: Sequence[Level], facts: Facts) -> Iterator[Finding]:
     """HF0A0 … HF0A3. What is not known of a task is not told."""
     saga = saga_of(levels, facts)
-    undone = {(found.level.path, found.step) for found in saga.registrations}
+    undone = undone_of(saga.registrations)
     for level, name, task in _inline_tasks(levels):
         retries = retries_of(level.states[name])
         is_safe = task not in facts or facts[task].may_be_repeated

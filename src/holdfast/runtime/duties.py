@@ -25,7 +25,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
-from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.core.state import Attempt, Awaiting, Children, Execution
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
@@ -184,10 +184,11 @@ def next_look_ms(state: Execution, is_held: bool, parked_ms: int, now_ms: int) -
     """
     grid_ms = WATCH_GRID_SECONDS * 1_000
     dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]
+    may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
     ends_ms = [] if state.due_ms is None else [state.due_ms]
     if is_held:
         look_ms = now_ms + min(max(now_ms - parked_ms, grid_ms), WATCH_LOOK_SECONDS_MIN * 1_000)
-    elif dues and not any(isinstance(f.waiting, Awaiting) for f in state.frames.values()):
+    elif dues and not may_have_mail:
         look_ms = min(min(dues) + grid_ms, now_ms + WATCH_LOOK_SECONDS_MAX * 1_000)
     else:
         rested_ms = WATCH_PARKED_FACTOR * (now_ms - parked_ms)

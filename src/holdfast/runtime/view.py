@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.core.decision import iso_time
@@ -65,7 +65,7 @@ def _waiting(
 ) -> dict[str, Any] | None:
     match frame.waiting:
         case Attempt() | Awaiting() as waiting if is_told(waiting.target):
-            return _child(state, waiting)
+            return _child(state, frame, waiting)
         case Attempt(is_unknown=True) as attempt:
             return {
                 "kind": "unknown_task",
@@ -77,20 +77,21 @@ def _waiting(
             return {**task, **_retry(attempt)}
         case Awaiting(kind="event") as awaiting:
             event = {"event": awaiting.event_name, "key": awaiting.event_key}
-            return {"kind": "event", **event, **_until(awaiting.due_ms)}
+            return {"kind": "event", **event, **_until(state, frame, awaiting.due_ms)}
         case Awaiting() as awaiting:
             token = {"token": token_of(state, frame)}
             asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
-            return {"kind": awaiting.kind, **asked, **token, **_until(awaiting.due_ms)}
+            until = _until(state, frame, awaiting.due_ms)
+            return {"kind": awaiting.kind, **asked, **token, **until}
         case Timer(_, due_ms) | Delay(_, due_ms):
-            return {"kind": "timer", **_until(due_ms)}
+            return {"kind": "timer", **_until(state, frame, due_ms)}
         case Lanes():
             return None  # its lanes are shown themselves
         case _:
             return {"kind": "next step"}
 
 
-def _child(state: Execution, waiting: Attempt | Awaiting) -> dict[str, Any]:
+def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
     """Another execution's end is waited for; its id is known before it has begun."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
@@ -98,16 +99,28 @@ def _child(state: Execution, waiting: Attempt | Awaiting) -> dict[str, Any]:
         return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
     what = {"kind": "execution"} if name is None else {"kind": "workflow", "workflow": name}
     run = child_run(state.run, waiting.entry, waiting.attempt)
-    ends = _retry(waiting) if isinstance(waiting, Attempt) else _until(waiting.due_ms)
-    return {**what, "execution": run, **ends}
+    if isinstance(waiting, Attempt):
+        return {**what, "execution": run, **_retry(waiting)}
+    return {**what, "execution": run, **_until(state, frame, waiting.due_ms)}
 
 
 def _retry(attempt: Attempt) -> dict[str, str]:
     return {"retry_at": iso_time(attempt.due_ms)} if attempt.claim is None else {}
 
 
-def _until(due_ms: int | None) -> dict[str, str]:
-    return {} if due_ms is None else {"until": iso_time(due_ms)}
+def _until(state: Execution, frame: Frame, due_ms: int | None) -> dict[str, str]:
+    """The end of the wait itself, or an earlier deadline of a block that it is in."""
+    dues = [due_ms, *_deadlines_ms(state, frame)]
+    first = min((due for due in dues if due is not None), default=None)
+    return {} if first is None else {"until": iso_time(first)}
+
+
+def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
+    """Of the blocks around a line of control. Once it is cancelled they are over for it."""
+    around: Frame | None = frame
+    while around is not None and around.cancelled is None:
+        yield from (deadline.due_ms for deadline in around.deadlines)
+        around = None if around.owner is None else state.frames.get(around.owner)
 
 
 # -- history ---------------------------------------------------------------------------------------

@@ -332,11 +332,13 @@ class Hold:
         is_late = self.state.due_ms is not None and self.state.due_ms <= past_ms
         if not overdue and not is_late:
             return
+        tenant, run = self.log.tenant, self.log.run
         for frame in overdue:
-            if isinstance(frame.waiting, Awaiting):
-                self.facts += yield from mail.mail_of(
-                    self.log.tenant, self.log.run, frame.waiting, now_ms
-                )
+            match frame.waiting:
+                case Awaiting() as awaiting:
+                    self.facts += yield from mail.mail_of(tenant, run, awaiting, now_ms)
+                case Children() as open_children:
+                    self.facts += yield from children.notices(tenant, run, open_children)
         self.facts.append(facts.Tick())
 
     # -- attempts ----------------------------------------------------------------------------------

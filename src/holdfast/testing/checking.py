@@ -17,7 +17,7 @@ from holdfast.dsl.tasks import TaskError, Workflow
 from holdfast.dsl.types.failures import World as Failures
 from holdfast.dsl.types.failures import has_plain_text
 from holdfast.testing.compare import Difference
-from holdfast.testing.outcomes import Outcome, never, real, takes
+from holdfast.testing.outcomes import Outcome, ScriptError, never, real, takes
 from holdfast.testing.script import Answer, Script
 from holdfast.testing.strategies import values_of
 from holdfast.testing.timeline import Place
@@ -47,12 +47,20 @@ def check_workflow(
     workflow's modules, time-outs, durations; with `stops` also that somebody stops the execution.
     Raises Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
     """
-    import hypothesis  # noqa: PLC0415
+    try:
+        import hypothesis  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ScriptError(
+            "check_workflow needs hypothesis: pip install 'holdfast[testing]'"
+        ) from None
 
     # jsonata-python raises the recursion limit when it is imported, and hypothesis would complain.
     import jsonata.jsonata  # noqa: F401, PLC0415
     from hypothesis import strategies as st  # noqa: PLC0415
 
+    if not isinstance(workflow, Workflow) or examples < 1:
+        found = f"check_workflow({workflow!r}, examples={examples})"
+        raise ScriptError(f"{found} takes a workflow and at least one example")
     chosen = secrets.randbits(32) if seed is None else seed
     parameters = _parameters(workflow)
     errors = _errors_of(workflow)

@@ -56,7 +56,7 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     for place, name in enumerate(names, 1):
         pass
     r = names * round(1.5)
-    t = zip(names, amounts)
+    t = list(zip(names, amounts))
     s = [*zip(names, row, strict=True)]
     t = [pair for pair in zip(names, amounts)]
     u = list(range(n))

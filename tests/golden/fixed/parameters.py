@@ -17,6 +17,11 @@ def second(order: Order, rest: list[str], more: list[str]) -> None:
 
 
 @workflow
+def nameless(n: int) -> None:
+    pass
+
+
+@workflow
 def third(order: Order) -> None:
     pass
 

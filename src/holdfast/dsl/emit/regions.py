@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.dsl.emit.assembler import Label
 from holdfast.dsl.expressions.query import Call, Variable, expression
@@ -45,8 +45,7 @@ class FinalRegion:
     labels: dict[Way, Label]
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Where errors of these names go, and what is assigned on the way."""
 
     names: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Any, Final
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Unit, fails_of
 from holdfast.dsl.expressions.durations import in_seconds
@@ -19,6 +19,7 @@ from holdfast.dsl.expressions.query import (
     Variable,
     hold,
 )
+from holdfast.dsl.types.models import fields_of, has_plain_equality
 from holdfast.dsl.types.types import (
     BOOL,
     DATE,
@@ -111,7 +112,9 @@ def _equality(
 def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> Expression:
     message = f"whether {describe(left)} equals {describe(right)} differs between Python and JSON"
     help_ = "compare values of one known type; annotate the type where it is unknown"
-    if any(isinstance(member, Written) for member in (*members_of(left), *members_of(right))):
+    parts = (*members_of(left), *members_of(right))
+    is_one_model = isinstance(left, ModelOf) and left == right
+    if is_one_model or any(isinstance(part, Written) for part in parts):
         help_ = "compare them inside a @pure function"
     elif isinstance(left, EnumOf) != isinstance(right, EnumOf):
         help_ = _member_help(left if isinstance(left, EnumOf) else right)
@@ -124,14 +127,17 @@ def _member_help(enum: Type) -> str:
     return f"x == {members[0]}" if members else "x.value == …"
 
 
-def are_comparable(left: Type, right: Type) -> bool:
+def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()) -> bool:
     """Whether `==` on the JSON of two values answers what `==` on the values does.
 
     It does not for True and 1, for two models or enums with the same JSON, and for a tuple and a
     list; of a value of unknown type only text and None can be told apart from everything else.
+    `inside`: the models whose fields are being looked at.
     """
     return all(
-        _are_comparable(some, other) for some in members_of(left) for other in members_of(right)
+        _are_comparable(some, other, inside)
+        for some in members_of(left)
+        for other in members_of(right)
     )
 
 
@@ -140,7 +146,7 @@ _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
 _PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
 
 
-def _are_comparable(left: Type, right: Type) -> bool:
+def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
     left, right = _mixed_in(left), _mixed_in(right)
     if NEVER in (left, right) or NONE in (left, right):
         return True
@@ -152,12 +158,17 @@ def _are_comparable(left: Type, right: Type) -> bool:
         return left == right and left in _CANONICAL
     match (left, right):
         case (ListOf(some, is_tuple), ListOf(other, also)):
-            return is_tuple == also and are_comparable(some, other)
+            return is_tuple == also and are_comparable(some, other, inside)
         case (DictOf(some), DictOf(other)):
-            return are_comparable(some, other)
+            return are_comparable(some, other, inside)
         case (TupleOf(some), TupleOf(other)):
-            return len(some) == len(other) and all(map(are_comparable, some, other))
-        case (ModelOf(), ModelOf()) | (EnumOf(), EnumOf()):
+            pairs = zip(some, other, strict=False)
+            return len(some) == len(other) and all(
+                are_comparable(one, another, inside) for one, another in pairs
+            )
+        case (ModelOf(model), ModelOf()):
+            return left == right and (model in inside or _by_fields(model, inside | {model}))
+        case (EnumOf(), EnumOf()):
             return left == right
         case (ListOf() | TupleOf(), ListOf() | TupleOf()):
             return False
@@ -167,6 +178,13 @@ def _are_comparable(left: Type, right: Type) -> bool:
             return left not in _PLAIN and right not in _PLAIN
         case _:
             return (left == BOOL) == (right == BOOL) or STR in (left, right)
+
+
+def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
+    """Whether two of them are equal exactly when all fields of their JSON are."""
+    return has_plain_equality(model) and all(
+        are_comparable(field.type, field.type, inside) for field in fields_of(model).values()
+    )
 
 
 def _mixed_in(type_: Type) -> Type:

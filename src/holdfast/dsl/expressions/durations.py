@@ -33,6 +33,7 @@ from holdfast.dsl.types.types import (
     Type,
     describe,
     has_duration,
+    has_error,
     join_all,
     members_of,
 )
@@ -154,15 +155,24 @@ _EMPTY: Final = Constant("")
 
 def at_border(unit: Unit, node: ast.expr, value: Expression) -> Expression:
     """A value that leaves the workflow, as pydantic would write it."""
+    if has_error(value.type):
+        return refuse_error(unit, node)
+    if not has_duration(value.type):
+        return written(value)
     others = [member for member in members_of(value.type) if member != DURATION]
     is_told_apart = value.type == DURATION or not any(map(_may_be_number, others))
-    if not has_duration(value.type) or (is_told_apart and not any(map(has_duration, others))):
+    if is_told_apart and not any(map(has_duration, others)):
         return written(value)
     return refuse_durations(unit, node, value.type)
 
 
 def _may_be_number(type_: Type) -> bool:
     return type_ in (INT, FLOAT, UNKNOWN) or isinstance(type_, EnumOf | Opaque)
+
+
+def refuse_error(unit: Unit, node: ast.expr) -> Expression:
+    help_ = f"str({unit.text(node)})" if isinstance(node, ast.Name) else "the text of it: str(err)"
+    return unit.refused(node, "HF040", "an exception is no JSON value", help_)
 
 
 def refuse_durations(unit: Unit, node: ast.expr, type_: Type) -> Expression:

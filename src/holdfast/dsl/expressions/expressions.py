@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
 from types import MappingProxyType
 from typing import Final
@@ -79,9 +79,7 @@ class Expressions:
     # What the rules of other modules use (`context.Lowering`).
 
     def lower(self, node: ast.expr, /) -> Expression:
-        if node in self.hoisted:
-            return self.hoisted[node]
-        if is_lazy(self, node):
+        if is_lazy(self, node) and node not in self.hoisted:
             return refuse_lazy(self, node)
         return self.gone_through(node)
 
@@ -165,11 +163,13 @@ class Expressions:
     def narrowed(self, test: ast.expr, *, is_true: bool) -> Expressions:
         """Where `test` is known to have been true, or false."""
         environment = narrow(self, self.environment, test, is_true=is_true)
-        return replace(self, environment=environment)
+        if environment is self.environment:
+            return self
+        return Expressions(self.unit, self.scope, environment, self.hoisted, self.place)
 
     def inside(self, place: str) -> Expressions:
         """Where evaluation may not happen, or more than once."""
-        return replace(self, place=place)
+        return Expressions(self.unit, self.scope, self.environment, self.hoisted, place)
 
     # Leaves.
 
@@ -244,7 +244,7 @@ class Expressions:
                     known_fields(model, node.attr, f"{self.unit.text(node.value)}."),
                 )
             case EnumOf() | Union() if (found := member_of(base, node.attr)) is not None:
-                return found if narrowed is None else replace(found, type=narrowed)
+                return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:
                 return Expression(Field(base.query, node.attr), NEVER, base.fails)
             case type_ if may_be_none(type_):

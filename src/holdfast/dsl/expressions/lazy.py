@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 
 def is_lazy(expressions: Expressions, node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.GeneratorExp)
-        or _is_zip(expressions, node)
-        or is_view(expressions, node)
-    )
+    if isinstance(node, ast.Call):
+        return _is_zip(expressions, node) or is_view(expressions, node)
+    return isinstance(node, ast.GeneratorExp)
 
 
 def is_view(expressions: Expressions, node: ast.expr) -> bool:

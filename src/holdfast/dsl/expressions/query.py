@@ -180,19 +180,19 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
 #: `json.dumps` makes such an encoder for each constant.
 _json_text: Final = json.JSONEncoder(ensure_ascii=False).encode
+#: What the encoder itself does with the most common of them, which it looks for in many steps.
+_string_text: Final = json.encoder.encode_basestring
 
 
 def render(query: Query) -> str:
     """The JSONata text."""
     match query:
-        case Constant(value):
-            return _json_text(value)
-        case Regex(pattern):
-            return f"/{pattern}/"
         case Variable(name):
             return f"${name}"
         case Field(base, name):
             return f"{_inside(base, _ATOM)}.{_field(name)}"
+        case Constant(value):
+            return _string_text(value) if isinstance(value, str) else _json_text(value)
         case Index(Index() as base, index):
             # A second predicate would look at the list that the first one found the item in.
             return f"({render(base)})[{render(index)}]"
@@ -215,8 +215,10 @@ def render(query: Query) -> str:
         case RangeOf(first, last):
             return f"[{_inside(first, _LOWEST + 1)}..{_inside(last, _LOWEST + 1)}]"
         case ObjectOf(items):
-            rows = (f"{_json_text(key)}: {render(item)}" for key, item in items)
+            rows = (f"{_string_text(key)}: {render(item)}" for key, item in items)
             return f"{{{', '.join(rows)}}}"
+        case Regex(pattern):
+            return f"/{pattern}/"
         case Entry(key, item):
             return f"{{{_inside(key, _LOWEST + 1)}: {render(item)}}}"
         case Function(parameters, body):

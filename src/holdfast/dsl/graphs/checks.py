@@ -70,6 +70,8 @@ def _shape(graph: Dag) -> Iterator[Diagnostic]:
     if not graph.steps:
         message = "this graph has no steps"
         help_ = 'dag("nightly", step("extract", extract))'
+        if isinstance(graph.written, InJson):
+            help_ = '"steps": [{"id": "extract", "type": "extract"}]'
         yield spot_of(graph.written).refusal("HF057", message, help_)
     if not _is_whole(graph.timeout):
         message = "the timeout of a graph is whole seconds, at least one"

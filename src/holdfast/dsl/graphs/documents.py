@@ -57,8 +57,7 @@ def _parsed(text: str, file: str) -> Any:
     try:
         return read_json(text)
     except JsonTextError as error:
-        place = error.message.partition("\n at ")
-        message = f"{file} is no JSON: {place[0]}"
+        message = f"{file} is no JSON: {error.problem}"
         where = error.place.partition("line: ")[2].rstrip("]").replace(", column: ", ":")
         raise WorkflowError("HF057", f"{message}, at {where}", help="mend the text") from None
     except JsonDepthError:

@@ -19,7 +19,7 @@ class Meeting:
 
     def reach(self, environment: Environment | None) -> None:
         if environment is not self._latest:
-            self.environment = join_environments(self.environment, environment)
+            self.environment = join_environments(self.environment, environment, self._latest)
             self._latest = environment
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
@@ -18,20 +18,39 @@ def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
     return tuple(names)
 
 
-def bound_names(node: ast.AST) -> list[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
     """The names that a statement gives a value, not looking into other scopes."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return [name]
-        case ast.ClassDef(name=name):
-            return [name]
-        case ast.Name(id=name, ctx=ast.Store()):
-            return [name]
-        case ast.alias(name=name, asname=other):
-            return [other or name.split(".", 1)[0]]
-        case ast.expr() if not isinstance(getattr(node, "ctx", None), ast.Store):
-            return []
-    named: list[str] = []
-    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-        named = [node.name]
-    return named + [name for child in ast.iter_child_nodes(node) for name in bound_names(child)]
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        match part:
+            case ast.expr() if not isinstance(getattr(part, "ctx", None), ast.Store):
+                continue
+            case ast.Name(id=name):
+                yield name
+                continue
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+                continue
+            case ast.ClassDef(name=name):
+                yield name
+                continue
+            case ast.alias(name=name, asname=other):
+                yield other or name.split(".", 1)[0]
+                continue
+            case ast.ExceptHandler(name=str(name)):
+                yield name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+        pending.extend(reversed(_children(part)))
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found

@@ -5,11 +5,23 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from holdfast.dsl.context import Expression
-from holdfast.dsl.expressions.durations import at_border, refuse_durations
+from holdfast.dsl.context import Expression, Unit
+from holdfast.dsl.expressions.durations import at_border, refuse_durations, refuse_error
 from holdfast.dsl.expressions.query import NULL, Variable
 from holdfast.dsl.ir import Assign, Origin, Return, Statement, Way
-from holdfast.dsl.types.types import NONE, REFUSED, UNKNOWN, has_duration, is_refused
+from holdfast.dsl.steps.task_arguments import can_fit
+from holdfast.dsl.types.signatures import signature_of
+from holdfast.dsl.types.types import (
+    NONE,
+    REFUSED,
+    UNKNOWN,
+    Type,
+    describe,
+    describe_exactly,
+    has_duration,
+    has_error,
+    is_refused,
+)
 
 if TYPE_CHECKING:
     from holdfast.dsl.statements.statements import Statements
@@ -23,19 +35,34 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
     if isinstance(value, ast.Call) and statements.is_durable(value) and not flow.finals:
         type_ = statements.step(value, None, node)
         if statements.scope.parent is None and type_ is not None and has_duration(type_):
-            refuse_durations(statements.unit, value, type_)
+            type_ = refuse_durations(statements.unit, value, type_).type
     else:
         returned = Expression(NULL, NONE) if value is None else statements.value(value)
         if value is not None and statements.scope.parent is None:
             returned = at_border(statements.unit, value, returned)
+        elif value is not None and has_error(returned.type):
+            returned = refuse_error(statements.unit, value)
         type_ = returned.type
         if flow.finals:
             returned = _kept(statements, returned, node)
             flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
         returned = statements.protected(returned, node, "returned")
         statements.emit(Return(statements.origin(node), returned))
+    if value is not None and type_ is not None and statements.scope.parent is None:
+        _check(statements.unit, value, type_)
     flow.returned.append(REFUSED if type_ is None else type_)
     flow.environment = None
+
+
+def _check(unit: Unit, node: ast.expr, found: Type) -> None:
+    """Nothing converts what a workflow returns: callers read it as the annotation says."""
+    wanted = signature_of(unit.function).result
+    if not can_fit(found, wanted):
+        name = unit.function.__name__
+        message = (
+            f"`{name}` returns {describe_exactly(wanted)} and this is {describe_exactly(found)}"
+        )
+        unit.refuse(node, "HF040", message, f"def {name}(…) -> {describe(found)}: …")
 
 
 def _kept(statements: Statements, value: Expression, node: ast.AST) -> Expression:

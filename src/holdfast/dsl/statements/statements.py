@@ -20,6 +20,7 @@ from holdfast.dsl.context import (
 )
 from holdfast.dsl.expressions.expressions import Expressions
 from holdfast.dsl.expressions.query import Variable
+from holdfast.dsl.expressions.text import lower_joined
 from holdfast.dsl.ir import (
     Action,
     Assign,
@@ -71,14 +72,17 @@ class Statements:
         self.flow = flow
         self.outer = outer
         self.hoisted: dict[ast.AST, Expression] = {}
+        self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
         self._pending: list[Statement] = []
 
     # Expressions of the statement that is being lowered.
 
     @property
     def expressions(self) -> Expressions:
-        environment = self.flow.environment or _EMPTY
-        return Expressions(self.unit, self.scope, environment, self.hoisted)
+        environment, known = self.flow.environment or _EMPTY, self._expressions
+        if known.environment is not environment or known.hoisted is not self.hoisted:
+            self._expressions = Expressions(self.unit, self.scope, environment, self.hoisted)
+        return self._expressions
 
     @property
     def steps(self) -> Steps:
@@ -144,7 +148,14 @@ class Statements:
 
     def may_fail(self, node: ast.expr, /) -> bool:
         with self.unit.trial():
-            return bool(self.expressions.lower(node).fails)
+            match node:
+                case ast.FormattedValue():
+                    found = lower_joined(self.expressions, ast.JoinedStr([node]))
+                case ast.Starred(value=items):
+                    found = self.expressions.iterable(items)
+                case _:
+                    found = self.expressions.gone_through(node)
+            return bool(found.fails)
 
     def durable(self, node: ast.expr) -> Any:
         return find_durable(self.unit, self.scope, node)

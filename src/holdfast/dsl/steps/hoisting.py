@@ -11,7 +11,7 @@ durable call there is refused when its expression is lowered.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Protocol
 
 from holdfast.dsl.context import Expression, Unit
@@ -50,52 +50,58 @@ def hoist_inside(hoister: Hoister, node: ast.AST) -> None:
 def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
     if not hoister.may_fail(before):
         return
-    text = hoister.unit.text(before)
+    text, step = (hoister.unit.text(_written(node)) for node in (before, child))
     hoister.unit.refuse(
         before,
         "HF013",
         f"`{text}` may fail, and Python would then not run the durable step after it; "
         "a state machine runs the step first",
-        f"put them on two lines: `x = {text}`, then the line with `{hoister.unit.text(child)}`",
+        f"put them on two lines: `x = {text}`, then the line with `{step}`",
     )
+
+
+def _written(node: ast.expr) -> ast.expr:
+    """The part of an f-string, or of `[*items]`, that can stand on a line of its own."""
+    return node.value if isinstance(node, ast.FormattedValue | ast.Starred) else node
 
 
 def has_durable(hoister: Hoister, node: ast.expr) -> bool:
     """Asked for each expression around the node, and again in each round of a loop."""
+    if isinstance(node, ast.Name | ast.Constant):
+        return False
     known = hoister.unit.with_durable
-    if node not in known:
-        known[node] = find_durable(hoister.unit, hoister.scope, node) is not None or any(
-            has_durable(hoister, child) for child in evaluated(node)
-        )
-    return known[node]
+    found = known.get(node)
+    if found is None:
+        found = find_durable(hoister.unit, hoister.scope, node) is not None
+        for child in () if found else evaluated(node):
+            found = found or has_durable(hoister, child)
+        known[node] = found
+    return found
 
 
-def evaluated(node: ast.AST) -> Iterator[ast.expr]:
+def evaluated(node: ast.AST) -> Sequence[ast.expr]:
     """The operands that evaluating `node` certainly evaluates, in Python's order."""
     match node:
         case ast.Constant() | ast.Name() | ast.Lambda():
-            return
+            return ()
         case ast.Attribute(value=value):
-            yield value
+            return (value,)
         case ast.Call(func=function, args=arguments, keywords=keywords):
-            yield function
-            yield from arguments
-            yield from (keyword.value for keyword in keywords)
+            return (function, *arguments, *[keyword.value for keyword in keywords])
+        case ast.JoinedStr(values=values):
+            return values
+        case ast.BinOp(left=left, right=right):
+            return (left, right)
         case ast.BoolOp(values=[first, *_]):
-            yield first
+            return (first,)
         case ast.IfExp(test=test):
-            yield test
+            return (test,)
         case ast.Compare(left=left, comparators=[right, *_]):
-            yield left
-            yield right
+            return (left, right)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            yield node.generators[0].iter
+            return (node.generators[0].iter,)
         case ast.Dict(keys=keys, values=values):
-            for key, value in zip(keys, values, strict=True):
-                if key is not None:
-                    yield key
-                yield value
+            pairs = zip(keys, values, strict=True)
+            return [part for pair in pairs for part in pair if part is not None]
         case _:
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    yield child
+            return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]

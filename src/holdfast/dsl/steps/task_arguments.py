@@ -22,7 +22,6 @@ from holdfast.dsl.types.types import (
     WRITTEN_DURATION,
     DictOf,
     EnumOf,
-    ErrorOf,
     ListOf,
     ModelOf,
     Opaque,
@@ -46,9 +45,6 @@ def lower_argument(
     """The value for the parameter `name` of `task`; refused when it can never fit."""
     unit = expressions.unit
     value = expressions.lower(node)
-    text = unit.text(node)
-    if isinstance(value.type, ErrorOf):
-        return unit.refused(node, "HF040", "an exception is no JSON value", f"str({text})")
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     value = at_border(unit, node, value)
@@ -58,7 +54,8 @@ def lower_argument(
         f"`{name}` of {task}() is {describe_exactly(wanted)} and this is "
         f"{describe_exactly(value.type)}"
     )
-    return unit.refused(node, "HF040", message, _help(text, task, name, value.type, wanted))
+    help_ = _help(unit.text(node), task, name, value.type, wanted)
+    return unit.refused(node, "HF040", message, help_)
 
 
 def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:

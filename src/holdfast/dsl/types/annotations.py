@@ -21,7 +21,9 @@ from holdfast.dsl.types.types import (
     FLOAT,
     INT,
     NONE,
+    PATH,
     STR,
+    TIME,
     UNKNOWN,
     UUID,
     WRITTEN_DURATION,
@@ -33,7 +35,6 @@ from holdfast.dsl.types.types import (
     TextOf,
     TupleOf,
     Type,
-    Written,
     join_all,
 )
 
@@ -49,11 +50,11 @@ _PLAIN: Final[Mapping[Any, Type]] = {
     timedelta: WRITTEN_DURATION,
     datetime: DATETIME,
     date: DATE,
-    time: Written("time"),
+    time: TIME,
     Decimal: DECIMAL,
-    Path: Written("Path"),
-    PurePath: Written("Path"),
-    PurePosixPath: Written("Path"),
+    Path: PATH,
+    PurePath: PATH,
+    PurePosixPath: PATH,
 }
 #: pydantic's own names for datetimes, known without importing it.
 _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
@@ -114,10 +115,17 @@ def _from_dict(arguments: tuple[Any, ...]) -> Type:
     return DictOf(value) if key == STR or isinstance(key, TextOf) else Opaque("dict")
 
 
+def _has_own_equality(cls: type[Any]) -> bool:
+    """Of an enum, whether its author says when members are equal or true."""
+    is_authors = issubclass(cls, Enum) and cls.__module__ != "enum"
+    return is_authors and not vars(cls).keys().isdisjoint({"__eq__", "__bool__"})
+
+
 def _from_class(cls: type[Any]) -> Type:
     if issubclass(cls, Enum):
         has_plain_values = all(isinstance(member.value, str | int | float) for member in cls)
-        return EnumOf(cls) if has_plain_values else Opaque(cls.__name__)
+        has_plain_methods = not any(map(_has_own_equality, cls.__mro__))
+        return EnumOf(cls) if has_plain_values and has_plain_methods else Opaque(cls.__name__)
     if is_model(cls):
         return ModelOf(cls)
     if is_uuid(cls):

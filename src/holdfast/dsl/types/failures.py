@@ -73,6 +73,7 @@ def _descendants(cls: type[BaseException]) -> Iterator[type[BaseException]]:
 
 def _own_modules(start: ModuleType) -> dict[str, ModuleType]:
     found: dict[str, ModuleType] = {}
+    seen: set[int] = set()
     pending = [start]
     while pending:
         module = pending.pop()
@@ -81,8 +82,10 @@ def _own_modules(start: ModuleType) -> dict[str, ModuleType]:
         found[module.__name__] = module
         for value in vars(module).values():
             owner = value if isinstance(value, ModuleType) else _module_of(value)
-            if owner is not None and _is_own(owner):
-                pending.append(owner)
+            if owner is not None and id(owner) not in seen:
+                seen.add(id(owner))
+                if _is_own(owner):
+                    pending.append(owner)
     return found
 
 

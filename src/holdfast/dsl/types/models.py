@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.expressions.durations import iso_of
-from holdfast.dsl.types.annotations import from_annotation, is_model, written
+from holdfast.dsl.types.annotations import from_annotation, is_model, of_constant, written
 from holdfast.dsl.types.types import (
     BOOL,
     DATE,
@@ -86,12 +86,13 @@ def _fields_of_dataclass(cls: Any) -> dict[str, ModelField]:
         has_factory = field.default_factory is not dataclasses.MISSING
         is_required = field.default is dataclasses.MISSING and not has_factory
         default, left_out = _default(is_required, field.default_factory, field.default)
+        type_ = from_annotation(hints.get(field.name, Any))
         found[field.name] = ModelField(
-            type=from_annotation(hints.get(field.name, Any)),
+            type=type_,
             is_required=is_required,
             default=default,
             obstacle="" if field.init else "its class sets it",
-            default_obstacle=left_out,
+            default_obstacle=left_out or _of_another_type(field.default, type_),
             is_positional=field.init and not field.kw_only,
         )
     return found
@@ -101,6 +102,7 @@ def _field(info: Any, replaced: Type | None) -> ModelField:
     type_ = replaced or from_annotation(info.annotation)
     obstacle = ""
     default, left_out = _default(info.is_required(), info.default_factory, info.default)
+    left_out = left_out or _of_another_type(info.default, type_)
     if info.metadata:
         obstacle = "it has constraints"
     if info.alias is not None or info.validation_alias is not None:
@@ -122,6 +124,14 @@ def _default(is_required: bool, factory: Any, value: object) -> tuple[Json, str]
         return None, "its default is no JSON constant"
     default: Json = plain
     return default, ""
+
+
+def _of_another_type(default: object, type_: Type) -> str:
+    """Neither pydantic nor `@dataclass` looks at a default: the field then has another value."""
+    is_scalar = isinstance(default, str | int | float)  # a bool and most enums, too
+    if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
+        return "its default is of another type"
+    return ""
 
 
 def _class_of(value: object) -> Any:
@@ -172,6 +182,17 @@ def _obstacle_of_dataclass(cls: Any) -> str:
     if hasattr(cls, "__post_init__") or not settings.init:
         return "it computes while it is built"
     return "" if settings.eq else "two of them are never equal"
+
+
+def has_plain_equality(model: Any) -> bool:
+    """Whether `==` is the one that pydantic or `@dataclass` makes, over the fields of the JSON."""
+    owner = next(cls for cls in model.__mro__ if "__eq__" in vars(cls))
+    if hasattr(model, "model_fields"):
+        is_made = owner.__module__.partition(".")[0] == "pydantic"
+        return is_made and len(fields_of(model)) == len(model.model_fields)
+    # A dataclass writes its methods as text.
+    is_made = owner is not object and owner.__eq__.__code__.co_filename == "<string>"
+    return is_made and all(field.compare for field in dataclasses.fields(model))
 
 
 def fits(found: Type, wanted: Type) -> bool:

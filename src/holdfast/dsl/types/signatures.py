@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -78,16 +78,58 @@ def match_call(
             f"{_name_of(function)}{_parameters(function)}",
         )
         return None
+    named = {str(name): value for name, value in words.items()}
+    found = _matched(_parameters_of(function), node.args[skip:], named)
+    if found is not None:
+        return found
     try:
-        bound = _python_signature(function).bind(
-            *node.args[skip:], **{str(name): value for name, value in words.items()}
-        )
+        bound = _python_signature(function).bind(*node.args[skip:], **named)
     except TypeError as error:
         name = _name_of(function)
         message = f"this call does not fit `{name}`: {error}"
         unit.refuse(node, "HF008", message, f"{name}{_parameters(function)}")
         return None
     return dict(bound.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """Of a function that takes all of them by name: in their order, and which it needs.
+
+    The first `places_count` may be given by place.
+    """
+
+    names: tuple[str, ...]
+    required: frozenset[str]
+    places_count: int
+
+
+@lru_cache(maxsize=1024)
+def _parameters_of(function: Callable[..., Any]) -> _Parameters | None:
+    parameters = _python_signature(function).parameters
+    kinds = [parameter.kind for parameter in parameters.values()]
+    if any(kind not in _KINDS for kind in kinds):
+        return None
+    required = frozenset(
+        name
+        for name, parameter in parameters.items()
+        if parameter.default is inspect.Parameter.empty
+    )
+    places_count = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return _Parameters(tuple(parameters), required, places_count)
+
+
+def _matched(
+    parameters: _Parameters | None, given: Sequence[ast.expr], named: Mapping[str, ast.expr]
+) -> dict[str, Any] | None:
+    """The arguments by parameter; None where only Python says what is wrong, or what is meant."""
+    if parameters is None or len(given) > parameters.places_count:
+        return None
+    names = parameters.names
+    found = {**dict(zip(names, given, strict=False)), **named}
+    is_whole = len(found) == len(given) + len(named) and parameters.required <= found.keys()
+    ordered = {name: found[name] for name in names if name in found}
+    return ordered if is_whole and len(ordered) == len(found) else None
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -13,8 +13,10 @@ Type: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Simple:
+    """Each is made once, below, and equal to itself alone."""
+
     name: str
 
 
@@ -25,9 +27,12 @@ class TextOf:
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Written:
-    """A Python value whose JSON is the text that pydantic writes for it, such as a `UUID`."""
+    """A Python value whose JSON is the text that pydantic writes for it, such as a `UUID`.
+
+    As with `Simple`, each is made once.
+    """
 
     name: str
 
@@ -97,6 +102,8 @@ DATETIME: Final = Written("datetime")
 DATE: Final = Written("date")
 DECIMAL: Final = Written("Decimal")
 UUID: Final = Written("UUID")
+TIME: Final = Written("time")
+PATH: Final = Written("Path")
 UNKNOWN: Final = Simple("unknown")
 #: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
 #: never a value.
@@ -121,6 +128,8 @@ def join_all(members: Iterable[Type]) -> Type:
 
 def join(left: Type, right: Type) -> Type:
     """The type of a value that is one or the other."""
+    if left is right:
+        return left
     merged = _merge(left, right)
     return _union(members_of(left), members_of(right)) if merged is None else merged
 
@@ -179,6 +188,17 @@ def has_duration(type_: Type) -> bool:
             return type_ == DURATION
 
 
+def has_error(type_: Type) -> bool:
+    """Whether it is or holds the variable of an `except`, which has no JSON."""
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return has_error(inner)
+        case TupleOf(parts) | Union(parts):
+            return any(map(has_error, parts))
+        case _:
+            return isinstance(type_, ErrorOf)
+
+
 def members_of(type_: Type) -> tuple[Type, ...]:
     return type_.members if isinstance(type_, Union) else (type_,)
 
@@ -207,14 +227,17 @@ def is_refused(*types_: Type) -> bool:
     """Whether something about a value was refused already."""
     for type_ in types_:
         match type_:
+            case Simple():
+                if type_ is REFUSED:
+                    return True
             case ListOf(inner) | DictOf(inner):
                 if is_refused(inner):
                     return True
             case TupleOf(parts) | Union(parts):
                 if is_refused(*parts):
                     return True
-            case _ if type_ == REFUSED:
-                return True
+            case _:
+                pass
     return False
 
 
@@ -304,4 +327,7 @@ def describe_exactly(type_: Type) -> str:
 
 def is_text_enum(type_: Type) -> bool:
     """Its str() is its value, in every Python that we support."""
-    return isinstance(type_, EnumOf) and issubclass(type_.enum, StrEnum)
+    if not isinstance(type_, EnumOf) or not issubclass(type_.enum, StrEnum):
+        return False
+    enum = type_.enum
+    return (enum.__str__, enum.__format__) == (StrEnum.__str__, StrEnum.__format__)

@@ -1,0 +1,34 @@
+"""The map beside a definition: where in Python each of its states was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
+from holdfast.asl.parse import definition_hash
+from holdfast.asl.program import Json
+
+_DEFINITION: Final = ".asl.json"
+
+
+def machine_name(path: Path) -> str:
+    """`orders.asl.json` and `orders.json` -> "orders"."""
+    return path.name.removesuffix(_DEFINITION).removesuffix(".json")
+
+
+def find_source_map(path: Path, definition: Json) -> dict[str, Any] | None:
+    """`<name>.map.json` beside `<name>.asl.json`, if it is of this very definition.
+
+    The lines of another one would point anywhere, and without lines a state still has its name.
+    """
+    if not path.name.endswith(_DEFINITION):
+        return None
+    try:
+        text = path.with_name(f"{machine_name(path)}.map.json").read_text(encoding="utf-8")
+        found = read_json(text)
+    except (OSError, UnicodeDecodeError, JsonTextError, JsonDepthError):
+        return None
+    if isinstance(found, dict) and found.get("definition") == definition_hash(definition):
+        return found
+    return None

@@ -1,0 +1,192 @@
+"""Programs that once did something else when compiled: each is refused now, or does the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.dsl.boundary import Boundary, Misfit
+from holdfast.dsl.compile import compile_workflow
+from holdfast.dsl.diagnostics import CompileErrors
+from tests.unit.dsl_kit import assert_same, loaded
+
+HEADER = """
+from __future__ import annotations
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import Any
+from pydantic import BaseModel
+from holdfast import TaskError, each, parallel, task, workflow
+
+class Problem(TaskError): ...
+class Priced(BaseModel):
+    price: Decimal
+@dataclass
+class Noted:
+    sku: str = "x"
+    note: str = field(default="", compare=False)
+@dataclass
+class Odd:
+    sku: str = "x"
+    def __eq__(self, other: object) -> bool:
+        return False
+class Switch(Enum):
+    OFF = "off"
+    def __bool__(self) -> bool:
+        return self is not Switch.OFF
+class Loud(StrEnum):
+    YES = "yes"
+    def __str__(self) -> str:
+        return "YES!"
+class Mistaken(BaseModel):
+    switch: Loud = "yes"
+class Tree(BaseModel):
+    name: str = "leaf"
+    left: Tree | None = None
+LONG_LIMIT = float("inf")
+@task
+def echo(value: int) -> int:
+    return value
+@task
+def fail() -> None:
+    raise Problem("no")
+"""
+
+
+def program(parameters: str, body: str) -> str:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"{HEADER}\n@workflow\ndef flow({parameters}) -> Any:\n{lines}\n"
+
+
+REFUSED = {
+    "a zip is used up once": ("xs: list[int]", "z = zip(xs, xs)\nreturn [list(z), list(z)]"),
+    "a generator is used up once": ("xs: list[int]", "g = (x for x in xs)\nreturn sum(g) + sum(g)"),
+    "a generator computes late": (
+        "xs: list[int], n: int",
+        "for x in (x + n for x in xs):\n    n += echo(x)\nreturn n",
+    ),
+    "so it does inside enumerate": (
+        "xs: list[int], n: int",
+        "for i, x in enumerate(x + n for x in xs):\n    n += echo(x + i)\nreturn n",
+    ),
+    "a view is no list": ("d: dict[str, int]", "return d.keys() == list(d)"),
+    "a view has no positions": ("d: dict[str, int]", "return d.values()[0]"),
+    "an infinite literal": ("", "return 1e400"),
+    "an infinite constant": ("", "return LONG_LIMIT"),
+    "an f-string fails before its step": ("n: int", 'return f"{10 // n} {echo(1)}"'),
+    "a spread fails before a step": ("n: int", "return [*[10 // n], echo(1)]"),
+    "an error is returned": (
+        "",
+        "try:\n    fail()\nexcept Problem as err:\n    return err",
+    ),
+    "an error is returned in a list": (
+        "",
+        "try:\n    fail()\nexcept Problem as err:\n    return [err]",
+    ),
+    "an error is returned by a branch": (
+        "",
+        "try:\n    fail()\nexcept Problem as err:\n    return parallel(lambda: err, lambda: 1)",
+    ),
+    "a field that does not compare as its text": (
+        "a: Priced, b: Priced",
+        "return a == b",
+    ),
+    "a field that is not compared": ("a: Noted, b: Noted", "return a == b"),
+    "a class that says itself what is equal": ("a: Odd, b: Odd", "return a in [b]"),
+    "an enum that says itself what is true": ("a: Switch", "return 1 if a else 2"),
+    "an enum that makes its text itself": ("a: Loud", 'return f"{a}"'),
+    "a default of another type": ("", "return Mistaken().switch.name"),
+    "a parameter without a name": ("n: int, /", "return n"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_exact_is_refused(name: str, tmp_path: Path) -> None:
+    text = program(*REFUSED[name])
+    with loaded(tmp_path, text) as module, pytest.raises(CompileErrors) as refused:
+        compile_workflow(module.flow)
+    assert all(diagnostic.help for diagnostic in refused.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"), [("str", "1"), ("Priced", '{"price": "1"}'), ("list[Tree]", "[{}]")]
+)
+def test_what_is_returned_is_what_the_annotation_says(
+    annotation: str, value: str, tmp_path: Path
+) -> None:
+    text = f"{HEADER}\n@workflow\ndef flow() -> {annotation}:\n    return {value}\n"
+    with loaded(tmp_path, text) as module, pytest.raises(CompileErrors, match="`flow` returns"):
+        compile_workflow(module.flow)
+
+
+LONG = "a_name_" * 15
+SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
+    "views where they are gone through": (
+        "d: dict[str, int], n: int",
+        (
+            "a = [len(d.keys()), n in d.values(), sum(d.values())]\n"
+            'b = [*d.keys(), ", ".join(d.keys()), *sorted(d.keys())]\n'
+            'return ("a" in d.keys(), a, b)'
+        ),
+        [{"d": {}, "n": 0}, {"d": {"b": 2, "a": 1}, "n": 2}],
+    ),
+    "generators that are gone through at once": (
+        "xs: list[int], n: int",
+        (
+            "return [list(x + n for x in xs), n in (x + 1 for x in xs), sum(x for x in xs),"
+            " each((x * 2 for x in xs), echo)]"
+        ),
+        [{"xs": [], "n": 1}, {"xs": [1, 2], "n": 2}],
+    ),
+    "zips that are gone through": (
+        "xs: list[int]",
+        (
+            "total = 0\nfor a, b in zip(xs, xs[1:]):\n    total += echo(a * b)\n"
+            "return [total, (1, 2) in zip(xs, xs[1:])]"
+        ),
+        [{"xs": []}, {"xs": [1, 2, 3]}],
+    ),
+    "a name that gets a value where it had none": (
+        "note: str | None",
+        'if note is None:\n    note = "none"\nreturn note.upper()',
+        [{"note": None}, {"note": "a"}],
+    ),
+    "the other way round": (
+        "note: str | None",
+        'if note is not None:\n    pass\nelse:\n    note = "none"\nreturn note.upper()',
+        [{"note": None}, {"note": "a"}],
+    ),
+    "names longer than a variable of ASL": (
+        f"{LONG}: int",
+        f"{LONG}b = {LONG} + 1\n{LONG}c = echo({LONG}b)\nreturn [{LONG}, {LONG}b, {LONG}c]",
+        [{LONG: 1}],
+    ),
+    "models that hold models of their own kind": (
+        "a: Tree, b: Tree",
+        "return a == b",
+        [{"a": {}, "b": {"left": {}}}, {"a": {"left": {}}, "b": {"left": {"name": "leaf"}}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_is_accepted_does_the_same(name: str, tmp_path: Path) -> None:
+    parameters, body, inputs = SAME[name]
+    with loaded(tmp_path, program(parameters, body)) as module:
+        for values in inputs:
+            assert_same(module.flow, values)
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_a_number_that_json_does_not_have_stops_at_the_border(number: str) -> None:
+    def weigh(kilos: float = 1.0) -> list[float]:
+        return [kilos]
+
+    border = Boundary(weigh)
+    with pytest.raises(Misfit, match="JSON has no infinite number"):
+        border.normalise_arguments({"kilos": number})
+    with pytest.raises(Misfit, match="result"):
+        border.dump_result([1.0, float(number)])
