@@ -48,8 +48,8 @@ def outcome_of(seed: int) -> str:
         ]
     except (TypeError, ValueError):
         return "no call"  # what is no list or mapping at all: Python itself says so
-    graph = dag(choose("n"), *steps, timeout=choose(None, timedelta(hours=1)))
     try:
+        graph = dag(choose("n"), *steps, timeout=choose(None, timedelta(hours=1)))
         compile_workflow(graph)
     except WorkflowError:
         return "refused"

@@ -14,6 +14,7 @@ from holdfast import Dag, Step, Task, TaskError, dag, from_input, from_step, ste
 from holdfast.asl.validate import diagnose
 from holdfast.dsl.compile import compile_dag, compile_workflow
 from holdfast.dsl.graphs.plan import Chain, Core, Fork, Leaf, Plan, arrange, by_levels, find_cycles
+from holdfast.errors import WorkflowError
 from holdfast.testing import Run, World, fails, takes
 from holdfast.testing.outcomes import Outcome
 
@@ -269,7 +270,7 @@ def test_what_surrounds_a_core_stays_plain() -> None:
 
 
 def test_a_graph_without_a_name_is_refused_where_it_is_made() -> None:
-    with pytest.raises(TypeError, match=r"a name first: dag\('nightly', step"):
+    with pytest.raises(WorkflowError, match="the name of a graph is Step, expected a text"):
         dag(step("a", TASKS[0]))  # type: ignore[arg-type]
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.dsl.branches import run_after
 from holdfast.dsl.tasks import Task, Workflow
+from holdfast.errors import WorkflowError
 
 if TYPE_CHECKING:
     from holdfast.dsl.graphs.inputs import Input
@@ -110,7 +111,8 @@ def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
     What is wrong with it is said when it is compiled or first called, all at once.
     """
     if not isinstance(name, str):  # what collects workflows by name comes before what refuses
-        raise TypeError("dag() takes a name first: dag('nightly', step(...))")
+        message = f"the name of a graph is {type(name).__name__}, expected a text"
+        raise WorkflowError("HF057", message, help='dag("nightly", step(…))')
     return Dag(name, steps, timeout, _calling(sys._getframe(1)))  # noqa: SLF001
 
 
