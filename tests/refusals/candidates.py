@@ -39,7 +39,7 @@ LIBRARY = (
     "unittest.case", "unittest.mock", "urllib.parse", "urllib.request", "uuid", "warnings",
     "weakref", "xml.dom.minidom", "xml.etree.ElementTree", "zipfile", "zoneinfo",
     "holdfast.core.advance", "holdfast.core.apply", "holdfast.dsl.expressions.expressions",
-    "holdfast.dsl.statements.statements", "holdfast.dsl.statements.loops", "holdfast.asl.interpreter",
+    "holdfast.dsl.statements.statements", "holdfast.dsl.statements.loops",
 )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def run_compiled(
     """Follows the answers that a direct run was given."""
     timeline = Timeline(script)
     machines = _Machines(timeline)
+    root: _Machine
     try:
         if stop_ms is not None:  # before whatever else comes at that moment
             timeline.begin(Place((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))

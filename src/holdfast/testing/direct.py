@@ -35,6 +35,7 @@ def run_direct(
     timeline = Timeline(script)
     direct = _Direct(timeline, Lines(timeline))
     token = harness.set(direct)
+    root: _Execution
     try:
         if stop_ms is not None:  # before whatever else comes at that moment
             timeline.begin(Place((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms))
