@@ -22,7 +22,12 @@ from .settings import Architecture, Settings
 _HOLDFAST: Final = Path(holdfast.__file__).parent
 # In a checkout functions/ lies beside infra/, in the wheel both lie inside the package.
 _FUNCTIONS: Final = Path(__file__).parent.parent / "functions"
-_NOT_IN_LAMBDA: Final = ("cli.py", "functions", "infra", "local", "sim")
+#: The tools of the author, and the compiler: a function runs what was compiled before.
+_NOT_IN_LAMBDA: Final = (
+    *("cli.py", "pytest_plugin.py", "local", "pictures", "proofs", "sim", "testing"),
+    *("emit", "expressions", "statements", "steps", "targets"),
+    *("functions", "infra"),
+)
 _PLATFORMS: Final[dict[Architecture, str]] = {
     "arm64": "aarch64-manylinux2014",
     "x86_64": "x86_64-manylinux2014",

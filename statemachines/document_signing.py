@@ -1,8 +1,8 @@
 """Have a document signed by several people: reminders, a quorum, expiry, withdrawal by the sender.
 
 Everybody is asked at the same time. With `needed` the first so many signatures are enough, and
-nobody is waited for any more. As soon as that cannot be reached, by who declines or lets it expire, the
-document is void for all.
+nobody is waited for any more. As soon as that cannot be reached, by who declines or lets it
+expire, the document is void for all.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ A reference is the text of the type with the module before each class: `shop:Pay
 
 from __future__ import annotations
 
-import ast
 import builtins
 import importlib
 import re
@@ -15,36 +14,18 @@ import types
 import typing
 from typing import Any, Final
 
-from holdfast.dsl.context import NOTHING, Unit
-
 _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
 _DICT: Final = re.compile(r"dict\[str, (.+)\]")
 
 
-def find_payload(unit: Unit, node: ast.expr) -> Any:
-    """The type that `node` stands for; None when it cannot be found again by its name."""
-    match node:
-        case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
-            value = find_payload(unit, item)
-            if value is None or unit.outside(container) is not dict or unit.outside(key) is not str:
-                return None
-            return dict[str, value]  # type: ignore[valid-type]
-        case ast.Subscript(value=container, slice=item):
-            element = find_payload(unit, item)
-            if element is None or unit.outside(container) is not list:
-                return None
-            return list[element]  # type: ignore[valid-type]
-    found = unit.outside(node)
-    return found if found is not NOTHING and _can_be_named(found) else None
-
-
-def _can_be_named(found: Any) -> bool:
+def can_be_named(found: Any) -> bool:
+    """Whether the engine finds the type again by its reference."""
     if isinstance(found, types.GenericAlias):
         origin, arguments = typing.get_origin(found), typing.get_args(found)
         is_container = origin is list or (origin is dict and arguments[0] is str)
-        return is_container and _can_be_named(arguments[-1])
+        return is_container and can_be_named(arguments[-1])
     return found in _SCALARS or _is_module_level(found)
 
 

@@ -22,6 +22,7 @@ from holdfast.dsl.expressions.query import (
     failure,
     hold,
 )
+from holdfast.dsl.types.iso import UNIT_SECONDS, iso_of
 from holdfast.dsl.types.types import (
     DURATION,
     FLOAT,
@@ -38,8 +39,6 @@ from holdfast.dsl.types.types import (
     members_of,
 )
 
-#: pydantic writes years of 365 days, days, hours, minutes and seconds; never months or weeks.
-_UNIT_SECONDS: Final = {"Y": 31_536_000, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 _FRACTION: Final = "ValueError: a duration of a workflow is whole seconds"
 
 
@@ -67,7 +66,7 @@ def _parsed(text: Query) -> Query:
     """`"-P1DT30S"` -> -86430."""
     part = Field(Variable("_part"), "match")
     amount = Call("number", (Call("substring", (part, Constant(0), _before_last(part))),))
-    units = ObjectOf(tuple((unit, Constant(size)) for unit, size in _UNIT_SECONDS.items()))
+    units = ObjectOf(tuple((unit, Constant(size)) for unit, size in UNIT_SECONDS.items()))
     size = Call("lookup", (units, Call("substring", (part, Constant(-1)))))
     each = Function(("_part",), Binary("*", amount, size))
     total = Call("sum", (Flat(Call("map", (Call("match", (text, _PARTS)), each))),))
@@ -129,7 +128,7 @@ def _signed(seconds: Query, size: Query) -> Query:
 def _amounts(size: Query, units: str) -> Query:
     found: Query | None = None
     for unit in units:
-        amount = _whole(_rest(size, unit), _UNIT_SECONDS[unit])
+        amount = _whole(_rest(size, unit), UNIT_SECONDS[unit])
         text = Binary("&", Call("string", (amount,)), Constant(unit))
         part = Conditional(Binary(">", amount, Constant(0)), text, _EMPTY)
         found = part if found is None else Binary("&", found, part)
@@ -142,7 +141,7 @@ def _rest(size: Query, unit: str) -> Query:
     larger = {"D": "Y", "H": "D", "M": "H", "S": "M"}.get(unit)
     if larger is None:
         return size
-    seconds = _UNIT_SECONDS[larger]
+    seconds = UNIT_SECONDS[larger]
     return Binary("-", size, Binary("*", _whole(size, seconds), Constant(seconds)))
 
 
@@ -179,19 +178,3 @@ def refuse_durations(unit: Unit, node: ast.expr, type_: Type) -> Expression:
     message = f"durations inside {describe(type_)} would leave the workflow as numbers"
     help_ = "return seconds: [wait.total_seconds() for wait in waits]"
     return unit.refused(node, "HF052", message, help_)
-
-
-def iso_of(duration: timedelta) -> str:
-    """`timedelta(minutes=90)` -> "PT1H30M", as pydantic writes whole seconds."""
-    left = abs(int(duration.total_seconds()))
-    date, clock = "", ""
-    for unit, size in _UNIT_SECONDS.items():
-        amount, left = divmod(left, size)
-        if amount and unit in "YD":
-            date += f"{amount}{unit}"
-        elif amount:
-            clock += f"{amount}{unit}"
-    sign = "-" if duration < timedelta() else ""
-    if not date and not clock:
-        clock = "0S"
-    return f"{sign}P{date}{'T' if clock else ''}{clock}"

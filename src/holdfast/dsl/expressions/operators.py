@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression, Unit, fails_of
-from holdfast.dsl.expressions.durations import in_seconds, is_duration, iso_of
+from holdfast.dsl.expressions.durations import in_seconds, is_duration
 from holdfast.dsl.expressions.python_values import operand_help
 from holdfast.dsl.expressions.query import (
     FALSE,
@@ -30,6 +30,7 @@ from holdfast.dsl.expressions.query import (
     failure,
     hold,
 )
+from holdfast.dsl.types.iso import iso_of
 from holdfast.dsl.types.types import (
     BOOL,
     DECIMAL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from holdfast.dsl.context import Expression, fails_of
+from holdfast.dsl.context import NOTHING, Expression, Unit, fails_of
 from holdfast.dsl.expressions.durations import at_border, is_duration
 from holdfast.dsl.expressions.expressions import Expressions
 from holdfast.dsl.expressions.query import (
@@ -20,7 +20,7 @@ from holdfast.dsl.expressions.query import (
     hold,
 )
 from holdfast.dsl.ir import Action, Ask, Sleep, SleepUntil, WaitForEvent
-from holdfast.dsl.payloads import find_payload
+from holdfast.dsl.payloads import can_be_named
 from holdfast.dsl.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -117,7 +117,7 @@ def _timeout(expressions: Expressions, found: Arguments) -> Expression | None:
 
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:
-    found = find_payload(expressions.unit, node)
+    found = _find_payload(expressions.unit, node)
     if found is not None:
         return found
     message = (
@@ -130,3 +130,20 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
         text = expressions.unit.text(node)
         help_ = f"class BankConfirmation(BaseModel): value: {text}"
     raise refuse(expressions, node, "HF053", message, help_)
+
+
+def _find_payload(unit: Unit, node: ast.expr) -> Any:
+    """The type that `node` stands for; None when it cannot be found again by its name."""
+    match node:
+        case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
+            value = _find_payload(unit, item)
+            if value is None or unit.outside(container) is not dict or unit.outside(key) is not str:
+                return None
+            return dict[str, value]  # type: ignore[valid-type]
+        case ast.Subscript(value=container, slice=item):
+            element = _find_payload(unit, item)
+            if element is None or unit.outside(container) is not list:
+                return None
+            return list[element]  # type: ignore[valid-type]
+    found = unit.outside(node)
+    return found if found is not NOTHING and can_be_named(found) else None

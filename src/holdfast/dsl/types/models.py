@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.dsl.boundary import Json
-from holdfast.dsl.expressions.durations import iso_of
 from holdfast.dsl.types.annotations import from_annotation, is_model, of_constant, written
+from holdfast.dsl.types.iso import iso_of
 from holdfast.dsl.types.types import (
     BOOL,
     DATE,
