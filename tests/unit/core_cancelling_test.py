@@ -379,3 +379,22 @@ def test_a_deadline_between_two_shields_passes_when_the_inner_one_ends() -> None
     assert case.positions == ["one"]
     assert case.succeed().positions == ["early"]
     assert case.succeed().status == "ABORTED"
+
+
+def test_what_an_undo_sends_its_error_on_to_is_not_shielded_by_it() -> None:
+    """A `finally` in which an error is raised and handled outside of it."""
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "clean"}]
+    on = {"Condition": "{% true %}", "Next": "handler"}
+    states = {
+        "it": call("it", Catch=catch),
+        "clean": call("clean", "which"),
+        "which": {"Type": "Choice", "Choices": [on], "Default": "again"},
+        "handler": call("handler"),
+        "again": {"Type": "Fail", "Error": "again"},
+    }
+    undo = {"States": ["it"], "Begin": "clean", "End": "again"}
+    definition = machine(states, Holdfast={"Undo": [undo], "Shielded": [["clean"]]})
+    case = Case(definition).start().fail("Broken").succeed()
+    assert case.positions == ["handler"]
+
+    assert case.offer(STOP).status == "ABORTED"

@@ -157,3 +157,16 @@ def test_a_duration_leaves_as_pydantic_writes_it(body: str, output: Any, tmp_pat
     with loaded(tmp_path, f"{HEADER}    {body}\n") as module:
         run = World().run_json(module.flow, {"n": 3, "given": "x", "wait": "PT1H"})
     assert run.end.output == output
+
+
+@workflow
+def does_nothing_in_time(grace: timedelta) -> int:
+    with timeout(grace):
+        pass
+    return work()
+
+
+def test_a_block_that_does_nothing_still_needs_a_time() -> None:
+    for grace in ("PT0S", "-PT10S"):
+        assert World({work: 1}).run_json(does_nothing_in_time, {"grace": grace}).status == "FAILED"
+    assert World({work: 1}).run_json(does_nothing_in_time, {"grace": "PT1S"}).output == 1

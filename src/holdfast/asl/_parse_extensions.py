@@ -14,10 +14,11 @@ Extensions: TypeAlias = tuple[tuple[Undo, ...], tuple[Deadline, ...], tuple[froz
 
 def read_extensions(machine: StateJson, states: Mapping[str, State]) -> Extensions:
     extension = machine.get("Holdfast", {})
+    shielded = tuple(frozenset(names) for names in extension.get("Shielded", ()))
     return (
-        tuple(_undo(undo, states) for undo in extension.get("Undo", ())),
+        tuple(_undo(undo, states, shielded) for undo in extension.get("Undo", ())),
         tuple(_deadline(deadline) for deadline in extension.get("Deadlines", ())),
-        tuple(frozenset(names) for names in extension.get("Shielded", ())),
+        shielded,
     )
 
 
@@ -32,9 +33,13 @@ def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(earlier) for earlier in state.get("Holdfast", {}).get("After", ()))
 
 
-def _undo(undo: StateJson, states: Mapping[str, State]) -> Undo:
+def _undo(
+    undo: StateJson, states: Mapping[str, State], shielded: tuple[frozenset[str], ...]
+) -> Undo:
+    """A `finally` sends errors on, out of it: there its states are listed, and no more are its."""
     begin, end = undo["Begin"], undo["End"]
-    own = _between(begin, end, states)
+    listed = (names for names in shielded if begin in names)
+    own = _between(begin, end, states).intersection(*listed)
     return Undo(frozenset(undo["States"]), begin, end, _template(undo, "Assign", ""), own)
 
 

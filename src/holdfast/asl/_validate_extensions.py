@@ -25,7 +25,8 @@ _DEADLINE: Final = Shape(
     {
         "Begin": _TEXT,
         "Seconds": Field(values.integer(1, jsonata=True)),
-        "States": Field(_NAMES),
+        # A block that does nothing still has a duration, which may be none.
+        "States": Field(values.list_of(values.text, may_be_empty=True)),
         "Next": _TEXT,
         "Assign": _ASSIGN,
     },

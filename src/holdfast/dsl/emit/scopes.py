@@ -177,8 +177,6 @@ def emit_deadline(emitter: Emitter, statement: Deadline) -> None:
     since = assembler.size
     emitter.block(statement.body)
     inside = assembler.names_since(since)
-    if not inside:
-        return
     deadline: dict[str, Any] = {
         "Begin": begin,
         "Seconds": template(statement.seconds.query),
