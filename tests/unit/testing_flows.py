@@ -158,6 +158,15 @@ def guarded(number: int) -> str:
 
 
 @workflow
+def guarded_before_no_time(number: int) -> str:
+    with shielded():
+        slow(number)
+    sleep(seconds(min(number, 0)))
+    with shielded():
+        return quick(number)
+
+
+@workflow
 def bounded_in_a_shield(number: int) -> str:
     try:
         with shielded(), timeout(minutes(5)):

@@ -165,6 +165,14 @@ def test_what_is_shielded_goes_on_to_its_end() -> None:
     assert (run.output, run.ended) == ("stopped after the slow one", hours(1))
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_wait_of_no_time_is_where_a_cancelled_line_ends(number: int) -> None:
+    world = World({flows.slow: takes(minutes(10), "done"), flows.quick: "done"})
+    world.stop(at=minutes(1))
+    run = world.run(flows.guarded_before_no_time, number)
+    assert (run.status, run.steps, run.ended) == ("ABORTED", ["slow"], minutes(10))
+
+
 def test_a_block_in_a_shield_has_its_deadline() -> None:
     run = World({flows.slow: takes(hours(1), "done")}).run(flows.bounded_in_a_shield, 1)
     assert (run.output, run.ended) == ("late", minutes(5))

@@ -210,9 +210,11 @@ class _Direct:
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
     def _sleep_ms(self, duration_ms: int) -> None:
-        if duration_ms <= 0:
-            return
         line = current_line.get()
+        if duration_ms <= 0:
+            # It takes no time, and is a Wait all the same: a line that is cancelled ends here.
+            self.lines.require_open(line)
+            return
         arguments: Json = {"seconds": duration_ms / 1_000}
         self.lines.wait(
             line, Place(line.path, None, "sleep", "", arguments, timeout_ms=duration_ms)
