@@ -6,36 +6,36 @@ its embedded cloud; what runs is the same.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast import resources
-from holdfast.aws.messaging import DeadLetter
+from holdfast.aws.messaging import DeadLetter, parsed_body
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics, log_fault
-from holdfast.errors import HoldfastError, ServiceFault
+from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     DEAD_LETTER_BATCHES_MAX,
     DUE_SHARDS,
-    LIMIT_MARGIN_MS,
     PAYLOAD_BYTES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime import sweeper
 from holdfast.runtime.claims import Delivery
+from holdfast.runtime.control import Control
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.front import Front
 from holdfast.runtime.keys import TENANT_DEFAULT
+from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker import Setting, deliver
 
 QUEUES: tuple[QueueName, ...] = ("work", "single")
@@ -56,8 +56,10 @@ class Host:
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
     log_fault: Callable[..., None] = log_fault
     pool: ThreadPoolExecutor | None = field(init=False, default=None)
+    control: Control = field(init=False)
 
     def __post_init__(self) -> None:
+        self.control = Control(self.setting.formats)
         if self.has_threads:
             # Enough for a full batch: a time-out must not run while its attempt waits for a thread.
             self.pool = ThreadPoolExecutor(
@@ -70,22 +72,32 @@ class Host:
         """An SQS batch; -> the messages that are to come back."""
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
+        if queue is None:
+            # What another queue holds was not sent by us, whatever it says: it stays there.
+            stranger = HoldfastBug("a batch of messages is from a queue that is not ours")
+            self.log_fault("a batch was not processed", stranger)
+            return _failed(str(record["messageId"]) for record in records)
         now_ms = self.ports.perform(Clock())
         deadline_ms = now_ms + context.get_remaining_time_in_millis()
         receipts = {r["messageId"]: r["receiptHandle"] for r in records}
         with self._visible(queue, receipts, deadline_ms, now_ms) as holds:
+            self._look(now_ms)
             work = [
-                (record, self._performer(queue, record, holds), context.aws_request_id)
+                (
+                    record,
+                    self._performer(queue, record, holds),
+                    context.aws_request_id,
+                    len(records) == 1,
+                )
                 for record in records
             ]
             acknowledged = self._map(self._deliver, work)
         self.metrics.flush(now_ms)
-        failed = [
-            record["messageId"]
+        return _failed(
+            str(record["messageId"])
             for record, is_done in zip(records, acknowledged, strict=True)
             if not is_done
-        ]
-        return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
+        )
 
     def _map(self, function: Callable[..., Any], work: list[tuple[Any, ...]]) -> list[Any]:
         if not self.has_threads or len(work) == 1:
@@ -94,17 +106,22 @@ class Host:
             return [future.result() for future in [pool.submit(function, *item) for item in work]]
 
     def _deliver(
-        self, record: Mapping[str, Any], perform: Callable[[Effect], Any], request_id: str
+        self,
+        record: Mapping[str, Any],
+        perform: Callable[[Effect], Any],
+        request_id: str,
+        is_alone: bool,
     ) -> bool:
         """One message; whatever goes wrong with it is its own, not its batch's (R9)."""
         message_id = str(record["messageId"])
         try:
             delivery = Delivery(
-                body=json.loads(record["body"]),
+                body=parsed_body(record["body"]),
                 message_id=message_id,
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
                 # An invocation works on many messages: two of them may be of one execution.
                 owner=f"{request_id[:8]}{os.urandom(4).hex()}",
+                is_alone=is_alone,
             )
             return bool(run(deliver(self.setting, delivery), perform, self.pool))
         except Exception as error:  # noqa: BLE001  # the others of the batch go on
@@ -120,11 +137,11 @@ class Host:
         def perform(effect: Effect) -> Any:
             match effect:
                 case Limit():
-                    return holds.until_ms - LIMIT_MARGIN_MS
+                    return holds.limit_ms(message_id)
                 case Deadline():
-                    return holds.deadline_ms - LIMIT_MARGIN_MS
+                    return holds.deadline_ms
                 case SetVisibility():
-                    holds.receipts.pop(message_id, None)
+                    holds.let_go(message_id)
             return ports(effect)
 
         return perform
@@ -134,16 +151,15 @@ class Host:
         self, queue: QueueName, receipts: dict[str, str], deadline_ms: int, now_ms: int
     ) -> Iterator[Holds]:
         """Hides the batch for two minutes at a time: a crash costs two minutes, not sixteen."""
-        until_ms = min(deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)
-        holds = Holds(receipts, until_ms, deadline_ms)
-        self._hide_each(queue, holds)
+        holds = Holds(receipts, deadline_ms, now_ms)
+        self._hide(queue, holds, now_ms)
         if not self.has_threads:
-            holds.until_ms = deadline_ms
+            holds.extended_to_the_end()
             yield holds
             return
         done = threading.Event()
         keeper = threading.Thread(
-            target=self._keep_hidden, args=(queue, holds, deadline_ms, done), daemon=True
+            target=self._keep_hidden, args=(queue, holds, done), daemon=True
         )
         keeper.start()
         try:
@@ -152,47 +168,47 @@ class Host:
             done.set()
             keeper.join()
 
-    def _keep_hidden(
-        self, queue: QueueName, holds: Holds, deadline_ms: int, done: threading.Event
-    ) -> None:
+    def _keep_hidden(self, queue: QueueName, holds: Holds, done: threading.Event) -> None:
         while not done.wait(VISIBILITY_EXTENSION_SECONDS):
-            try:
-                now_ms = self.ports.perform(Clock())
-                self._hide_each(queue, holds)
-                holds.until_ms = min(deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)
-            except ServiceFault as error:
-                # The limit stays where it was: past it nothing is written (R9).
-                self.log_fault("the visibility of a batch was not extended", error)
+            self._hide(queue, holds, self.ports.perform(Clock()))
 
-    def _hide_each(self, queue: QueueName, holds: Holds) -> None:
+    def _hide(self, queue: QueueName, holds: Holds, now_ms: int) -> None:
         """One receipt that SQS no longer takes must not cost the others their time."""
+        receipts = dict(holds.receipts)
+        if not receipts:
+            return
         try:
-            self._hide(queue, holds)
+            self.ports.extend_visibility(queue, list(receipts.values()), VISIBILITY_SECONDS)
         except ServiceFault:
-            for message_id, receipt in list(holds.receipts.items()):
-                try:
-                    self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
-                except ServiceFault as error:
-                    holds.receipts.pop(message_id, None)
-                    self.log_fault("a message was not hidden", error, message=message_id)
+            self._hide_each(queue, holds, now_ms)
+            return
+        for message_id in receipts:
+            holds.extended(message_id, now_ms)
 
-    def _hide(self, queue: QueueName, holds: Holds) -> None:
-        receipts = list(holds.receipts.values())
-        if receipts:
-            self.ports.extend_visibility(queue, receipts, VISIBILITY_SECONDS)
+    def _hide_each(self, queue: QueueName, holds: Holds, now_ms: int) -> None:
+        for message_id, receipt in list(holds.receipts.items()):
+            try:
+                self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
+            except ServiceFault as error:
+                # Its limit stays where it was: past it nothing is written (R9).
+                holds.let_go(message_id)
+                self.log_fault("a message was not hidden", error, message=message_id)
+            else:
+                holds.extended(message_id, now_ms)
 
     # -- the others --------------------------------------------------------------------------------
 
     def events(self, event: Mapping[str, Any]) -> None:
         """One event from the bus. A fault is raised: EventBridge tries again, then its DLQ."""
         now_ms = self.ports.perform(Clock())
-        arrival = self.front.bus_event(TENANT_DEFAULT, event["id"], event["detail"], os.urandom(8))
-        self.perform(arrival)
+        event_id, detail = event.get("id"), event.get("detail")
+        self.perform(self.front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:
         """The minute's round: every shard, then the dead letters."""
         now_ms = self.ports.perform(Clock())
+        self._look(now_ms)
         owner = context.aws_request_id
         self._map(self._sweep, [(shard, owner) for shard in range(DUE_SHARDS)])
         for queue in QUEUES:
@@ -201,9 +217,9 @@ class Host:
 
     def _sweep(self, shard: int, owner: str) -> None:
         try:
-            for refused in self.perform(sweeper.sweep(shard, owner)):
+            for refused in self.perform(sweeper.sweep(shard, owner, self.setting.formats)):
                 self.log_fault("a due row was not worked off", refused, shard=str(shard))
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001
             # One damaged row must not keep the other shards from being swept.
             self.log_fault("a shard was not swept", error, shard=str(shard))
 
@@ -218,28 +234,33 @@ class Host:
     def _revive_batch(self, queue: QueueName, letters: list[DeadLetter]) -> None:
         for letter in letters:
             try:
-                self.perform(sweeper.revive(sweeper.DeadLetter(letter.body, letter.message_id)))
-            except HoldfastError as error:
+                found = sweeper.DeadLetter(letter.body, letter.message_id)
+                self.perform(sweeper.revive(found, self.setting.formats))
+            except Exception as error:  # noqa: BLE001  # nor one letter the others
                 self.log_fault("a dead letter was not revived", error, message=letter.message_id)
                 continue
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
+
+    def _look(self, now_ms: int) -> None:
+        """What the stack is to write may have changed. Nothing rests on knowing it at once."""
+        try:
+            formats = self.perform(self.control.look(now_ms))
+        except HoldfastError as error:
+            self.log_fault("~ctl was not read", error)
+            return
+        self.setting = replace(self.setting, formats=formats)
 
     def perform(self, handler: Any) -> Any:
         """Runs a handler that belongs to no message."""
         return run(handler, self.ports.perform)
 
 
-@dataclass
-class Holds:
-    """The receipts of a batch that are still at work, and until when they are hidden."""
-
-    receipts: dict[str, str]
-    until_ms: int
-    deadline_ms: int
+def _failed(message_ids: Iterable[str]) -> dict[str, Any]:
+    return {"batchItemFailures": [{"itemIdentifier": message} for message in message_ids]}
 
 
-def _queue_of(names: Names, records: list[Mapping[str, Any]]) -> QueueName:
+def _queue_of(names: Names, records: list[Mapping[str, Any]]) -> QueueName | None:
     """The queue's physical name is the end of both its ARN and its URL."""
-    name = str(records[0]["eventSourceARN"]).rpartition(":")[2]
-    single = names.queue_url("single").rpartition("/")[2]
-    return "single" if name == single else "work"
+    found = {str(record["eventSourceARN"]).rpartition(":")[2] for record in records}
+    ours = (queue for queue in QUEUES if {names.queue_url(queue).rpartition("/")[2]} == found)
+    return next(ours, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias
@@ -32,8 +32,12 @@ class Received:
 
 @dataclass(slots=True)
 class _Stored:
-    """A message in a queue. `wake` numbers its place in the heap: older places are void."""
+    """A message in a queue. `wake` numbers its place in the heap: older places are void.
 
+    `key` differs from the id in a copy: SQS now and then delivers one message from two hosts.
+    """
+
+    key: str
     message_id: str
     text: str
     sent_at: int
@@ -55,6 +59,8 @@ class MemoryQueue:
             limits.VISIBILITY_SECONDS if dead_letters is None else queue.visibility_seconds
         )
         self._dead_letters = dead_letters
+        #: A message goes to the dead letters when it was received so often.
+        self.receives_max = queue.receives_max
         self._numbers = count(1)
         self._heap: list[tuple[int, int, str]] = []
         self.messages: dict[str, _Stored] = {}
@@ -68,8 +74,10 @@ class MemoryQueue:
         if size > limits.SQS_MESSAGE_BYTES_MAX:
             raise refused(f"a message of {size} bytes")
         now = self._clock()
+        message_id = f"{self._queue.name}-{next(self._numbers)}"
         stored = _Stored(
-            message_id=f"{self._queue.name}-{next(self._numbers)}",
+            key=message_id,
+            message_id=message_id,
             text=text,
             sent_at=now,
             visible_at=now + message.delay_seconds * 1_000,
@@ -84,8 +92,8 @@ class MemoryQueue:
             len(batch) < messages_max and (at := self.next_visible_ms()) is not None and at <= now
         ):
             stored = self.messages[heappop(self._heap)[2]]
-            if self._dead_letters is not None and stored.receive_count >= self._queue.receives_max:
-                del self.messages[stored.message_id]
+            if self._dead_letters is not None and stored.receive_count >= self.receives_max:
+                del self.messages[stored.key]
                 self._dead_letters.place(stored)
                 continue
             stored.receive_count += 1
@@ -95,11 +103,11 @@ class MemoryQueue:
         return batch
 
     def delete(self, receipt: str, *, accepts_stale: bool) -> bool:
-        message_id, _, receive_count = receipt.partition("/")
-        stored = self.messages.get(message_id)
+        key, _, receive_count = receipt.partition("/")
+        stored = self.messages.get(key)
         if stored is None or not (accepts_stale or receive_count == str(stored.receive_count)):
             return False
-        del self.messages[message_id]
+        del self.messages[key]
         return True
 
     def set_visibility(self, receipt: str, seconds: int) -> None:
@@ -112,10 +120,24 @@ class MemoryQueue:
         stored.visible_at = now + seconds * 1_000
         self.place(stored)
 
+    # What a standard queue may do besides.
+
+    def show_again(self, receipt: str, at_ms: int) -> None:
+        """The message is delivered once more, though it is in flight."""
+        stored = self.messages[receipt.partition("/")[0]]
+        stored.visible_at = at_ms
+        self.place(stored)
+
+    def duplicate(self, receipt: str, at_ms: int) -> None:
+        """A copy with the same id turns up, not received before."""
+        stored = self.messages[receipt.partition("/")[0]]
+        key = f"{stored.message_id}~{next(self._numbers)}"
+        self.place(replace(stored, key=key, visible_at=at_ms, receive_count=0))
+
     def next_visible_ms(self) -> int | None:
         while self._heap:
-            at, wake, message_id = self._heap[0]
-            stored = self.messages.get(message_id)
+            at, wake, key = self._heap[0]
+            stored = self.messages.get(key)
             if stored is not None and stored.wake == wake:
                 return at
             heappop(self._heap)
@@ -124,15 +146,15 @@ class MemoryQueue:
     def place(self, stored: _Stored) -> None:
         """Puts a message where its `visible_at` says, again after each change of it."""
         stored.wake = next(self._numbers)
-        self.messages[stored.message_id] = stored
-        heappush(self._heap, (stored.visible_at, stored.wake, stored.message_id))
+        self.messages[stored.key] = stored
+        heappush(self._heap, (stored.visible_at, stored.wake, stored.key))
 
 
 def _received(queue: AnyQueueName, stored: _Stored) -> Received:
     return Received(
         queue=queue,
         message_id=stored.message_id,
-        receipt=f"{stored.message_id}/{stored.receive_count}",
+        receipt=f"{stored.key}/{stored.receive_count}",
         body=json.loads(stored.text),
         receive_count=stored.receive_count,
         sent_at=stored.sent_at,

@@ -40,7 +40,7 @@ class Tape(Protocol):
         """-> a kind of the menu, or None: all goes well here."""
 
     def number(self, point: str, below: int) -> int:
-        """-> from 0 to below − 1."""
+        """-> from 0 up to, and without, `below`."""
 
     def stop(self) -> None:
         """From here on nothing goes wrong; the order of things stays open."""
@@ -82,7 +82,7 @@ class DrawnTape:
 
 @dataclass
 class WrittenTape:
-    """Gives the answers of a tape. `asked` counts the questions: what else could have gone wrong."""
+    """Gives the answers of a tape. `asked` counts the questions at each point."""
 
     choices: Iterable[Choice]
     taken: list[Choice] = field(default_factory=list)
@@ -94,6 +94,7 @@ class WrittenTape:
         self._answers = {(point, nth): answer for point, nth, answer in self.choices}
 
     def fault(self, point: str, menu: Menu) -> str | None:
+        del menu  # also what its rates never give
         answer = self._answer(point)
         return str(answer) if answer is not None and self._has_faults else None
 

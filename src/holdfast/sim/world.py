@@ -123,6 +123,7 @@ class World:
             message_id=received.message_id,
             receive_count=received.receive_count,
             owner=f"worker{number}",
+            is_alone=queue == "single",
         )
         try:
             self._performed(SetVisibility(VISIBILITY_SECONDS), bound)
@@ -145,16 +146,26 @@ class World:
                 self._sweep_shard(shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
-                    self.call(sweeper.revive(sweeper.DeadLetter(letter.body, letter.message_id)))
-                    self.services.delete(letter.receipt)
+                    self._revive(letter)
         except Killed:
             self.kills += 1
 
     def _sweep_shard(self, shard: int) -> None:
+        owner = f"sweeper{next(self._numbers)}"
         try:
-            self.call(sweeper.sweep(shard, f"sweeper{next(self._numbers)}"))
+            self.call(sweeper.sweep(shard, owner, self.setting.formats))
         except HoldfastError as fault:
             self.faults.append(fault)
+
+    def _revive(self, letter: Received) -> None:
+        """What cannot be revived stays in its queue."""
+        found = sweeper.DeadLetter(letter.body, letter.message_id)
+        try:
+            self.call(sweeper.revive(found, self.setting.formats))
+        except HoldfastError as fault:
+            self.faults.append(fault)
+            return
+        self.services.delete(letter.receipt)
 
     # -- time --------------------------------------------------------------------------------------
 

@@ -1,0 +1,45 @@
+"""Until when an invocation holds the messages of its batch (R9 in docs/log.md). Pure: no clock.
+
+SQS hides a message for two minutes at a time, so that a crash costs two minutes. Whoever serves the
+batch hides all of it again every minute; a message that could not be hidden keeps its old limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.limits import LIMIT_MARGIN_MS, VISIBILITY_SECONDS
+
+
+class Holds:
+    """The messages of one batch, by id, that are at work. Mutable; lives for one invocation."""
+
+    def __init__(self, receipts: Mapping[str, str], deadline_ms: int, now_ms: int) -> None:
+        #: What has to be hidden again, and again.
+        self.receipts = dict(receipts)
+        self._deadline_ms = deadline_ms
+        self._until_ms = dict.fromkeys(receipts, self._hidden_until_ms(now_ms))
+
+    @property
+    def deadline_ms(self) -> int:
+        """The end of the invocation, less a margin."""
+        return self._deadline_ms - LIMIT_MARGIN_MS
+
+    def limit_ms(self, message_id: str) -> int:
+        """Past it nothing is written for this message."""
+        return self._until_ms[message_id] - LIMIT_MARGIN_MS
+
+    def extended(self, message_id: str, now_ms: int) -> None:
+        """It was hidden once more, `now_ms` being before the call."""
+        self._until_ms[message_id] = self._hidden_until_ms(now_ms)
+
+    def extended_to_the_end(self) -> None:
+        """Nobody else receives here: a host that does everything in turn."""
+        self._until_ms = dict.fromkeys(self._until_ms, self._deadline_ms)
+
+    def let_go(self, message_id: str) -> None:
+        """It is given back, or SQS no longer takes its receipt: nobody hides it again."""
+        self.receipts.pop(message_id, None)
+
+    def _hidden_until_ms(self, now_ms: int) -> int:
+        return min(self._deadline_ms, now_ms + VISIBILITY_SECONDS * 1_000)

@@ -1,0 +1,386 @@
+"""Random programs: machines with every extension in one another, and all that they meet.
+
+A machine is laid out as the compiler lays it out: each part names its states anew, a step that is
+taken back stands before the part that its undo covers, and an error in that part leads to the undo,
+and from its end to the next one around it. A machine whose own language is JSONPath says so of each
+state that is written in JSONata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from holdfast.sim.scenarios import Brought, Outcome, Scenario
+
+Machine: TypeAlias = dict[str, Any]
+
+SECONDS_MAX: Final = 100
+#: Of one machine: bigger ones show nothing that two small ones do not.
+STATES_MAX: Final = 40
+_DEPTH_MAX: Final = 4
+_LANES_MAX: Final = 3
+_ALL: Final = ["States.ALL"]
+_TASKS: Final = ("work", "ship", "charge")
+#: Event names and keys are few, so that waits collide.
+_EVENTS: Final = (("paid", "k1"), ("paid", "k2"), ("paid", "k1"), ("signed", "k1"))
+_ERRORS: Final = ("Broken", "Busy", "States.Timeout")
+_RETRIED: Final = (["Broken"], ["States.TaskFailed"], ["Busy", "States.Timeout"])
+
+_OUTPUTS: Final = (
+    "{% {'at': $states.context.State.Name, 'of': $string($states.input) ~> $length()} %}",
+    "{% $type($states.input) %}",
+    "{% [$states.context.State.Name, $count($states.input)] %}",
+    "{% $states.input %}",
+    "{% $states.context.Execution.Input %}",
+    "{% $exists($turns) ? $turns : 'no turns' %}",
+    "{% $exists($states.context.Map) ? $states.context.Map.Item : [] %}",
+)
+#: Undefined outside of a Map; always refused.
+_FAILING: Final = ("{% $states.context.Map.Item.Index %}", "{% $error('no') %}")
+_RESULTS: Final = ("{% $states.result %}", "{% {'got': $type($states.result)} %}", *_OUTPUTS)
+_CONDITIONS: Final = (
+    "{% $type($states.input) = 'object' %}",
+    "{% $exists($states.input.got) %}",
+    "{% $count($states.input) > 1 %}",
+    "{% $length($string($states.input)) % 2 = 0 %}",
+)
+_PATH_TASK: Final[tuple[Machine, ...]] = (
+    {},
+    {"ResultPath": "$.result"},
+    {"ResultPath": None},
+    {"InputPath": "$.at"},
+    {"Parameters": {"whole.$": "$", "state.$": "$$.State.Name"}},
+    {"Parameters": {"n.$": "$.missing"}},
+    {"ResultSelector": {"got.$": "$"}, "ResultPath": "$.inner.got"},
+    {"OutputPath": "$.got"},
+)
+_PATH_PASS: Final[tuple[Machine, ...]] = (
+    {"Result": {"at": "here"}},
+    {"Result": [1, 2], "ResultPath": "$.list"},
+    {"Parameters": {"in.$": "$", "size.$": "States.ArrayLength(States.Array(1, 2))"}},
+    {"InputPath": "$.at"},
+    {"OutputPath": None},
+)
+_PATH_RULES: Final[tuple[Machine, ...]] = (
+    {"Variable": "$.at", "IsPresent": True},
+    {"Variable": "$", "IsNull": True},
+    {"And": [{"Variable": "$.got", "IsPresent": True}, {"Variable": "$.got", "IsString": True}]},
+    {"Variable": "$.at", "StringEquals": "here"},  # fails where there is none
+)
+
+
+@dataclass
+class Level:
+    """The states of one line. `handler`: where an error goes, None: to whoever opened the line."""
+
+    states: dict[str, Machine] = field(default_factory=dict)
+    handler: str | None = None
+
+
+@dataclass
+class Generator:
+    """`machine()` gives one. `called` are the workflows that its tasks may call."""
+
+    random: Random
+    called: tuple[str, ...] = ()
+    undo: list[Machine] = field(default_factory=list)
+    deadlines: list[Machine] = field(default_factory=list)
+    shielded: list[list[str]] = field(default_factory=list)
+    count: int = 0
+    lanes: int = 0
+    asked: list[str] = field(default_factory=list)
+    has_paths: bool = False
+
+    def machine(self) -> Machine:
+        self.has_paths = self.random.random() < 0.3
+        level = Level()
+        end = self._end(level)
+        if self.random.random() < 0.6:
+            level.handler = self._add(level, self._name("rescue"), {"Type": "Pass", "Next": end})
+        start = self._parts(level, 0, end)
+        extension = {"Undo": self.undo, "Deadlines": self.deadlines, "Shielded": self.shielded}
+        top: Machine = {"Holdfast": {name: one for name, one in extension.items() if one}}
+        if self.random.random() < 0.2:
+            top["TimeoutSeconds"] = self.random.randint(1, 3 * SECONDS_MAX)
+        language = "JSONPath" if self.has_paths else "JSONata"
+        return {"QueryLanguage": language, "StartAt": start, "States": level.states, **top}
+
+    # -- parts: each adds its states to the level, and gives the name of the first -----------------
+
+    def _parts(self, level: Level, depth: int, target: str) -> str:
+        for _ in range(self.random.randint(1, 3)):
+            target = self._part(level, depth, target)
+        return target
+
+    def _part(self, level: Level, depth: int, target: str) -> str:
+        simple: list[Callable[[Level, str], str]] = [
+            self._task,
+            self._task,
+            self._task,
+            self._pass,
+            self._wait,
+            self._choice,
+        ]
+        is_full = depth >= _DEPTH_MAX or self.count > STATES_MAX - 8
+        if is_full or self.random.random() < 0.3:
+            return self.random.choice(simple)(level, target)
+        nested = [self._undone, self._undone, self._shield, self._block, self._loop]
+        if self.lanes < _LANES_MAX:
+            nested += [self._branches, self._items]
+        return self.random.choice(nested)(level, depth, target)
+
+    def _task(self, level: Level, target: str) -> str:
+        name = self._name("task")
+        resource, arguments = self._work(name)
+        body: Machine = {"Type": "Task", "Resource": resource, "Next": target}
+        if arguments is None and self._is_in_paths():
+            body |= self.random.choice(_PATH_TASK)
+        else:
+            body |= self._written({"Arguments": arguments or {}})
+            if self.random.random() < 0.3:
+                body |= {"Output": self._expression(_RESULTS)}
+            elif self.random.random() < 0.2:
+                body |= {"Assign": {"turns": "{% $states.context.State.RetryCount %}"}}
+        if "waitForTaskToken" in resource or self.random.random() < 0.2:
+            body["TimeoutSeconds"] = self.random.choice([5, SECONDS_MAX])
+        return self._add(level, name, body | self._retried() | self._handled(level))
+
+    def _work(self, name: str) -> tuple[str, Any]:
+        """-> a Task's Resource and its Arguments; None where any will do."""
+        chance = self.random.random()
+        if chance < 0.2:
+            event, key = self.random.choice(_EVENTS)
+            return "holdfast:event.waitForTaskToken", {"event": event, "key": key}
+        if chance < 0.3:
+            self.asked.append(name)
+            arguments = {"title": "Approve?", "assignee": "role:clerk"}
+            return "holdfast:ask.waitForTaskToken", arguments
+        if chance < 0.45 and self.called:
+            return f"holdfast:workflow:{self.random.choice(self.called)}", {}
+        return f"holdfast:task:{self.random.choice(_TASKS)}", None
+
+    def _pass(self, level: Level, target: str) -> str:
+        body: Machine = {"Type": "Pass", "Next": target}
+        if self._is_in_paths():
+            body |= self.random.choice(_PATH_PASS)
+        elif self.random.random() < 0.6:
+            body |= self._written({"Output": self._expression(_OUTPUTS)})
+        return self._add(level, self._name("pass"), body)
+
+    def _wait(self, level: Level, target: str) -> str:
+        seconds = self.random.randint(0, SECONDS_MAX)
+        body: Machine = {"Type": "Wait", "Seconds": seconds, "Next": target}
+        if self.random.random() < 0.2 and not self._is_in_paths():
+            body |= self._written({"Seconds": f"{{% $count($states.input) + {seconds} %}}"})
+        return self._add(level, self._name("wait"), body)
+
+    def _choice(self, level: Level, target: str) -> str:
+        """The other way fails, or does one thing more."""
+        other = self._add(level, self._name("fail"), {"Type": "Fail", "Error": "Chosen"})
+        if self.random.random() < 0.8:
+            other = self._task(level, target)
+        if self._is_in_paths():
+            rule = {**self.random.choice(_PATH_RULES), "Next": other}
+            body: Machine = {"Type": "Choice", "Choices": [rule]}
+        else:
+            rule = {"Condition": self._expression(_CONDITIONS), "Next": other}
+            body = self._written({"Type": "Choice", "Choices": [rule]})
+        if self.random.random() < 0.9:
+            body["Default"] = target
+        return self._add(level, self._name("choice"), body)
+
+    def _end(self, level: Level) -> str:
+        return self._add(level, self._name("end"), {"Type": "Succeed"})
+
+    def _undone(self, level: Level, depth: int, target: str) -> str:
+        """with compensating(undo): …, begun by a step."""
+        begin, end = self._name("undo"), self._name("undone")
+        outer = level.handler
+        after: Machine = {"Type": "Fail", "Error": "Again"}
+        if outer is not None:
+            after = {"Type": "Pass", "Next": outer}
+        catch = [{"ErrorEquals": _ALL, "Next": end}]
+        inside = self._inside(level, depth, target, handler=begin)
+        undo = {"Type": "Task", "Resource": "holdfast:task:undo", "Next": end, "Catch": catch}
+        self._add(level, begin, undo)
+        self._add(level, end, after)
+        self.undo.append({"States": inside[1], "Begin": begin, "End": end})
+        return self._task(level, inside[0])
+
+    def _shield(self, level: Level, depth: int, target: str) -> str:
+        start, names = self._inside(level, depth, target, handler=level.handler)
+        self.shielded.append(names)
+        return start
+
+    def _block(self, level: Level, depth: int, target: str) -> str:
+        begin, late = self._name("block"), self._task(level, target)
+        start, names = self._inside(level, depth, target, handler=level.handler)
+        self._add(level, begin, {"Type": "Pass", "Next": start})
+        seconds = self.random.randint(1, SECONDS_MAX)
+        self.deadlines.append({"Begin": begin, "Seconds": seconds, "States": names, "Next": late})
+        return begin
+
+    def _loop(self, level: Level, depth: int, target: str) -> str:
+        """for turns in range(…): …"""
+        start, again = self._name("loop"), self._name("again")
+        body, _ = self._inside(level, depth, again, handler=level.handler)
+        counted = {"turns": "{% $turns + 1 %}"}
+        rule = {
+            "Condition": f"{{% $turns < {self.random.randint(1, 2)} %}}",
+            "Next": body,
+            "Assign": counted,
+        }
+        turn = self._written({"Type": "Choice", "Choices": [rule], "Default": target})
+        self._add(level, again, turn)
+        begin: Machine = {"Type": "Pass", "Next": again, "Assign": {"turns": 0}}
+        return self._add(level, start, self._written(begin))
+
+    def _branches(self, level: Level, depth: int, target: str) -> str:
+        count = self.random.randint(1, 3)
+        body: Machine = {"Type": "Parallel", "Branches": [self._lane(depth) for _ in range(count)]}
+        extension = self._quorum(count)
+        if self.random.random() < 0.3:
+            extension["After"] = [
+                [other for other in range(lane) if self.random.random() < 0.5]
+                for lane in range(count)
+            ]
+        if self.random.random() < 0.2:
+            body |= self._written(
+                {"Arguments": {"tries": "{% $states.context.State.RetryCount %}"}}
+            )
+        return self._opened(level, body, extension, target)
+
+    def _items(self, level: Level, depth: int, target: str) -> str:
+        count = self.random.randint(0, 4)
+        body: Machine = {
+            "Type": "Map",
+            "Items": list(range(count)),
+            "ItemProcessor": self._lane(depth),
+            "MaxConcurrency": self.random.randint(1, 3),
+        }
+        if self.random.random() < 0.2:
+            body["ItemSelector"] = "{% $states.context.Map.Item.Index = 1 ? $error('no') : 1 %}"
+        return self._opened(level, self._written(body), self._quorum(max(count, 1)), target)
+
+    def _opened(self, level: Level, body: Machine, extension: Machine, target: str) -> str:
+        if extension:
+            body["Holdfast"] = extension
+        if self.random.random() < 0.3:
+            body["Retry"] = [{"ErrorEquals": _ALL, "MaxAttempts": 1, "IntervalSeconds": 2}]
+        return self._add(
+            level, self._name("lanes"), {**body, "Next": target} | self._handled(level)
+        )
+
+    # -- what they are made of ---------------------------------------------------------------------
+
+    def _inside(
+        self, level: Level, depth: int, target: str, *, handler: str | None
+    ) -> tuple[str, list[str]]:
+        """-> the first state of the parts in another one, and the names of all on this line."""
+        inner = Level(level.states, handler)
+        before = set(level.states)
+        start = self._parts(inner, depth + 1, target)
+        return start, [name for name in level.states if name not in before]
+
+    def _lane(self, depth: int) -> Machine:
+        level = Level()
+        self.lanes += 1
+        start = self._parts(level, depth + 1, self._end(level))
+        self.lanes -= 1
+        return {"StartAt": start, "States": level.states}
+
+    def _quorum(self, count: int) -> Machine:
+        extension: Machine = {}
+        if self.random.random() < 0.4:
+            extension["Needed"] = self.random.randint(1, count)
+        if self.random.random() < 0.4:
+            extension["Tolerated"] = self.random.randint(0, count)
+        return extension
+
+    def _handled(self, level: Level) -> Machine:
+        if level.handler is None:
+            return {}
+        return {"Catch": [{"ErrorEquals": _ALL, "Next": level.handler}]}
+
+    def _retried(self) -> Machine:
+        if self.random.random() < 0.7:
+            return {}
+        last: Machine = {"ErrorEquals": _ALL, "MaxAttempts": self.random.randint(0, 2)}
+        first: Machine = {
+            "ErrorEquals": self.random.choice(_RETRIED),
+            "MaxAttempts": self.random.randint(0, 3),
+            "IntervalSeconds": self.random.randint(1, 20),
+            "BackoffRate": self.random.choice([1.0, 2.0, 10.0]),
+        }
+        if self.random.random() < 0.3:
+            first |= {"MaxDelaySeconds": 30, "JitterStrategy": "FULL"}
+        return {"Retry": self.random.choice([[first], [last], [first, last]])}
+
+    def _expression(self, choices: tuple[str, ...]) -> str:
+        """One of them; now and then one that fails, or is not of the type that is asked for."""
+        return self.random.choice(_FAILING if self.random.random() < 0.05 else choices)
+
+    def _is_in_paths(self) -> bool:
+        return self.has_paths and self.random.random() < 0.5
+
+    def _written(self, state: Machine) -> Machine:
+        return {**state, "QueryLanguage": "JSONata"} if self.has_paths else state
+
+    def _name(self, kind: str) -> str:
+        self.count += 1
+        return f"{kind} {self.count}"
+
+    def _add(self, level: Level, name: str, state: Machine) -> str:
+        level.states[name] = state
+        return name
+
+
+# -- what they meet --------------------------------------------------------------------------------
+
+
+def scenario(random: Random, name: str) -> Scenario:
+    """A family of machines, what their tasks come to, who answers, and which events come."""
+    outer, inner = (
+        Generator(random, called=("inner", "short")),
+        Generator(random, called=("short",)),
+    )
+    short = Generator(random)
+    machines = {"outer": outer.machine(), "inner": inner.machine(), "short": short.machine()}
+    asked = [*outer.asked, *inner.asked, *short.asked]
+    return Scenario(
+        name=name,
+        about="A random one.",
+        machines=machines,
+        input=_value(random),
+        tasks={
+            task: tuple(_outcome(random) for _ in range(random.randint(1, 3)))
+            for task in (*_TASKS, "undo")
+        },
+        events=_events(random),
+        answers={state: _outcome(random) for state in asked if random.random() < 0.8},
+        stops=True,
+    )
+
+
+def _outcome(random: Random) -> Outcome:
+    seconds = random.choice([0, 0, 0, 1, 7])
+    if random.random() < 0.25:
+        return Outcome(error=random.choice(_ERRORS), cause="why", seconds=seconds)
+    if random.random() < 0.3:
+        return Outcome(echo=True, seconds=seconds)
+    return Outcome(output=_value(random), seconds=seconds)
+
+
+def _events(random: Random) -> tuple[Brought, ...]:
+    return tuple(
+        Brought(random.randint(0, 3 * SECONDS_MAX), *random.choice(_EVENTS), number, f"e{number}")
+        for number in range(random.randint(0, 12))
+    )
+
+
+def _value(random: Random) -> Any:
+    values = [None, True, 1.5, "here", [1, 2, 3], {"at": "here"}, {"got": "it", "n": {"m": [0]}}]
+    return random.choice(values)

@@ -1,0 +1,208 @@
+"""Lambda and its event source: batches from the queues, a process for each message of a batch.
+
+receive ─ hide for 120 s ─┬─ every 60 s: hide again ─┬─ all done: delete what was acknowledged
+                          └─ killed, out of time ────┴─ nothing is deleted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from holdfast.errors import ServiceFault
+from holdfast.limits import VISIBILITY_EXTENSION_SECONDS, VISIBILITY_SECONDS
+from holdfast.runtime.claims import Delivery
+from holdfast.runtime.definitions import Programs
+from holdfast.runtime.effects import Deadline, Effect, Limit, QueueName, SetVisibility
+from holdfast.runtime.messages import START
+from holdfast.runtime.visibility import Holds
+from holdfast.runtime.worker import Setting, deliver
+from holdfast.sim import faults
+from holdfast.sim.processes import Host
+from holdfast.sim.queues import Received
+from holdfast.sim.services import WORK_QUEUES
+from holdfast.sim.simulation import Simulation
+
+FUNCTION_MS: Final = 900_000
+#: What is left of an invocation that has hardly any time.
+SHORT_MS: Final = 8_000
+
+
+@dataclass(eq=False)
+class Invocation:
+    queue: QueueName
+    host: Host
+    holds: Holds
+    receipts: dict[str, str]
+    open: int
+    acknowledged: list[str] = field(default_factory=list)
+
+
+class Workers:
+    """Serves both work queues of a simulation. `setting(is_cold)` gives what a process knows."""
+
+    def __init__(self, simulation: Simulation, setting: Callable[[bool], Setting]) -> None:
+        self._simulation = simulation
+        self._setting = setting
+        self._polls: dict[QueueName, int] = {}
+        swarm = simulation.swarm
+        self._receive_menu = faults.menu(swarm, "delivered again", "duplicated", "vanished")
+        self._invocation_menu = faults.menu(swarm, "cold", "short")
+        self._hide_menu = faults.menu(swarm, "not hidden")
+        self._batch_menu = faults.menu(swarm, "batch lost")
+        self._delete_menu = faults.menu(swarm, "not deleted")
+        simulation.on_message.append(self.poke)
+
+    def poke(self) -> None:
+        """A message may have come, or come back: looks when the first one can be received."""
+        for queue in WORK_QUEUES:
+            visible_ms = self._simulation.services.next_visible_ms((queue,))
+            if visible_ms is None:
+                continue
+            at_ms = max(visible_ms, self._simulation.now_ms)
+            if queue in self._polls and self._polls[queue] <= at_ms:
+                continue
+            self._polls[queue] = at_ms
+            self._simulation.at(at_ms, lambda queue=queue, at_ms=at_ms: self._poll(queue, at_ms))  # type: ignore[misc]
+
+    def _poll(self, queue: QueueName, at_ms: int) -> None:
+        if self._polls.get(queue) != at_ms:
+            return  # an earlier look has taken its place
+        del self._polls[queue]
+        simulation = self._simulation
+        size = simulation.swarm.batch_size if queue == "work" else 1
+        batch = simulation.services.receive(queue, size)
+        letters = simulation.services.next_visible_ms((f"{queue}-dlq",))  # type: ignore[arg-type]
+        if letters is not None:
+            for told in simulation.on_due:
+                told(simulation.now_ms)
+        batch = [received for received in batch if self._arrives(queue, received)]
+        if batch:
+            self._invoke(queue, batch)
+        self.poke()
+
+    def _arrives(self, queue: QueueName, received: Received) -> bool:
+        simulation = self._simulation
+        stored = simulation.services.queue(queue)
+        match simulation.tape.fault("receive", self._receive_menu):
+            case "vanished" if received.body["k"] != START:
+                simulation.services.delete(received.receipt)
+                return False
+            case "delivered again":
+                at_ms = simulation.now_ms + simulation.pause_ms("again")
+                stored.show_again(received.receipt, at_ms)
+            case "duplicated":
+                at_ms = simulation.now_ms + simulation.pause_ms("again")
+                stored.duplicate(received.receipt, at_ms)
+        return True
+
+    # -- one invocation ----------------------------------------------------------------------------
+
+    def _invoke(self, queue: QueueName, batch: list[Received]) -> None:
+        simulation = self._simulation
+        host = simulation.host("worker")
+        fault = simulation.tape.fault("invocation", self._invocation_menu)
+        left_ms = SHORT_MS if fault == "short" else FUNCTION_MS
+        receipts = {received.message_id: received.receipt for received in batch}
+        now_ms = simulation.now_ms + host.skew_ms
+        holds = Holds(receipts, now_ms + left_ms, now_ms)
+        invocation = Invocation(queue, host, holds, receipts, len(batch))
+        host.on_death = self.poke
+        self._hide(invocation)
+        setting = self._setting(fault == "cold")
+        for received in batch:
+            self._deliver(invocation, received, setting)
+        self._keep_hidden(invocation)
+        simulation.after(left_ms, host.kill)
+
+    def _deliver(self, invocation: Invocation, received: Received, setting: Setting) -> None:
+        simulation = self._simulation
+        owner = f"{invocation.host.name}m{simulation.number()}"
+        is_alone = len(invocation.receipts) == 1
+        delivery = Delivery(
+            received.body, received.message_id, received.receive_count, owner, is_alone
+        )
+        bound = simulation.services.for_message(invocation.queue, received.receipt)
+
+        def perform(effect: Effect) -> Any:
+            match effect:
+                case Limit():
+                    return invocation.holds.limit_ms(received.message_id)
+                case Deadline():
+                    return invocation.holds.deadline_ms
+                case SetVisibility():
+                    invocation.holds.let_go(received.message_id)
+            answer = bound(effect)
+            if isinstance(effect, SetVisibility):
+                self.poke()
+            return answer
+
+        def finished(is_done: Any) -> None:
+            self._over(invocation, received if is_done else None)
+
+        simulation.watcher.delivery(delivery)
+        simulation.spawn(
+            f"{owner}:{received.body.get('k')}",
+            str(received.body.get("t")),
+            invocation.host,
+            deliver(setting, delivery),
+            finished=finished,
+            failed=lambda error: finished(self._refused(error)),
+            perform=perform,
+        )
+
+    def _refused(self, error: Exception) -> bool:
+        if not isinstance(error, ServiceFault):
+            self._simulation.evidence.refused_by_bug.append(repr(error))
+        return False
+
+    def _over(self, invocation: Invocation, acknowledged: Received | None) -> None:
+        invocation.open -= 1
+        if acknowledged is not None:
+            invocation.acknowledged.append(acknowledged.receipt)
+        if invocation.open:
+            return
+        simulation = self._simulation
+        invocation.host.is_alive = False
+        if simulation.tape.fault("batch", self._batch_menu) == "batch lost":
+            return
+        for receipt in invocation.acknowledged:
+            if simulation.tape.fault("delete", self._delete_menu) is None:
+                accepts_stale = simulation.swarm.takes_stale_receipts
+                simulation.services.delete(receipt, accepts_stale=accepts_stale)
+
+    # -- visibility --------------------------------------------------------------------------------
+
+    def _keep_hidden(self, invocation: Invocation) -> None:
+        def again() -> None:
+            if not invocation.host.is_alive:
+                return
+            if invocation.host.frozen_until_ms > self._simulation.now_ms:
+                self._simulation.at(invocation.host.frozen_until_ms, again)
+                return
+            self._hide(invocation)
+            self._keep_hidden(invocation)
+
+        self._simulation.after(VISIBILITY_EXTENSION_SECONDS * 1_000, again)
+
+    def _hide(self, invocation: Invocation) -> None:
+        simulation, holds = self._simulation, invocation.holds
+        now_ms = simulation.now_ms + invocation.host.skew_ms
+        for message_id, receipt in list(holds.receipts.items()):
+            try:
+                if simulation.tape.fault("hide", self._hide_menu) is not None:
+                    raise faults.throttled()
+                simulation.services.extend_visibility(
+                    invocation.queue, [receipt], VISIBILITY_SECONDS
+                )
+            except ServiceFault:
+                holds.let_go(message_id)
+            else:
+                holds.extended(message_id, now_ms)
+        self.poke()
+
+
+def cold(setting: Setting) -> Setting:
+    """-> what a process knows that has just begun: its own functions, no stored definition."""
+    return replace(setting, programs=Programs())

@@ -1,0 +1,184 @@
+"""How much is run, by whom: seeds, exhaustive single faults, pairs and triples, in processes.
+
+A *job* is a tuple of plain values, so that another process can do it; jobs give a `Tally` each.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Final
+
+from holdfast.sim import generator, swarm
+from holdfast.sim.faults import KINDS
+from holdfast.sim.runner import Deployed, Result, play
+from holdfast.sim.scenarios import corpus, statemachine_scenarios
+from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
+
+#: One schedule in so many runs a generated program.
+GENERATED_ONE_IN: Final = 10
+CRASHES: Final = ("killed before", "killed after")
+#: Every effect of every program meets each of these once in level 1.
+SINGLES: Final = (*CRASHES, "throttled", "frozen before", "answer lost", "not done", "done later")
+#: So many seeds, or tapes, are one job.
+_CHUNK: Final = 100
+FAILURES_KEPT_MAX: Final = 20
+
+Job = Callable[[], "Tally"]
+
+
+@dataclass
+class Tally:
+    """What many schedules came to."""
+
+    schedules: int = 0
+    steps: int = 0
+    virtual_ms: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    violated: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[str, Result]] = field(default_factory=list)
+
+    def add(self, name: str, result: Result) -> None:
+        self.schedules += 1
+        self.steps += result.steps
+        self.virtual_ms += result.virtual_ms
+        self.marks.update(result.marks.keys())
+        self.statuses.update(result.statuses)
+        if result.violations:
+            self.violated.update({one.invariant for one in result.violations})
+            self.failures.append((name, result))
+            del self.failures[FAILURES_KEPT_MAX:]
+
+    def merge(self, other: Tally) -> None:
+        self.schedules += other.schedules
+        self.steps += other.steps
+        self.virtual_ms += other.virtual_ms
+        self.marks.update(other.marks)
+        self.statuses.update(other.statuses)
+        self.violated.update(other.violated)
+        self.failures += other.failures
+        del self.failures[FAILURES_KEPT_MAX:]
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+@cache
+def programs(directory: Path | None) -> tuple[Deployed, ...]:
+    """The corpus, and the workflows of a directory of compiled machines."""
+    found = corpus() + (() if directory is None else statemachine_scenarios(directory))
+    return tuple(map(Deployed, found))
+
+
+def deployed_for(seed: int, directory: Path | None) -> Deployed:
+    """The program that the schedule with this seed runs."""
+    chance = random.Random(f"program {seed}")  # noqa: S311  # repeatable, not secret
+    if chance.randrange(GENERATED_ONE_IN) == 0:
+        return Deployed(generator.scenario(chance, f"generated {seed}"))
+    return chance.choice(programs(directory))
+
+
+def scheduled(seed: int, directory: Path | None) -> Result:
+    """The schedule with this seed."""
+    return play(deployed_for(seed, directory), swarm.drawn(seed), DrawnTape(seed))
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+
+
+def seeds(first: int, count: int, directory: Path | None) -> Tally:
+    tally = Tally()
+    for seed in range(first, first + count):
+        tally.add(f"seed {seed}", scheduled(seed, directory))
+    return tally
+
+
+def tapes(program: int, choices: Sequence[tuple[Choice, ...]], directory: Path | None) -> Tally:
+    """Written tapes over the quiet schedule of one program."""
+    deployed, tally = programs(directory)[program], Tally()
+    for written in choices:
+        name = f"{deployed.scenario.name}: {', '.join(f'{p} {n} {a}' for p, n, a in written)}"
+        tally.add(name, play(deployed, _EXHAUSTIVE, WrittenTape(written)))
+    return tally
+
+
+#: Faults may come at any time of such a run; there are none but those on the tape.
+_EXHAUSTIVE: Final = swarm.Swarm(safety_ms=60 * 86_400_000)
+
+
+def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[Choice]:
+    """-> each of the kinds at each effect of the quiet schedule that it fits."""
+    wanted = tuple(kinds)
+    quiet = play(programs(directory)[program], _EXHAUSTIVE, WrittenTape(()))
+    fitting = {
+        effect.__name__: [kind for kind in wanted if kind in fits] for effect, fits in KINDS.items()
+    }
+    return [
+        ("effect", number, kind)
+        for number, effect in enumerate(quiet.effects)
+        for kind in fitting[effect]
+    ]
+
+
+# -- levels ----------------------------------------------------------------------------------------
+
+
+def exhaustive(
+    indexes: Iterable[int], kinds: Iterable[str], directory: Path | None, *, at_once: int = 1
+) -> Iterator[Job]:
+    """Every choice of `at_once` faults in one run."""
+    kinds = tuple(kinds)
+    for program in indexes:
+        single = faults_of(program, kinds, directory)
+        sets = combinations(single, at_once)
+        while part := tuple(islice(sets, _CHUNK)):
+            yield _Call(tapes, (program, part, directory))
+
+
+def random_seeds(first: int, count: int, directory: Path | None) -> Iterator[Job]:
+    for start in range(first, first + count, _CHUNK):
+        yield _Call(seeds, (start, min(_CHUNK, first + count - start), directory))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function with its arguments, which can be sent to another process."""
+
+    function: Callable[..., Tally]
+    arguments: tuple[object, ...]
+
+    def __call__(self) -> Tally:
+        return self.function(*self.arguments)
+
+
+def run(jobs: Iterable[Job], processes: int, told: Callable[[Tally], None]) -> Tally:
+    """Does the jobs, so many at once; `told` gets the sum so far now and then."""
+    total = Tally()
+    if processes == 1:
+        for job in jobs:
+            total.merge(job())
+            told(total)
+        return total
+    with ProcessPoolExecutor(processes) as pool:
+        waiting = iter(jobs)
+        running = {pool.submit(job) for job in islice(waiting, 4 * processes)}
+        while running:
+            done = next(iter(running))
+            for finished in [one for one in running if one.done()] or [done]:
+                running.discard(finished)
+                total.merge(finished.result())
+                running |= {pool.submit(job) for job in islice(waiting, 1)}
+            told(total)
+    return total
+
+
+def processes_default() -> int:
+    return os.cpu_count() or 1

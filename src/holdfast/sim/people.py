@@ -1,0 +1,287 @@
+"""Who stands around the workers: callers, people, the bus, and the minute of the sweeper.
+
+Callers try again until they are answered: an accepted execution is one whose start was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.errors import RequestError, ServiceFault
+from holdfast.limits import DUE_SHARDS
+from holdfast.runtime import keys, sweeper
+from holdfast.runtime.effects import Handler, Query
+from holdfast.runtime.front import Front
+from holdfast.sim import faults
+from holdfast.sim.evidence import Started, Told
+from holdfast.sim.processes import Host
+from holdfast.sim.queues import AnyQueueName
+from holdfast.sim.scenarios import Brought
+from holdfast.sim.simulation import Simulation
+
+TENANT: Final = "default"
+OTHER_TENANT: Final = "other"
+NAME: Final = "order-1"
+_DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
+_LOOK_MS: Final = 2_000
+#: Waits that a token answers.
+_ANSWERED: Final = frozenset({"ask", "token", "callback"})
+#: How long a caller waits before it tries again.
+_AGAIN_MS: Final = 1_500
+_SWEEP_MS: Final = 60_000
+
+
+class People:
+    """Callers, people and the bus of one simulation."""
+
+    def __init__(self, simulation: Simulation, front: Front) -> None:
+        self._simulation = simulation
+        self._front = front
+        self._answered: set[str] = set()
+        self._looks: set[tuple[str, str]] = set()
+        self._stopped: set[str] = set()
+        self._duplicate_menu = faults.menu(simulation.swarm, "duplicated")
+        if simulation.scenario.answers or _asks(simulation.scenario.machines):
+            simulation.on_record.append(self._look_soon)
+
+    # -- starting ----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Everybody who wants something of the scenario says so, at a drawn moment."""
+        simulation, swarm, scenario = self._simulation, self._simulation.swarm, self._scenario
+        self._start(TENANT, NAME, scenario.input, 0)
+        for number in range(1, swarm.callers):
+            is_other = swarm.has_other_input and number == swarm.callers - 1
+            data = {"other": True} if is_other else scenario.input
+            self._start(TENANT, NAME, data, simulation.pause_ms("caller"))
+        if swarm.has_other_tenant:
+            self._start(OTHER_TENANT, NAME, scenario.input, simulation.pause_ms("caller"))
+        for brought in scenario.events:
+            for tenant in (TENANT, OTHER_TENANT) if swarm.has_other_tenant else (TENANT,):
+                self._bring(tenant, brought)
+
+    @property
+    def _scenario(self) -> Any:
+        return self._simulation.scenario
+
+    def _start(self, tenant: str, name: str, data: Json, delay_ms: int) -> None:
+        workflow = self._scenario.started
+        request = {"workflow": workflow, "input": data, "name": name}
+
+        def told(answer: Any, refused: str | None) -> None:
+            run = None if answer is None else str(answer["execution"])
+            started = Started(tenant, workflow, name, data, run, refused, self._simulation.now_ms)
+            self._simulation.evidence.started.append(started)
+            if run is not None:
+                self._maybe_stop(tenant, run)
+
+        chance = self._chance()
+        make = lambda: self._front.start(tenant, request, chance)  # noqa: E731
+        self._insist("start", tenant, make, told, delay_ms)
+
+    # -- the bus -----------------------------------------------------------------------------------
+
+    def _bring(self, tenant: str, brought: Brought) -> None:
+        simulation = self._simulation
+        detail = {
+            "name": brought.event,
+            "key": brought.key,
+            "data": brought.data,
+            "id": brought.id,
+        }
+        delay_ms = int(brought.after_seconds * 1_000) + simulation.tape.number("bus", 3) * 700
+        make = lambda: self._front.bus_event(tenant, brought.id, detail, b"bus chan")  # noqa: E731
+        told = self._tells("event", tenant, None, detail)
+        self._insist("bus", tenant, make, told, delay_ms)
+        if simulation.tape.fault("bus", self._duplicate_menu):
+            delay_ms += simulation.pause_ms("bus")
+            self._insist("bus", tenant, make, told, delay_ms)
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def _look_soon(self, tenant: str, run: str) -> None:
+        if (tenant, run) not in self._looks:
+            self._looks.add((tenant, run))
+            self._simulation.after(_LOOK_MS, lambda: self._look(tenant, run))
+
+    def _look(self, tenant: str, run: str) -> None:
+        self._looks.discard((tenant, run))
+
+        def told(answer: Any, _refused: str | None) -> None:
+            for wait in [] if answer is None else answer["waits"]:
+                if "token" in wait and wait["kind"] in _ANSWERED:
+                    self._answer(tenant, run, wait)
+
+        self._insist("look", tenant, lambda: self._front.describe(tenant, run), told, 0)
+
+    def _answer(self, tenant: str, run: str, wait: Any) -> None:
+        where = f"{run} {wait['state']} {wait['since']}"
+        if where in self._answered:
+            return
+        self._answered.add(where)
+        outcome = self._scenario.answer(wait["state"])
+        request = {"token": wait["token"], "output": outcome.output}
+        if outcome.error is not None:
+            request = {
+                "token": wait["token"],
+                "error": outcome.error,
+                "cause": outcome.cause or "",
+            }
+        make = lambda: self._front.answer(tenant, request)  # noqa: E731
+        told = self._tells("answer", tenant, run, request)
+        delay_ms = int(outcome.seconds * 1_000)
+        self._insist("answer", tenant, make, told, delay_ms)
+        if self._simulation.tape.fault("answer", self._duplicate_menu):
+            delay_ms += self._simulation.pause_ms("answer")
+            self._insist("answer", tenant, make, told, delay_ms)
+
+    # -- stops -------------------------------------------------------------------------------------
+
+    def _maybe_stop(self, tenant: str, run: str) -> None:
+        simulation = self._simulation
+        if not self._scenario.stops or not simulation.swarm.stop_percent or run in self._stopped:
+            return
+        self._stopped.add(run)
+        if simulation.tape.number("stop", 100) >= 100 - simulation.swarm.stop_percent:
+            self.stop(tenant, run, simulation.tape.number("stop time", 60) ** 2 * 50)
+
+    def stop(self, tenant: str, run: str, delay_ms: int = 0) -> None:
+        chance = self._chance()
+        make = lambda: self._front.stop(tenant, run, {}, chance)  # noqa: E731
+        self._insist("stop", tenant, make, self._tells("stop", tenant, run, None), delay_ms)
+
+    # -- trying until there is an answer -----------------------------------------------------------
+
+    def _tells(
+        self, what: str, tenant: str, run: str | None, request: Any
+    ) -> Callable[[Any, str | None], None]:
+        def told(answer: Any, refused: str | None) -> None:
+            del answer
+            one = Told(what, tenant, run, request, refused, self._simulation.now_ms)
+            self._simulation.evidence.told.append(one)
+
+        return told
+
+    def _insist(
+        self,
+        what: str,
+        tenant: str,
+        make: Callable[[], Handler],
+        told: Callable[[Any, str | None], None],
+        delay_ms: int,
+    ) -> None:
+        """`told` gets the answer, or the code of the refusal, once; until then it tries again."""
+        simulation = self._simulation
+
+        def again() -> None:
+            self._insist(what, tenant, make, told, _AGAIN_MS)
+
+        def failed(error: Exception) -> None:
+            match error:
+                case RequestError():
+                    told(None, error.code)
+                case ServiceFault():
+                    again()
+                case _:
+                    simulation.evidence.refused_by_bug.append(repr(error))
+
+        def begin() -> None:
+            host = simulation.host(what)
+            host.on_death = again
+            simulation.spawn(
+                host.name,
+                tenant,
+                host,
+                make(),
+                finished=lambda answer: told(answer, None),
+                failed=failed,
+            )
+
+        simulation.after(delay_ms, begin)
+
+    def _chance(self) -> bytes:
+        return self._simulation.number().to_bytes(8, "big")
+
+
+def _asks(machines: Any) -> bool:
+    text = str(machines)
+    return "holdfast:ask" in text or "waitForTaskToken" in text.replace("holdfast:event.", "")
+
+
+class Minute:
+    """The sweeper, each minute at which it finds anything; overlapping, late or missing."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._minutes: set[int] = set()
+        self._menu = faults.menu(simulation.swarm, "missed", "doubled")
+        simulation.on_due.append(self._plan)
+
+    def _plan(self, at_ms: int) -> None:
+        minute_ms = -(-at_ms // _SWEEP_MS) * _SWEEP_MS
+        if minute_ms not in self._minutes:
+            self._minutes.add(minute_ms)
+            self._simulation.at(minute_ms, lambda: self._sweep(minute_ms))
+
+    def _sweep(self, minute_ms: int) -> None:
+        simulation = self._simulation
+        self._minutes.discard(minute_ms)
+        shards = self._due_shards()
+        letters = [queue for queue in _DEAD_LETTERS if simulation.services.depth(queue)]
+        if not shards and not letters:
+            return
+        self._plan(minute_ms + 1)  # what is not worked off now is due again
+        fault = simulation.tape.fault("sweep", self._menu)
+        if fault == "missed":
+            return
+        for _ in range(2 if fault == "doubled" else 1):
+            host = simulation.host("sweeper")
+            for shard in shards:
+                handler = sweeper.sweep(shard, host.name)
+                self._spawn(f"{host.name}:{shard}", host, handler)
+            for queue in letters:
+                self._revive(queue, host)
+
+    def _due_shards(self) -> list[int]:
+        now_ms = self._simulation.now_ms
+        until = keys.due_until(now_ms + _SWEEP_MS)
+        perform = self._simulation.services.perform
+        return [
+            shard
+            for shard in range(DUE_SHARDS)
+            if perform(Query("mail", keys.due_partition(shard), until=until, limit=1))
+        ]
+
+    def _revive(self, queue: AnyQueueName, host: Host) -> None:
+        services = self._simulation.services
+        for letter in services.receive(queue):
+            dead = sweeper.DeadLetter(letter.body, letter.message_id)
+            self._simulation.evidence.marks["a dead letter was revived"] += 1
+            self._spawn(
+                f"{host.name}:{queue}",
+                host,
+                sweeper.revive(dead),
+                partial(services.delete, letter.receipt),
+            )
+
+    def _spawn(
+        self,
+        name: str,
+        host: Host,
+        handler: Handler,
+        finished: Callable[[], Any] = lambda: None,
+    ) -> None:
+        bugs = self._simulation.evidence.refused_by_bug
+        self._simulation.spawn(
+            name,
+            "",
+            host,
+            handler,
+            finished=lambda _: finished(),
+            failed=lambda error: (
+                None if isinstance(error, ServiceFault) else bugs.append(repr(error))
+            ),
+        )

@@ -1,0 +1,50 @@
+"""A handler under way, and the host it runs on.
+
+A host is one process of the operating system: what kills or freezes it, kills or freezes all that
+runs there. Its clock is off by `skew_ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.runtime.claims import Ticket
+from holdfast.runtime.effects import Effect, Handler, TaskResult
+
+
+@dataclass(eq=False)
+class Host:
+    name: str
+    skew_ms: int
+    is_alive: bool = True
+    frozen_until_ms: int = 0
+    #: What becomes of those who count on it, once it is dead.
+    on_death: Callable[[], None] = lambda: None
+
+    def kill(self) -> None:
+        if self.is_alive:
+            self.is_alive = False
+            self.on_death()
+
+
+@dataclass(eq=False)
+class Process:
+    """`perform` answers what only its host can: visibility, limits. `finished` gets what the
+    handler returned, `failed` what it raised.
+    """
+
+    name: str
+    tenant: str
+    host: Host
+    handler: Handler
+    perform: Callable[[Effect], Any]
+    finished: Callable[[Any], None]
+    failed: Callable[[Exception], None]
+    #: Results of tasks that nobody has taken yet, and how many run.
+    results: list[tuple[Ticket, TaskResult]] = field(default_factory=list)
+    running: int = 0
+    #: It waits for results: what wakes it.
+    waiting: Callable[[], None] | None = None
+    was_frozen: bool = False

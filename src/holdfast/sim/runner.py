@@ -1,0 +1,175 @@
+"""One schedule from beginning to end: phases, invariants, and what it came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.parse import definition_hash
+from holdfast.asl.program import Json
+from holdfast.core.diagnosis import should_move_since
+from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.front import Front
+from holdfast.runtime.tokens import Keys
+from holdfast.runtime.worker import Setting
+from holdfast.sim.histories import history
+from holdfast.sim.invariants import VIOLATIONS_MAX, violations
+from holdfast.sim.invocations import Workers, cold
+from holdfast.sim.people import Minute, People
+from holdfast.sim.scenarios import Scenario
+from holdfast.sim.simulation import START_MS, Simulation
+from holdfast.sim.swarm import Swarm
+from holdfast.sim.tape import Choice, Tape
+
+KEYS: Final = Keys("k1", {"k1": b"a key of the simulator, 32 bytes"})
+_DAY_MS: Final = 86_400_000
+#: What nobody ends by then, is stopped; so often at most.
+_PATIENCE_MS: Final = 45 * _DAY_MS
+_STOPS_MAX: Final = 4
+#: After faults end, everything that should move has moved by then (I17): two minutes of visibility,
+#: a sweep, the delay of an overdue look and a function's time-out.
+STUCK_MS_MAX: Final = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    invariant: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one schedule came to. `trace` is the hash of all that happened, in its order; `effects`
+    are the kinds of effect at which something could go wrong, in theirs.
+    """
+
+    scenario: Scenario
+    swarm: Swarm
+    violations: tuple[Violation, ...]
+    marks: Counter[str]
+    choices: tuple[Choice, ...]
+    trace: str
+    steps: int
+    effects: tuple[str, ...]
+    virtual_ms: int
+    statuses: tuple[str, ...]
+
+
+class AnyTypes:
+    """Lets every value through; objects get an event's type by its name."""
+
+    def normalise_input(self, workflow: str, value: Json) -> Json:
+        del workflow
+        return value
+
+    def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
+        del reference, what
+        return value
+
+
+class Deployed:
+    """The definitions of a scenario, parsed once however many schedules run it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        events = {"events": _events_of(scenario)}
+        self.scenario = scenario
+        self.definitions = {
+            name: Definition(machine, events, definition_hash(machine))
+            for name, machine in scenario.machines.items()
+        }
+        self._parsed: dict[str, Any] = {}
+
+    def programs(self) -> Programs:
+        by_hash = {one.hash: one for one in self.definitions.values()}
+        return Programs(definitions=by_hash, _programs=self._parsed)
+
+    def front(self) -> Front:
+        return Front(self.programs(), self.definitions, AnyTypes(), KEYS)
+
+    def setting(self) -> Setting:
+        workflows = Workflows(self.definitions, lambda _workflow, value: value)
+        return Setting(self.programs(), lambda *_: True, lambda: KEYS, None, workflows)
+
+
+def _events_of(scenario: Scenario) -> dict[str, str]:
+    names = set(_event_names(list(scenario.machines.values())))
+    names |= {brought.event for brought in scenario.events}
+    return dict.fromkeys(sorted(names), "any:Any")
+
+
+def _event_names(value: Json) -> Iterable[str]:
+    if isinstance(value, dict):
+        if str(value.get("Resource", "")).startswith("holdfast:event"):
+            arguments = value.get("Arguments", value.get("Parameters"))
+            if isinstance(arguments, dict) and isinstance(arguments.get("event"), str):
+                yield arguments["event"]
+        for inner in value.values():
+            yield from _event_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _event_names(inner)
+
+
+def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
+    """Runs one schedule: faults, then none, until everything has ended or rests."""
+    simulation = Simulation(deployed.scenario, swarm, tape)
+    setting = deployed.setting()
+    Workers(simulation, lambda is_cold: cold(setting) if is_cold else setting)
+    Minute(simulation)
+    people = People(simulation, deployed.front())
+    people.begin()
+    _phases(simulation, people)
+    evidence = simulation.evidence
+    evidence.ended_ms = simulation.now_ms
+    found = [Violation(number, text) for number, text in violations(evidence)]
+    return Result(
+        scenario=deployed.scenario,
+        swarm=swarm,
+        violations=tuple(found[:VIOLATIONS_MAX]),
+        marks=evidence.marks,
+        choices=tuple(tape.taken),
+        trace=simulation.trace,
+        steps=simulation.steps,
+        effects=tuple(simulation.effects),
+        virtual_ms=simulation.last_ms - START_MS,
+        statuses=_statuses(simulation),
+    )
+
+
+def _phases(simulation: Simulation, people: People) -> None:
+    evidence = simulation.evidence
+    simulation.run_until(evidence.faults_end_ms + STUCK_MS_MAX)
+    _look_for_stuck(simulation)
+    for _ in range(_STOPS_MAX):
+        until_ms = simulation.now_ms + _PATIENCE_MS
+        simulation.run_until(until_ms, lambda: not simulation.open)
+        if not simulation.open:
+            break
+        for tenant, run in sorted(simulation.open):
+            people.stop(tenant, run)
+    simulation.run_until(simulation.now_ms + 2 * _PATIENCE_MS)
+    _look_for_stuck(simulation)
+
+
+def _look_for_stuck(simulation: Simulation) -> None:
+    """Notes who should have moved for longer than the stated time."""
+    evidence = simulation.evidence
+    for tenant, run in sorted(simulation.open):
+        state = history(simulation.services, tenant, run).state
+        since_ms = should_move_since(state, simulation.now_ms)
+        if since_ms is None:
+            continue
+        counted_ms = max(since_ms, evidence.faults_end_ms)
+        if simulation.now_ms - counted_ms >= STUCK_MS_MAX:
+            evidence.stuck.append((run, since_ms, simulation.now_ms))
+
+
+def _statuses(simulation: Simulation) -> tuple[str, ...]:
+    newest: dict[str, tuple[int, str]] = {}
+    for item in simulation.services.items("executions"):
+        run = str(item["pk"])
+        newest[run] = max(newest.get(run, (-1, "")), (int(item["sk"]), str(item["st"])))
+    return tuple(status for _, (_, status) in sorted(newest.items()))

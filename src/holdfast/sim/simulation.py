@@ -1,0 +1,375 @@
+"""One schedule: the real handlers on virtual time, in an order and with faults from a tape.
+
+Rules of this file:
+* One heap of (moment, number, action). Nothing else makes anything happen.
+* An effect is performed when it is yielded; its answer arrives at least a millisecond later, and
+  whatever happens in between makes what was read stale.
+* Every choice is the tape's. Same tape, same trace: `trace` is its hash.
+* After `faults_end_ms` nothing goes wrong; who was frozen thaws by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final
+
+from holdfast.errors import HoldfastError, RequestError, ServiceFault
+from holdfast.limits import SWEEP_AHEAD_SECONDS, SWEEP_SECONDS
+from holdfast.runtime.effects import (
+    Begin,
+    Clock,
+    Deadline,
+    Effect,
+    Finished,
+    Handler,
+    Limit,
+    Measure,
+    Pause,
+    Put,
+    PutIfAbsent,
+    Send,
+    TaskFailed,
+    TaskSucceeded,
+)
+from holdfast.runtime.messages import START
+from holdfast.sim import faults
+from holdfast.sim.evidence import Evidence, Ran, Wrote
+from holdfast.sim.marks import Watcher
+from holdfast.sim.processes import Host, Process
+from holdfast.sim.scenarios import Scenario
+from holdfast.sim.services import WORK_QUEUES, Services
+from holdfast.sim.swarm import FREEZES_MS, PAUSES_MS, Swarm
+from holdfast.sim.tape import Tape
+
+START_MS: Final = 1_800_000_000_000
+_SWEEP_MS: Final = SWEEP_SECONDS * 1_000
+#: A task with this error kills the process that runs it.
+KILLS: Final = "SIGKILL"
+
+Action = Callable[[], None]
+
+
+class Simulation:
+    """Time, the heap, and what may go wrong around an effect. Who does what is in `invocations`
+    and `people`; they spawn processes here.
+    """
+
+    def __init__(self, scenario: Scenario, swarm: Swarm, tape: Tape) -> None:
+        self.scenario, self.swarm, self.tape = scenario, swarm, tape
+        self.now_ms = START_MS
+        #: When something happened last.
+        self.last_ms = START_MS
+        self.services = Services(lambda: self.now_ms, is_metered=False)
+        for queue in WORK_QUEUES:
+            self.services.queue(queue).receives_max = swarm.receives_max
+        self.evidence = Evidence(scenario, swarm, self.services)
+        self.evidence.faults_end_ms = START_MS + swarm.safety_ms
+        self.watcher = Watcher(self.evidence.marks)
+        #: Executions whose newest record does not end them: (tenant, run).
+        self.open: set[tuple[str, str]] = set()
+        #: Told of each record that got into a log, and of each minute at which a row is due.
+        self.on_record: list[Callable[[str, str], None]] = []
+        self.on_message: list[Action] = []
+        self.on_due: list[Callable[[int], None]] = []
+        self._menus = faults.menus(swarm)
+        self._message_menu = faults.menu(swarm, "late", "vanished")
+        self._heap: list[tuple[int, int, Action]] = []
+        self._numbers = count()
+        self._trace = hashlib.blake2b(digest_size=16)
+        self.steps = 0
+        self.effects: list[str] = []
+
+    # -- time --------------------------------------------------------------------------------------
+
+    @property
+    def trace(self) -> str:
+        return self._trace.hexdigest()
+
+    @property
+    def has_faults(self) -> bool:
+        return self.now_ms < self.evidence.faults_end_ms
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def at(self, at_ms: int, action: Action) -> None:
+        heappush(self._heap, (max(at_ms, self.now_ms), next(self._numbers), action))
+
+    def after(self, delay_ms: int, action: Action) -> None:
+        self.at(self.now_ms + delay_ms, action)
+
+    def run_until(self, until_ms: int, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Until that moment, or nothing is left to happen, or it is over."""
+        while self._heap and self._heap[0][0] <= until_ms and not is_over():
+            self.now_ms, _, action = heappop(self._heap)
+            self.last_ms = self.now_ms
+            if not self.has_faults:
+                self.tape.stop()
+            action()
+        if not is_over():
+            self.now_ms = max(self.now_ms, until_ms)
+
+    @property
+    def next_ms(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def pause_ms(self, point: str) -> int:
+        return PAUSES_MS[self.tape.number(point, len(PAUSES_MS))]
+
+    # -- processes ---------------------------------------------------------------------------------
+
+    def host(self, kind: str) -> Host:
+        skew_ms = self.swarm.skew_ms
+        off_ms = self.tape.number("skew", 2 * skew_ms + 1) if skew_ms else 0
+        # Ordinarily right: 0 is no error, then ever farther to both sides.
+        return Host(f"{kind}{self.number()}", (off_ms + 1) // 2 * (-1 if off_ms % 2 else 1))
+
+    def spawn(
+        self,
+        name: str,
+        tenant: str,
+        host: Host,
+        handler: Handler,
+        *,
+        finished: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+        perform: Callable[[Effect], Any] | None = None,
+    ) -> None:
+        process = Process(
+            name, tenant, host, handler, perform or self.services.perform, finished, failed
+        )
+        self.after(1, lambda: self._resume(process, lambda: next(handler)))
+
+    def _resume(self, process: Process, step: Callable[[], Effect]) -> None:
+        """Goes on to the next effect that takes time."""
+        if not self._is_up(process, lambda: self._resume(process, step)):
+            return
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                process.finished(stop.value)
+                return
+            except (HoldfastError, RequestError) as error:
+                process.failed(error)
+                return
+            self.steps += 1
+            match effect:
+                case Clock():
+                    answer: Any = self.now_ms + process.host.skew_ms
+                case Limit() | Deadline():
+                    answer = process.perform(effect)
+                case Measure():
+                    answer = self.services.perform(effect)
+                case Pause(milliseconds):
+                    self.after(milliseconds, lambda: self._send(process, None))
+                    return
+                case Finished(until_ms):
+                    self._wait_for_results(process, until_ms - process.host.skew_ms)
+                    return
+                case _:
+                    self._attempt(process, effect)
+                    return
+            step = _sending(process.handler, answer)
+
+    def _is_up(self, process: Process, again: Action) -> bool:
+        """Frozen: it comes again when its host thaws. Dead: never."""
+        host = process.host
+        if not host.is_alive:
+            return False
+        if host.frozen_until_ms > self.now_ms:
+            process.was_frozen = True
+            self.at(host.frozen_until_ms, again)
+            return False
+        return True
+
+    def _send(self, process: Process, answer: Any) -> None:
+        self._resume(process, _sending(process.handler, answer))
+
+    def _throw(self, process: Process, fault: ServiceFault) -> None:
+        self._resume(process, lambda: process.handler.throw(fault))
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def _attempt(self, process: Process, effect: Effect) -> None:
+        kind = self.tape.fault("effect", self._menus[type(effect)])
+        self.effects.append(type(effect).__name__)
+        self.note(process.name, type(effect).__name__, faults.key_of(effect), kind or "")
+        match kind:
+            case None:
+                self._perform(process, effect)
+            case "killed before":
+                process.host.kill()
+            case "killed after":
+                self._perform(process, effect)
+                process.host.kill()
+            case "frozen before":
+                self.freeze(process.host)
+                self._is_up(process, lambda: self._thawed(process, effect))
+            case "frozen after":
+                self._perform(process, effect)
+                self.freeze(process.host)
+            case "throttled":
+                self.after(1, lambda: self._throw(process, faults.throttled()))
+            case "slow":
+                self.after(self.pause_ms("slow"), lambda: self._thawed(process, effect))
+            case "sent twice":
+                self._do(process, effect)
+                self._perform(process, effect)
+            case _:
+                self._in_doubt(process, effect, kind)
+
+    def _thawed(self, process: Process, effect: Effect) -> None:
+        if self._is_up(process, lambda: self._thawed(process, effect)):
+            self._perform(process, effect)
+
+    def _in_doubt(self, process: Process, effect: Effect, kind: str) -> None:
+        if kind == "answer lost":
+            self._try(process, effect)
+        elif kind == "done later":
+            self.after(self.pause_ms("done later"), lambda: self._try(process, effect))
+        delay_ms = self.pause_ms("no answer")
+        self.after(delay_ms, lambda: self._throw(process, faults.no_answer(effect)))
+
+    def _try(self, process: Process, effect: Effect) -> None:
+        """Done without anybody who hears of it."""
+        try:
+            self._do(process, effect)
+        except ServiceFault:
+            return
+
+    def _perform(self, process: Process, effect: Effect) -> None:
+        latency_ms = 1
+        if self.swarm.latency_ms > 1:
+            latency_ms += self.tape.number("latency", self.swarm.latency_ms)
+        try:
+            answer = self._do(process, effect)
+        except ServiceFault as fault:
+            refusal = fault  # the name of the clause is gone when the answer arrives
+            self.after(latency_ms, lambda: self._throw(process, refusal))
+            return
+        self.after(latency_ms, lambda: self._send(process, answer))
+
+    def _do(self, process: Process, effect: Effect) -> Any:
+        self._see_whose(process, effect)
+        if isinstance(effect, Begin):
+            self._begin(process, effect)
+            return None
+        if isinstance(effect, Send):
+            return self._send_messages(effect)
+        answer = process.perform(effect)
+        if isinstance(effect, PutIfAbsent) and effect.table == "executions":
+            self._see_record(process, effect, answer)
+        if isinstance(effect, Put | PutIfAbsent):
+            self._see_due(str(effect.item["pk"]), str(effect.item["sk"]))
+        return answer
+
+    def _see_whose(self, process: Process, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            owners = {str(message.body["t"]) for message in effect.messages}
+        elif isinstance(effect, Begin):
+            owners = {effect.effect.tenant}
+        else:
+            owners = {faults.key_of(effect).replace("/", "#").partition("#")[0]}
+        strangers = {one for one in owners if one and not one.startswith("~")} - {process.tenant}
+        if strangers and process.tenant:
+            self.evidence.foreign.append(f"{process.name} of {process.tenant}: {effect}")
+
+    def _see_record(self, process: Process, effect: PutIfAbsent, found: Any) -> None:
+        item = effect.item
+        tenant, _, run = str(item["pk"]).partition("#")
+        self.watcher.record(process, item, found)
+        if found is not None:
+            return
+        self._trace.update(repr(item.get("eb", item.get("ev"))).encode())
+        wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms)
+        self.evidence.wrote.append(wrote)
+        if item["st"] == "RUNNING":
+            self.open.add((tenant, run))
+        else:
+            self.open.discard((tenant, run))
+        for told in self.on_record:
+            told(tenant, run)
+
+    def _see_due(self, pk: str, sk: str) -> None:
+        if pk.startswith("~due#"):
+            look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
+            for told in self.on_due:
+                told(-(-max(look_ms, self.now_ms + 1) // _SWEEP_MS) * _SWEEP_MS)
+
+    def _send_messages(self, effect: Send) -> None:
+        for message in effect.messages:
+            self.evidence.messages[str(message.body["run"])] += 1
+            one = Send((message,), effect.queue)
+            match self.tape.fault("message", self._message_menu):
+                case "vanished" if message.body["k"] != START:
+                    self.evidence.marks["a message vanished"] += 1
+                case "late":
+                    self.after(self.pause_ms("late"), lambda one=one: self._enqueue(one))  # type: ignore[misc]
+                case _:
+                    self._enqueue(one)
+
+    def _enqueue(self, effect: Send) -> None:
+        self.services.perform(effect)
+        for told in self.on_message:
+            told()
+
+    def freeze(self, host: Host) -> None:
+        most_ms = FREEZES_MS[self.tape.number("freeze", len(FREEZES_MS))]
+        left_ms = max(0, self.evidence.faults_end_ms - self.now_ms)
+        host.frozen_until_ms = self.now_ms + min(most_ms, left_ms)
+
+    def note(self, *what: str) -> None:
+        """One line of the trace."""
+        self._trace.update(f"{self.now_ms} {' '.join(what)}\n".encode())
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def _begin(self, process: Process, effect: Begin) -> None:
+        task = effect.effect
+        self.evidence.ran.append(Ran(task.run, task.entry, task.attempt, task.is_poll, self.now_ms))
+        outcome = self.scenario.outcome(task.name, task.attempt)
+        process.running += 1
+        ends_ms = self.now_ms + int(outcome.seconds * 1_000)
+        self.at(ends_ms, lambda: self._task_over(process, effect))
+
+    def _task_over(self, process: Process, effect: Begin) -> None:
+        if not self._is_up(process, lambda: self._task_over(process, effect)):
+            return
+        task = effect.effect
+        outcome = self.scenario.outcome(task.name, task.attempt)
+        if outcome.error == KILLS:
+            process.host.kill()
+            return
+        process.running -= 1
+        if outcome.error is not None:
+            process.results.append((effect.ticket, TaskFailed(outcome.error, outcome.cause)))
+        else:
+            output = outcome.output_for(task.arguments)
+            process.results.append((effect.ticket, TaskSucceeded(output)))
+        if process.waiting is not None:
+            process.waiting()
+
+    def _wait_for_results(self, process: Process, until_ms: int) -> None:
+        is_answered = False
+
+        def answer() -> None:
+            nonlocal is_answered
+            if is_answered:
+                return
+            is_answered, process.waiting = True, None
+            done, process.results = process.results, []
+            self._send(process, done)
+
+        if process.results or not process.running:
+            answer()
+            return
+        process.waiting = answer
+        self.at(until_ms, answer)
+
+
+def _sending(handler: Handler, answer: Any) -> Callable[[], Effect]:
+    return lambda: handler.send(answer)

@@ -1,0 +1,101 @@
+"""What may go wrong in one schedule, and how often: drawn anew for each, for every mixture.
+
+A fault that is never off hides what happens without it; so each is off in a third of the schedules.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+#: Kind of fault -> the highest rate that a schedule draws for it, per question.
+RATES_MAX: Final[Mapping[str, float]] = {
+    # Around an effect of a handler.
+    "killed before": 0.04,
+    "killed after": 0.06,
+    "frozen before": 0.03,
+    "frozen after": 0.03,
+    "throttled": 0.05,
+    "slow": 0.05,
+    "answer lost": 0.06,  # it was done, and nobody says so
+    "not done": 0.06,  # no answer, and it was not done
+    "done later": 0.06,  # no answer, and it is done after a while
+    "sent twice": 0.1,
+    # Queues.
+    "late": 0.2,
+    "duplicated": 0.1,
+    "vanished": 0.02,  # a purged queue; a start is guarded by its own message alone
+    "delivered again": 0.2,  # while it is in flight
+    "not deleted": 0.1,
+    "not hidden": 0.1,
+    # Invocations.
+    "cold": 0.2,
+    "short": 0.2,  # little is left of its time
+    "batch lost": 0.1,  # its answer never reaches the queue
+    # The minute.
+    "missed": 0.2,
+    "doubled": 0.1,
+}
+FREEZES_MS: Final = (2_000, 20_000, 130_000, 1_000_000, 7_200_000)
+PAUSES_MS: Final = (1_000, 5_000, 15_000, 60_000)
+_OFF: Final = 0.34
+#: Until when things fail, in milliseconds of virtual time.
+_SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
+    may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
+    likely somebody stops an execution of a scenario that may be stopped.
+    """
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    safety_ms: int = 0
+    skew_ms: int = 0
+    batch_size: int = 10
+    receives_max: int = 30
+    latency_ms: int = 1
+    callers: int = 1
+    has_other_input: bool = False
+    has_other_tenant: bool = False
+    stop_percent: int = 0
+    takes_stale_receipts: bool = True
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def with_only(self, *kinds: str) -> Swarm:
+        return replace(self, rates={kind: self.rates.get(kind, 0) for kind in kinds})
+
+
+#: Nothing goes wrong, and everything happens in its order.
+QUIET: Final = Swarm()
+
+
+def drawn(seed: int) -> Swarm:
+    """The settings of the schedule with this seed."""
+    chance = random.Random(f"swarm {seed}")  # noqa: S311  # repeatable, not secret
+    rates = {
+        kind: 0.0 if chance.random() < _OFF else most * chance.random() ** 2
+        for kind, most in RATES_MAX.items()
+    }
+    return Swarm(
+        rates=rates,
+        safety_ms=int(chance.choice(_SAFETY_MS) * (0.5 + chance.random())),
+        skew_ms=chance.choice((0, 400, 500)),
+        batch_size=chance.choice((1, 1, 3, 10)),
+        receives_max=chance.choice((2, 3, 10, 30)),
+        latency_ms=chance.choice((1, 20, 300)),
+        callers=chance.choice((1, 1, 1, 2, 3)),
+        has_other_input=chance.random() < 0.3,
+        has_other_tenant=chance.random() < 0.2,
+        stop_percent=chance.choice((0, 0, 30, 100)),
+        takes_stale_receipts=chance.random() < 0.5,
+    )
+
+
+def read(document: Mapping[str, Any]) -> Swarm:
+    return Swarm(**document)
