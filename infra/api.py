@@ -1,4 +1,4 @@
-"""The HTTP API: ten routes to one function, none of them without an authoriser."""
+"""The HTTP API: all its routes to one function, none of them without an authoriser."""
 
 from __future__ import annotations
 

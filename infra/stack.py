@@ -14,6 +14,7 @@ from constructs import Construct
 
 from holdfast import limits, resources
 
+from .acknowledged import acknowledge_function
 from .alarms import Alarms
 from .api import Api
 from .compute import HoldfastFunction, allow
@@ -96,7 +97,8 @@ class HoldfastStack(Stack):
                 on=[storage.mail.table_arn],
             ),
             allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
-            allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
+            # What has killed its workers goes where no other work dies with the next one.
+            allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
             allow(
                 "sqs:ReceiveMessage",
                 "sqs:DeleteMessage",
@@ -207,7 +209,8 @@ class HoldfastStack(Stack):
                     on=[storage.mail.table_arn],
                 ),
                 allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
-                allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
+                # Alone in its batch goes what somebody takes out of quarantine.
+                allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
                 allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             ],
         )
@@ -218,7 +221,7 @@ class HoldfastStack(Stack):
         rights: list[iam.PolicyStatement],
         failed_events: sqs.IQueue | None = None,
     ) -> HoldfastFunction:
-        return HoldfastFunction(
+        made = HoldfastFunction(
             self,
             "".join(word.capitalize() for word in shape.name.split("-")) + "Function",
             shape=shape,
@@ -229,6 +232,8 @@ class HoldfastStack(Stack):
             policy_arns=self._settings.task_policies if shape in _RUN_TASKS else (),
             failed_events=failed_events,
         )
+        acknowledge_function(made, self._storage.blobs)
+        return made
 
     def _environment(self, shape: resources.Function) -> dict[str, str]:
         storage, messaging = self._storage, self._messaging

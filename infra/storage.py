@@ -12,6 +12,8 @@ from constructs import Construct
 
 from holdfast import limits, resources
 
+from .acknowledged import acknowledge_storage
+
 _SECRET_CHARACTERS: Final = 64
 _KEY_TYPES: Final = {"N": dynamodb.AttributeType.NUMBER, "S": dynamodb.AttributeType.STRING}
 
@@ -38,7 +40,9 @@ class Storage(Construct):
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )
-        self.secret_arn = self._secret().attr_id
+        secret = self._secret()
+        self.secret_arn = secret.attr_id
+        acknowledge_storage(self.blobs, secret)
 
     def _table(self, shape: resources.Table) -> dynamodb.Table:
         table = dynamodb.Table(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -17,7 +18,15 @@ from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project, remote
-from holdfast.local.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, print_json, say
+from holdfast.local.console import (
+    FINE,
+    INTERRUPTED,
+    NEGATIVE,
+    WRONG_USAGE,
+    harmless,
+    print_json,
+    say,
+)
 
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
@@ -27,6 +36,10 @@ TARGETS: Final = ("holdfast", "stepfunctions")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that knows no Unicode gets escapes, not a failure.
+            stream.reconfigure(errors="backslashreplace")
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
@@ -47,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(error: HoldfastError) -> int:
-    print(error, file=sys.stderr)
+    print(harmless(str(error)), file=sys.stderr)
     match error:
         case WorkflowError():
             return NEGATIVE
@@ -80,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_starting(commands)
     _add_seeing(commands)
     _add_telling(commands)
+    _add_repairing(commands)
     return parser
 
 
@@ -195,6 +209,32 @@ def _add_seeing(commands: Any) -> None:
     history.add_argument("execution", metavar="ID", help="or the name that it was started with")
 
 
+def _add_repairing(commands: Any) -> None:
+    formats = _remote(
+        commands,
+        "format",
+        remote.show_format,
+        "Show in which format a stack writes its logs, or ask for a newer one.",
+    )
+    formats.add_argument(
+        "--set",
+        dest="number",
+        type=int,
+        metavar="N",
+        help="from now on; cannot be taken back, nor may code that reads only older ones run again",
+    )
+    doctor = _remote(
+        commands,
+        "doctor",
+        remote.doctor,
+        "Find what should move and does not, and say why. Exit status 1: something was found.",
+    )
+    doctor.add_argument(
+        "execution", nargs="?", metavar="ID", help="or its name; default: all that are running"
+    )
+    doctor.add_argument("--repair", action="store_true", help="set going again what was found")
+
+
 def _add_telling(commands: Any) -> None:
     event = _remote(commands, "event", remote.event, "Tell those who wait that something happened.")
     event.add_argument("name")
@@ -272,7 +312,7 @@ def _check(arguments: argparse.Namespace) -> int:
         )
     else:
         for part in [*refusals, *errors, *(subject.render() for subject in subjects)]:
-            print(part, end="\n\n")
+            print(harmless(str(part)), end="\n\n")
         count = len(refusals) + len(errors) + sum(subject.problems for subject in subjects)
         nothing = "no problems" if subjects or not wanted else _without_workflows(wanted)
         print(f"{count} problem{'s'[: count != 1]}" if count else nothing)

@@ -106,9 +106,12 @@ class Deployment:
                 # A copy: what the task does to its arguments must not reach the state.
                 arguments = json.loads(json.dumps(effect.arguments))
                 output = self.registry.tasks[effect.name].call_json(arguments)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+        except KeyboardInterrupt:
+            raise  # that is somebody at a keyboard, not the task
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            # asyncio's CancelledError, too, is no Exception: it must not take the whole batch away.
             return TaskFailed(
-                type(error).__name__[:ERROR_CHARACTERS_MAX],
+                printable(_name(error))[:ERROR_CHARACTERS_MAX],
                 printable(_text(error))[:CAUSE_CHARACTERS_MAX],
             )
         try:
@@ -149,9 +152,17 @@ class Deployment:
             ) from None
 
 
+def _name(error: BaseException) -> str:
+    """The class's own name, whatever its metaclass says."""
+    return str(type.__dict__["__name__"].__get__(type(error)))
+
+
 def _text(error: BaseException) -> str:
     """An exception whose own text cannot be made must not take the worker with it."""
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001
-        return f"{type(error).__name__} has no printable text"
+        # Not a class of the user's: what cuts it off must not be the user's code either.
+        return str.__str__(str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001
+        return f"{_name(error)} has no printable text"

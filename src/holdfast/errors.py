@@ -12,7 +12,7 @@ deployment, HF9xx bugs. docs/errors.md lists them.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 
 class HoldfastError(Exception):
@@ -43,14 +43,41 @@ class RequestError(HoldfastError):
         self.status = status
 
 
-class NewerFormatError(HoldfastError):
-    """An item or message was written by newer code; this code must not touch it (HF301)."""
+class FormatError(HoldfastError):
+    """What is stored cannot be read by this code, and can by another: it must not be touched."""
+
+
+class NewerFormatError(FormatError):
+    """An item or message was written by newer code (HF301)."""
 
     def __init__(self, what: str, found: int, known: int) -> None:
         super().__init__(
             "HF301",
             f"{what} has format {found}; this code reads up to {known}",
             help="deploy the newer code everywhere before anything writes its format",
+        )
+
+
+class OlderFormatError(FormatError):
+    """An item was written in a format that this code no longer reads (HF302)."""
+
+    def __init__(self, what: str, found: int, known: int) -> None:
+        super().__init__(
+            "HF302",
+            f"{what} has format {found}; this code reads from {known} on",
+            help="deploy code that reads both; within a week it has moved every open execution on",
+        )
+
+
+class SnapshotError(FormatError):
+    """A snapshot holds what this code does not know (HF303): the log has to be read instead."""
+
+    def __init__(self, what: str, unknown: str) -> None:
+        super().__init__(
+            "HF303",
+            f"the snapshot in {what} holds {unknown}, which this code does not know, and the "
+            "records before it are gone",
+            help="deploy the code that wrote it, or newer code",
         )
 
 
@@ -64,8 +91,11 @@ class ServiceFault(HoldfastError):  # noqa: N818
         self.retry = retry
 
 
+BUG: Final = "HF900"
+
+
 class HoldfastBug(HoldfastError):  # noqa: N818
     """A fact that must hold does not. Nothing was written."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("HF900", message, help="please report this with the execution's history")
+        super().__init__(BUG, message, help="please report this with the execution's history")

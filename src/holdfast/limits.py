@@ -31,6 +31,9 @@ MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger input travels to the worker
 SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
 SNAPSHOT_RATIO: Final = 4  # ... nor before this many times its own size
 PURE_STATES_PER_RECORD_MAX: Final = 1_000
+EVENTS_MAX: Final = 5_000_000  # of one execution, 200 times what AWS allows: a loop without an end
+# Of one Parallel or inline Map. AWS's 25,000 events leave room for no more: an iteration has four.
+LANES_MAX: Final = 6_250
 LOAD_RECORDS_WITHOUT_HINT: Final = 8
 
 # -- The worker ------------------------------------------------------------------------------------
@@ -45,9 +48,11 @@ FIRST_HOLD_MS: Final = 5_000  # a run older than this is opened: watched and lis
 FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 RACES_MAX: Final = 9  # reloads after a lost race, per delivery
 TAKEOVERS_MAX: Final = 3  # the next one is a failed attempt
+TAKEOVERS_IN_COMPANY_MAX: Final = 1  # the next one is alone in its batch, lest others die with it
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40  # per run and invocation
 MAX_CONCURRENCY_DEFAULT: Final = 40
 CHILDREN_AT_ONCE_MAX: Final = 100  # of one distributed Map; a definition may ask for fewer
+RUN_CHARACTERS_MAX: Final = 900  # of an execution's id: part of sort keys of 1,024 bytes
 CHILD_DEPTH_MAX: Final = 50  # executions in one another: their ids are parts of keys of 1,024 bytes
 READER_BYTES_MAX: Final = 64 * 1024 * 1024  # of one object, compressed or not; AWS: 10 GB
 READER_ITEM_BYTES_MAX: Final = 8 * 1024 * 1024  # one field of a CSV; AWS bounds the item
@@ -79,6 +84,8 @@ OVERDUE_SECONDS: Final = 60
 WATCH_WITHOUT_LOG_SECONDS_MAX: Final = 86_400
 DEAD_LETTER_BATCHES_MAX: Final = 10  # of ten, per queue and sweep
 DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third time round is quarantine
+STUCK_SECONDS: Final = 300  # by more something is late: visibility and a sweep have passed
+DOCTOR_EXAMINED_MAX: Final = 200  # executions, and list partitions, of one page of a report
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400

@@ -134,5 +134,9 @@ ROUTES: Final = (
     "POST /events",
     "GET /events",
     "POST /answers",
+    "GET /doctor",
+    "POST /doctor",
     "GET /workflows",
+    "GET /format",
+    "POST /format",
 )

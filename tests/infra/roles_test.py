@@ -38,7 +38,7 @@ WORKER = {
     "dynamodb:DeleteItem": {MAIL},
     "s3:GetObject": {OBJECTS},
     "s3:PutObject": {OBJECTS},
-    "sqs:SendMessage": {WORK},
+    "sqs:SendMessage": {WORK, SINGLE},
     "secretsmanager:GetSecretValue": {"StorageSecret"},
 }
 
@@ -75,7 +75,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "dynamodb:DeleteItem": {MAIL},
         "s3:GetObject": {OBJECTS},
         "s3:PutObject": {OBJECTS},
-        "sqs:SendMessage": {WORK},
+        "sqs:SendMessage": {WORK, SINGLE},
         "secretsmanager:GetSecretValue": {"StorageSecret"},
     },
 }

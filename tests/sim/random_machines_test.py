@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
+from holdfast.sim.generator import SECONDS_MAX, Generator
 from holdfast.sim.world import Hook, RandomCrashes, no_faults
 from tests.builders import machine, wait_for
 from tests.unit.child_kit import Family
-from tests.unit.random_machines import SECONDS_MAX, Generator
 
 #: Ends only by a stop: whoever calls it and goes on without it has to see to that.
 PATIENT = machine({"wait": wait_for("never")})
@@ -45,13 +45,10 @@ def test_what_is_gone_on_without_is_stopped(first: int) -> None:
         assert play(seed).is_sound()
 
 
-def test_crashes_lose_nothing_but_the_stop_of_a_child() -> None:
-    """A child that its parent goes on without may run on, if just then the worker died."""
+def test_crashes_lose_nothing() -> None:
     for seed in range(40):
         print(f"seed {seed}")
         family = play(seed, RandomCrashes(seed, chance=0.03, crashes_max=3))
         assert family.outer.state.is_ended
-        assert all(
-            child.state.is_ended or child.state.workflow == "patient" for child in family.children
-        )
-        family.is_sound()
+        assert all(child.state.is_ended for child in family.children)
+        assert family.is_sound()

@@ -397,8 +397,8 @@ def test_two_sweepers_that_overlap_write_the_same_row() -> None:
 
     real = duties.next_look_ms
 
-    def off_grid(state: Any, is_held: bool, parked_ms: int, now_ms: int) -> int:
-        return real(state, is_held, parked_ms, now_ms) + now_ms % 60_000
+    def off_grid(state: Any, parked_ms: int, now_ms: int) -> int:
+        return real(state, parked_ms, now_ms) + now_ms % 60_000
 
     caught(schedule, lambda patch: patch.setattr(duties, "next_look_ms", off_grid))
 

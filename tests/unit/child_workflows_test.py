@@ -282,6 +282,57 @@ def test_a_stop_undoes_the_parent_and_stops_its_child_at_once() -> None:
     assert family.is_sound()
 
 
+def with_an_undo(**top: Any) -> tuple[Family, str, str]:
+    """-> a child that takes a minute to undo what it does; the ids of its parent and its own."""
+    states = {
+        "wait": wait_for("paid"),
+        "undo": {"Type": "Wait", "Seconds": 60, "Next": "over"},
+        "over": {"Type": "Fail", "Error": "Over"},
+    }
+    undo = {"States": ["wait"], "Begin": "undo", "End": "over"}
+    inner = machine(states, Holdfast={"Undo": [undo]}, **top)
+    family = Family({"outer": OUTER, "inner": inner})
+    run = family.start()
+    family.settle()
+    return family, run, family.children[0].run
+
+
+@pytest.mark.parametrize("child_first", [True, False])
+def test_a_stop_of_a_child_and_one_of_its_parent_do_not_add_up(child_first: bool) -> None:
+    """Only who asks again for the end of the same execution does not wait for the undo."""
+    family, parent, child = with_an_undo()
+    for run in (child, parent) if child_first else (parent, child):
+        family.stop(run, error="Shop.Closed")
+        family.settle(10)
+        assert family.children[0].state.status == "RUNNING"
+    family.settle(60)
+    assert family.children[0].state.status == "ABORTED"
+    assert family.children[0].state.is_undone
+    assert family.children[0].state.error == "Shop.Closed"
+    assert family.is_sound()
+
+
+def test_a_second_stop_of_a_child_that_its_parent_has_left_does_not_wait_for_its_undo() -> None:
+    family, parent, child = with_an_undo()
+    family.stop(parent)
+    family.settle(10)
+    for is_cut in (False, True):
+        family.stop(child)
+        family.settle(1)
+        assert family.children[0].state.is_ended is is_cut
+
+
+def test_a_parent_that_ends_stops_a_child_that_is_too_late_already() -> None:
+    """And its undo has all the time that it needs."""
+    family, parent, _ = with_an_undo(TimeoutSeconds=5)
+    family.settle(10)
+    family.stop(parent)
+    family.settle(10)
+    assert family.statuses() == ("ABORTED", ["RUNNING"])
+    family.settle(60)
+    assert family.statuses() == ("ABORTED", ["ABORTED"])
+
+
 def test_the_time_out_of_a_call_stops_the_child() -> None:
     late = call_of("inner", Arguments={}, TimeoutSeconds=30, Catch=CAUGHT)
     outer = machine({**CALL, "call": late})

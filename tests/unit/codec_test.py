@@ -16,9 +16,7 @@ from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, HoldfastError, NewerFormatError
 from holdfast.limits import RECORD_BYTES_MAX, VALUE_INLINE_BYTES_MAX, WRITE_UNIT_BYTES
-from holdfast.runtime import codec
 from holdfast.runtime.codec import (
-    FORMAT,
     Encoded,
     Header,
     Reader,
@@ -28,6 +26,7 @@ from holdfast.runtime.codec import (
     with_snapshot,
 )
 from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
+from holdfast.runtime.formats import FORMATS, inflate
 from holdfast.sim.invariants import check
 from tests.builders import Shop, call, machine
 from tests.unit.core_kit import START_MS, Case, one
@@ -35,6 +34,7 @@ from tests.unit.core_kit import START_MS, Case, one
 
 def header(sequence: int = 0, newest_snapshot: int = -1) -> Header:
     return Header(
+        format=FORMATS.newest,
         tenant="default",
         run="r1",
         sequence=sequence,
@@ -200,7 +200,7 @@ def test_what_compression_does_not_make_a_unit_smaller_stays_readable() -> None:
         item = stored({"a": noise(size)}).item
         kinds.add(type(item["ev"]))
         if isinstance(item["ev"], bytes):
-            plain = {**item, "ev": codec._inflate(item["ev"])}
+            plain = {**item, "ev": inflate(item["ev"], FORMATS.newest)}
             assert units(item) < units(plain)
 
     assert kinds == {str, bytes}
@@ -296,7 +296,7 @@ def test_what_follows_a_snapshot_refers_to_its_values_only() -> None:
 
 
 def test_a_newer_format_is_refused_with_its_code() -> None:
-    item = {**stored(1).item, "f": FORMAT + 1}
+    item = {**stored(1).item, "f": FORMATS.newest + 1}
 
     with pytest.raises(NewerFormatError, match="HF301"):
         Reader({}).record(item)

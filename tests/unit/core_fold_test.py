@@ -17,9 +17,10 @@ from holdfast.core import facts
 from holdfast.core.apply import apply, fold
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact
-from holdfast.core.state_json import from_json, to_json
+from holdfast.core.state_json import UnknownState, from_json, to_json
 from holdfast.errors import HoldfastBug
 from tests.builders import Machine, ask, call, wait_for
+from tests.unit.child_kit import Family, call_of
 from tests.unit.core_kit import START_MS, Case, one, run
 
 # The parser's library is read at the first expression and changes the recursion limit.
@@ -176,9 +177,20 @@ def test_a_resource_that_no_code_knows_is_refused() -> None:
         fold([*case.events[:2], odd])
 
 
+def test_an_older_snapshot_knows_the_children_that_are_waited_for() -> None:
+    family = Family({"outer": one(call_of("inner")), "inner": one(wait_for("paid"))})
+    family.start()
+    family.settle()
+    state = family.outer.state
+    document = to_json(state)
+    assert document.pop("children") == [[0, 1]]
+
+    assert from_json(document) == state
+
+
 def test_a_wait_that_no_code_knows_is_refused() -> None:
     document = to_json(a_state())
     document["frames"][0]["waiting"]["kind_of_wait"] = "Invented"
 
-    with pytest.raises(HoldfastBug, match="unknown kind of wait"):
+    with pytest.raises(UnknownState, match="kind 'Invented'"):
         from_json(document)

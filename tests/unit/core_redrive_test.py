@@ -13,6 +13,7 @@ from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.effects import Message, PutIfAbsent, RunTask, Send, TaskFailed, TaskSucceeded
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case
+from tests.unit.core_stopping_test import undoable
 from tests.unit.states_world import Office, states
 
 REDRIVE = RedriveRequested("5")
@@ -134,6 +135,16 @@ def test_what_was_stopped_goes_on_and_the_stop_is_over() -> None:
     assert len(case.events) == seen
 
 
+def test_what_has_undone_what_it_had_done_is_not_redriven() -> None:
+    """There is nothing to go on from: before, it failed with the error that its undo had raised."""
+    definition = undoable({"pay": call("pay", "ship"), "ship": call("ship")}, ["ship"])
+    case = Case(definition).start().succeed().offer(StopRequested("4", None, None)).succeed()
+    assert (case.status, case.state.is_undone) == ("ABORTED", True)
+    seen = len(case.events)
+    case.offer(REDRIVE)
+    assert (case.status, len(case.events)) == ("ABORTED", seen)
+
+
 def test_what_timed_out_has_its_time_again() -> None:
     case = Case(machine(TWO, TimeoutSeconds=60)).start().after(100)
     assert case.status == "TIMED_OUT"
@@ -201,15 +212,15 @@ class Redriven:
             for status in ("FAILED", "RUNNING")
         }
 
-    def tell(self, control_id: str) -> None:
-        """A stop under this id, whenever it was asked for."""
-        run = str(run_of_uuid(self.execution.rpartition(":")[2]))
-        world = self.office.world
-        item = mail.control_item("default", run, control_id, world.now_ms, {})
-        world.perform(PutIfAbsent("mail", item))
-        wake = messages.wake_mail("default", run, keys.control(control_id))
-        world.perform(Send((Message(wake),)))
-        self.office.wait(1)
+
+def tell(office: Office, execution: str, control_id: str, fields: dict[str, str]) -> None:
+    """Control mail under this id, whenever it was asked for."""
+    run = str(run_of_uuid(execution.rpartition(":")[2]))
+    item = mail.control_item("default", run, control_id, office.world.now_ms, fields)
+    office.world.perform(PutIfAbsent("mail", item))
+    wake = messages.wake_mail("default", run, keys.control(control_id))
+    office.world.perform(Send((Message(wake),)))
+    office.wait(1)
 
 
 def test_the_row_of_the_failure_goes_and_that_of_the_running_comes() -> None:
@@ -218,10 +229,35 @@ def test_the_row_of_the_failure_goes_and_that_of_the_running_comes() -> None:
     assert redriven.office.describe(redriven.execution)["status"] == "RUNNING"
 
 
+def test_the_api_says_why_what_is_undone_is_not_redriven() -> None:
+    """And what it is told all the same, by a caller that looked too early, changes nothing."""
+    office = Office(lambda _: TaskSucceeded({}))
+    extension = {"Undo": [{"States": ["Wait"], "Begin": "Back", "End": "Gone", "Assign": {}}]}
+    body = states(
+        Wait={"Type": "Wait", "Seconds": 60, "Next": "Done"},
+        Back={"Type": "Wait", "Seconds": 1, "Next": "Gone"},
+        Gone={"Type": "Fail", "Error": "Gone"},
+        Done={"Type": "Succeed"},
+    )
+    execution = office.start(office.create({**body, "Holdfast": extension}))
+    office.wait(1)
+    office.call("StopExecution", executionArn=execution)
+    office.wait(3)
+    shown = office.describe(execution)
+    reason = "Execution has undone what it had done and cannot be redriven"
+    assert (shown["status"], shown["redriveStatusReason"]) == ("ABORTED", reason)
+    refusal = office.refusal("RedriveExecution", executionArn=execution)
+    assert refusal == ("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
+    tell(office, execution, f"{office.world.now_ms:015d}000000000000", {"kind": mail.REDRIVE})
+    assert office.describe(execution)["status"] == "ABORTED"
+
+
 def test_a_stop_from_before_the_redrive_does_not_end_what_goes_on() -> None:
     redriven = Redriven()
     early_ms = redriven.office.world.now_ms - 30_000
-    redriven.tell(f"{early_ms:015d}000000000000")
+    tell(redriven.office, redriven.execution, f"{early_ms:015d}000000000000", {})
     assert redriven.office.describe(redriven.execution)["status"] == "RUNNING"
-    redriven.tell(f"{redriven.office.world.now_ms:015d}000000000000")
+    tell(
+        redriven.office, redriven.execution, f"{redriven.office.world.now_ms:015d}000000000000", {}
+    )
     assert redriven.office.describe(redriven.execution)["status"] == "ABORTED"

@@ -77,6 +77,15 @@ def test_a_second_stop_does_not_wait_for_the_undo() -> None:
     assert case.state.error == "Now"
 
 
+def test_a_stop_that_a_parent_passes_on_does_not_cut_the_undo_that_somebody_asked_for() -> None:
+    case = stopped(undoable({"ship": call("ship")}, ["ship"]))
+    seen = len(case.events)
+
+    case.offer(StopRequested("2", None, None, by_parent=True))
+
+    assert (case.status, len(case.events)) == ("RUNNING", seen)
+
+
 def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
     case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
     case.start().after(61).offer(STOP)

@@ -24,7 +24,7 @@ ALLOWED = {
     "runtime": {"core", "asl", "cost", "resources", "errors", "limits"},
     "stepfunctions": {"runtime", "core", "asl", "errors", "limits"},
     "integrations": {"runtime", "stepfunctions", "core", "errors", "limits"},
-    "sim": {"core", "runtime", "cost", "resources", "errors", "limits"},
+    "sim": {"asl", "core", "runtime", "cost", "resources", "errors", "limits"},
     "aws": {
         "runtime",
         "core",

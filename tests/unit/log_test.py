@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastBug, NewerFormatError, ServiceFault
 from holdfast.limits import RECORD_AGING_SECONDS, RECORD_RETENTION_SECONDS, SNAPSHOT_BYTES_MIN
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Doubt, Effect, Item, Put, PutIfAbsent, Query
+from holdfast.runtime.formats import FORMATS
 from holdfast.runtime.log import DOUBTS_MAX, Log, draw
 from holdfast.runtime.messages import Hint
 from holdfast.sim.services import Services
@@ -128,7 +129,7 @@ def test_a_load_forgets_what_was_known_before() -> None:
 def test_a_record_of_a_newer_format_stops_the_load() -> None:
     world, _ = written(3)
     newest = world.items("executions")[-1]
-    world.perform(Put("executions", {**newest, "f": 2}))
+    world.perform(Put("executions", {**newest, "f": FORMATS.newest + 1}))
 
     with pytest.raises(NewerFormatError):
         load(world)

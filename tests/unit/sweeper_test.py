@@ -179,25 +179,32 @@ def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
 # -- the next look ---------------------------------------------------------------------------------
 
 
+def beside(*states: Any) -> Any:
+    branches = [{"StartAt": f"b{n}", "States": {f"b{n}": one}} for n, one in enumerate(states)]
+    return {"Type": "Parallel", "Branches": branches, "End": True}
+
+
 @pytest.mark.parametrize(
-    ("state", "is_held", "rested_seconds", "look_seconds"),
+    ("state", "rested_seconds", "look_seconds"),
     [
-        (call("ship"), True, 0, WATCH_GRID_SECONDS),
-        (wait_for("paid"), False, 0, WATCH_LOOK_SECONDS_MIN),
-        (wait_for("paid"), False, 3_600, 4 * 3_600),
-        (ask(), False, 365 * DAY, WATCH_LOOK_SECONDS_MAX),
-        ({"Type": "Wait", "Seconds": 9_960}, False, 0, 9_960 + WATCH_GRID_SECONDS),
-        ({"Type": "Wait", "Seconds": 365 * DAY}, False, 0, WATCH_LOOK_SECONDS_MAX),
+        (call("ship"), 0, WATCH_GRID_SECONDS),
+        # Whoever looks at the wait does not hold the task beside it, and its holder may be dead.
+        (beside(call("ship"), wait_for("paid")), 0, WATCH_GRID_SECONDS),
+        (wait_for("paid"), 0, WATCH_LOOK_SECONDS_MIN),
+        (wait_for("paid"), 3_600, 4 * 3_600),
+        (ask(), 365 * DAY, WATCH_LOOK_SECONDS_MAX),
+        ({"Type": "Wait", "Seconds": 9_960}, 0, 9_960 + WATCH_GRID_SECONDS),
+        ({"Type": "Wait", "Seconds": 365 * DAY}, 0, WATCH_LOOK_SECONDS_MAX),
     ],
 )
 def test_the_next_look_is_on_a_grid_sooner_or_later(
-    state: Any, is_held: bool, rested_seconds: int, look_seconds: int
+    state: Any, rested_seconds: int, look_seconds: int
 ) -> None:
     execution = Case(one(state)).start().state
     for offset_ms in (0, 1, 59_999):
         now_ms = START_MS + offset_ms
         parked_ms = now_ms - rested_seconds * 1_000
-        look_ms = duties.next_look_ms(execution, is_held, parked_ms, now_ms)
+        look_ms = duties.next_look_ms(execution, parked_ms, now_ms)
 
         assert look_ms % (WATCH_GRID_SECONDS * 1_000) == 0
         assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
@@ -228,7 +235,8 @@ def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
 
 def test_a_dead_start_stays_a_start() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
-    body = messages.start("default", RUN, workflow="flow", t0=5)
+    fields = {"workflow": "flow", "definition": "d1", "input": {"v": "null"}, "t0": 5}
+    body = messages.start("default", RUN, **fields)
     revive(shop, body, "m1")
 
     assert queued(shop, "single") == [{**body, "of": ["m1"]}]

@@ -30,6 +30,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
+from holdfast.runtime.formats import FORMATS
 from holdfast.runtime.worker import deliver
 from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import Killed, When, World
@@ -113,7 +114,8 @@ def test_a_log_of_newer_code_is_left_alone_and_its_message_given_back() -> None:
     run = shop.start()
     settle(shop)
     newest = shop.world.services.items("executions")[-1]
-    shop.world.services.perform(Put("executions", {**newest, "f": 2}))
+    newer = {**newest, "f": FORMATS.newest + 1}
+    shop.world.services.perform(Put("executions", newer))
     before = len(shop.world.services.items("executions"))
     wake = messages.wake_mail("default", run, messages.EVENT_MAIL)
     shop.world.services.perform(Send((Message(wake),)))

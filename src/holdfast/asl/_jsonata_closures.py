@@ -223,7 +223,7 @@ class _Compiler:
         otherwise = nodes.nothing if expr._else is None else self.node(expr._else)  # noqa: SLF001
 
         def node(frame: Frame, context: Any) -> Any:
-            chosen = then if truth(test(frame, context)) else otherwise
+            chosen = then if truth(test(frame, context), frame.run) else otherwise
             return chosen(frame, context)
 
         return node

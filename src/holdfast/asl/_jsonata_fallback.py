@@ -29,6 +29,7 @@ from holdfast.asl._jsonata_values import Json, Moment, Undefined, budget_error
 
 _BULK_MIN: Final = 64  # shorter lists and texts are part of their step
 _CHARACTERS_PER_ITEM: Final = 64
+_COPIED_PER_ITEM: Final = 200  # half of them are copied, a hundred in the time of an item
 _ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
 
 _SURROGATES: Final = re.compile(
@@ -94,6 +95,14 @@ class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not type
         return super().lookup(name)
 
 
+class _Transformer(Jsonata.Transformer):  # type: ignore[misc]  # the library is not typed
+    """`~> |pattern|update|`: the library copies the whole value, however large that is on paper."""
+
+    def call(self, input: Any, args: Any) -> Any:  # noqa: A002
+        self._jsonata.charge(values.node_count(args[0]))
+        return super().call(input, args)
+
+
 class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: budgets, and the operators of JSONata 2.0.6."""
 
@@ -107,6 +116,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self._items = 0
         self._depth = 0
         self._items_per_result = 1
+        self.regex_seconds_left = values.REGEX_SECONDS_MAX
 
     def run(self, tree: Any, bindings: Mapping[str, Json]) -> Any:
         frame = _Bindings(bindings)
@@ -126,6 +136,9 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         if isinstance(value, list | dict):
             if len(value) > _BULK_MIN:
                 self.charge(len(value))
+            if isinstance(value, list) and any(isinstance(item, list) for item in value):
+                # A list of itself, twice, forty levels deep, is short and endless.
+                self.charge(values.node_count(value))
         elif isinstance(value, str) and len(value) > _BULK_MIN:
             self.charge(len(values.checked_text(value)) // _CHARACTERS_PER_ITEM)
 
@@ -136,6 +149,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self._steps += 1
         if self._steps > values.STEPS_MAX:
             raise budget_error(f"took more than {values.STEPS_MAX:,} steps")
+        self.charge(values.ITEMS_PER_STEP)
         self._depth += 1
         if self._depth > values.DEPTH_MAX:
             raise budget_error(f"nested deeper than {values.DEPTH_MAX:,}")
@@ -189,6 +203,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         if lhs is None or rhs is None:
             return False
         items = rhs if isinstance(rhs, list) else [rhs]
+        self.charge(len(items))
         return any(values.same_item(item, lhs) for item in items)
 
     def evaluate_string_concat(self, lhs: Any, rhs: Any) -> str:
@@ -215,7 +230,22 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             if getattr(input, "tuple_stream", False):
                 return {}
             input = Utils.create_sequence()  # noqa: A001  # the library adds to the array it is given
+        elif isinstance(input, list):
+            # For each item of a group the library copies those that are in it already.
+            self.charge(len(input) ** 2 // _COPIED_PER_ITEM)
         return super().evaluate_group_expression(expr, input, environment)
+
+    def reduce_tuple_stream(self, tuple_stream: Any) -> Any:
+        if isinstance(tuple_stream, list):  # copied as those of a group
+            self.charge(len(tuple_stream) ** 2 // _COPIED_PER_ITEM)
+        return super().reduce_tuple_stream(tuple_stream)
+
+    def evaluate_descendants(self, expr: Any, input: Any) -> Any:  # noqa: A002
+        self.charge(values.node_count(input))
+        return super().evaluate_descendants(expr, input)
+
+    def evaluate_transform_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002, ARG002
+        return Jsonata.JFunction(_Transformer(self, expr, environment), "<(oa):o>")
 
     def evaluate_partial_application(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         procedure = expr.procedure

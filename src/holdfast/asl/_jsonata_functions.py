@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -32,6 +33,10 @@ _HASHES: Final = {
     "SHA-512": "sha512",
 }
 _DRAW_BITS: Final = 32
+# The years that can be written: 1 to 9999.
+_MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
+_MILLIS_AD_10000: Final = 253_402_300_799_999
+_WIDE: Final = re.compile(r"[,-]\s*\d{4}")  # a component of a thousand characters or more
 _JAVA_FACTOR: Final = 0x5DEECE66D
 
 
@@ -181,13 +186,35 @@ def _clone(value: Any) -> Any:
     return value  # values never change, so a value is its own copy
 
 
+def _bounded_picture(picture: str | None) -> str | None:
+    """The library writes whatever width a picture asks for."""
+    if picture is not None and (
+        len(picture) > values.PICTURE_CHARACTERS_MAX or _WIDE.search(picture) is not None
+    ):
+        raise values.budget_error("was given a picture of a time that is too long")
+    return picture
+
+
 def _now(picture: str | None, timezone: str | None) -> str:
-    return str(DateTimeUtils.format_datetime(evaluator().moment.now_ms, picture, timezone))
+    return str(
+        DateTimeUtils.format_datetime(
+            evaluator().moment.now_ms, _bounded_picture(picture), timezone
+        )
+    )
+
+
+def _from_millis(millis: float | None, picture: str | None, timezone: str | None) -> Any:
+    if millis is None:
+        return None
+    if not 0 <= millis + _MILLIS_AD_1 <= _MILLIS_AD_1 + _MILLIS_AD_10000:
+        raise values.JsonataError("D1001", f"Number out of range: {millis}")
+    return DateTimeUtils.format_datetime(int(millis), _bounded_picture(picture), timezone)
 
 
 def _to_millis(timestamp: str | None, picture: str | None) -> Any:
     if timestamp is None:
         return None
+    picture = _bounded_picture(picture)
     if picture is not None:
         try:
             return DateTimeUtils.parse_datetime(
@@ -255,8 +282,8 @@ def _range(first: float | None, last: float | None, step: float | None) -> Any:
         raise JException("T0410", -1, 3, "range")
     end = int(last) + (1 if step > 0 else -1)
     numbers = range(int(first), end, int(step))
-    if len(numbers) > values.RANGE_ITEMS_MAX:
-        raise JException("D2014", -1, len(numbers))
+    if numbers[values.RANGE_ITEMS_MAX :]:  # it may be too long for `len`
+        raise JException("D2014", -1, (last - first) / step)
     evaluator().charge(len(numbers))
     return Utils.create_sequence_from_iter(numbers)  # AWS: a range of one is a number
 
@@ -279,6 +306,7 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "clone": ("<(oa)-:o>", _clone),
     "distinct": ("<x:x>", _distinct),
     "floor": ("<n-:n>", _floor),
+    "fromMillis": ("<n-s?s?:s>", _from_millis),
     "formatNumber": ("<n-so?:s>", format_number),
     "hash": ("<ss:s>", _hash),
     "millis": ("<:n>", lambda: evaluator().moment.now_ms),

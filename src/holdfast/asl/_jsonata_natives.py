@@ -68,28 +68,23 @@ def _total(numbers: list[Any]) -> Any:
     return total
 
 
-def _sum(run: Run, value: Any) -> Any:
+def _sum(_: Run, value: Any) -> Any:
     numbers = _numbers(value)
-    if numbers is None:
-        return UNDEFINED
-    run.charge(len(numbers))
-    return _total(numbers)
+    return UNDEFINED if numbers is None else _total(numbers)
 
 
-def _average(run: Run, value: Any) -> Any:
+def _average(_: Run, value: Any) -> Any:
     numbers = _numbers(value)
     if not numbers:
         return UNDEFINED
-    run.charge(len(numbers))
     return values.arithmetic("/", _total(numbers), len(numbers))
 
 
 def _extreme(pick: Callable[[list[Any]], Any]) -> Callable[..., Any]:
-    def extreme(run: Run, value: Any) -> Any:
+    def extreme(_: Run, value: Any) -> Any:
         numbers = _numbers(value)
         if not numbers:
             return UNDEFINED
-        run.charge(len(numbers))
         return tidy_number(pick(numbers))
 
     return extreme
@@ -257,12 +252,12 @@ def _type(_: Run, value: Any) -> Any:
     return UNDEFINED if value is UNDEFINED else _TYPES[type(value)]
 
 
-def _boolean(_: Run, value: Any) -> Any:
-    return UNDEFINED if value is UNDEFINED else truth(value)
+def _boolean(run: Run, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else truth(value, run)
 
 
-def _not(_: Run, value: Any) -> Any:
-    return UNDEFINED if value is UNDEFINED else not truth(value)
+def _not(run: Run, value: Any) -> Any:
+    return UNDEFINED if value is UNDEFINED else not truth(value, run)
 
 
 def _error(_: Run, message: Any) -> Any:
@@ -276,18 +271,18 @@ def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
         return UNDEFINED
     if len(items) <= 1:
         return items
-    run.charge(len(items))
     if goes_after is not None:
-        return values.merge_sort(items, lambda left, right: as_verdict(goes_after(left, right)))
+        return values.merge_sort(
+            items, lambda left, right: as_verdict(goes_after(left, right), run)
+        )
     _require(all(map(is_number, items)) or all(type(item) is str for item in items))
     return sorted(items)
 
 
-def _reverse(run: Run, value: Any) -> Any:
+def _reverse(_: Run, value: Any) -> Any:
     items = _array(value)
     if items is None:
         return UNDEFINED
-    run.charge(len(items))
     return items if len(items) <= 1 else items[::-1]
 
 
@@ -307,12 +302,12 @@ def _map(_: Run, value: Any, function: Lambda) -> Any:
     return Many([as_item(result) for result in results if result is not UNDEFINED])
 
 
-def _filter(_: Run, value: Any, function: Lambda) -> Any:
+def _filter(run: Run, value: Any, function: Lambda) -> Any:
     items = _array(value)
     if items is None:
         return UNDEFINED
     verdicts = zip(items, function.each(items), strict=True)
-    return Many([item for item, verdict in verdicts if as_verdict(verdict)])
+    return Many([item for item, verdict in verdicts if as_verdict(verdict, run)])
 
 
 def _reduce(_: Run, value: Any, function: Lambda, start: Any = UNDEFINED) -> Any:

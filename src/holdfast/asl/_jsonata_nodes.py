@@ -87,14 +87,21 @@ def lambda_call(function: Node, arguments: tuple[Node, ...]) -> Node:
 
 
 def native_call(function: Callable[..., Any], arguments: tuple[Node, ...]) -> Node:
+    """A call of a built-in function, which pays for what its arguments hold."""
     if len(arguments) == 1:
         only = arguments[0]
-        return lambda frame, context: function(frame.run, only(frame, context))
-    if len(arguments) == 2:
-        one, other = arguments
-        return lambda frame, context: function(
-            frame.run, one(frame, context), other(frame, context)
-        )
-    return lambda frame, context: function(
-        frame.run, *[argument(frame, context) for argument in arguments]
-    )
+
+        def call(frame: Frame, context: Any) -> Any:
+            argument = only(frame, context)
+            frame.run.charge_for(argument)
+            return function(frame.run, argument)
+
+        return call
+
+    def call_with_several(frame: Frame, context: Any) -> Any:
+        given = [argument(frame, context) for argument in arguments]
+        for argument in given:
+            frame.run.charge_for(argument)
+        return function(frame.run, *given)
+
+    return call_with_several

@@ -75,11 +75,15 @@ def _equality(expected: bool) -> Callable[[Node, Node], Node]:
 
 
 def _and(left: Node, right: Node) -> Node:
-    return lambda frame, context: truth(left(frame, context)) and truth(right(frame, context))
+    return lambda frame, context: (
+        truth(left(frame, context), frame.run) and truth(right(frame, context), frame.run)
+    )
 
 
 def _or(left: Node, right: Node) -> Node:
-    return lambda frame, context: truth(left(frame, context)) or truth(right(frame, context))
+    return lambda frame, context: (
+        truth(left(frame, context), frame.run) or truth(right(frame, context), frame.run)
+    )
 
 
 def _in(left: Node, right: Node) -> Node:
@@ -90,6 +94,11 @@ def _in(left: Node, right: Node) -> Node:
         if type(items) is not list:
             return same_item(items, item)
         frame.run.charge(len(items))
+        # A list compares texts and numbers much faster than we can, and takes true for 1.
+        if type(item) is str:
+            return item in items
+        if is_number(item) and item not in items:
+            return False
         return any(same_item(other, item) for other in items)
 
     return node

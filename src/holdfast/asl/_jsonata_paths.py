@@ -73,7 +73,7 @@ def condition_filter(condition: Node) -> Filter:
                 positions = items_of(verdict)
                 frame.run.charge(len(positions))
                 chosen.extend([item] * _times(positions, index, len(items)))
-            elif truth(verdict):
+            elif truth(verdict, frame.run):
                 chosen.append(item)
         return Many(chosen)
 

@@ -7,16 +7,19 @@ would otherwise hold a worker that serves other executions.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import regex  # type: ignore[import-untyped]
 from jsonata import JException, Jsonata
 
-from holdfast.asl._jsonata_values import REGEX_SECONDS_MAX, budget_error
+from holdfast.asl._jsonata_values import budget_error
 
 # JavaScript's classes are ASCII, and its `$` does not match before a final line feed.
-_PIECE: Final = re.compile(r"\\.|\[\^?\]?|\]|\$|\(\?<(?=[A-Za-z_$])|.", re.DOTALL)
+_PIECE: Final = re.compile(
+    r"\\.|\[\^?\]?|\]|\$|\(\?<(?=[A-Za-z_$])|\(\?(?![:=!]|<[=!])|\{\d+(?:,\d*)?\}|.", re.DOTALL
+)
 _OUTSIDE: Final = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[A-Za-z0-9_]", r"\W": "[^A-Za-z0-9_]"}
 _INSIDE: Final = {r"\d": "0-9", r"\w": "A-Za-z0-9_", "[": r"\["}
 
@@ -40,6 +43,11 @@ def python_pattern(source: str, *, multiline: bool) -> str:
             parts.append("$" if multiline else r"\Z")
         elif piece == "(?<":
             parts.append("(?P<")
+        elif piece == "(?":
+            # What JavaScript does not have: recursion, which no time-out keeps from memory, flags.
+            raise JException("S0302", -1)
+        elif piece == "{":
+            parts.append(r"\{")  # no count, so a text; `regex` would take it for a fuzzy match
         else:
             parts.append(_OUTSIDE.get(piece, piece))
     return "".join(parts)
@@ -59,6 +67,10 @@ def compile_regex(pattern: str, flags: Any) -> CompiledRegex:
     return CompiledRegex(compiled)
 
 
+class _Allowance(Protocol):
+    regex_seconds_left: float  # of the evaluation: a pattern may be tried a thousand times
+
+
 class CompiledRegex:
     """What the library takes for a regular expression: search, finditer, sub and split."""
 
@@ -67,13 +79,12 @@ class CompiledRegex:
 
     def finditer(self, text: str) -> Iterator[Any]:
         """Every match, without empty ones (D1004): they would match for ever."""
-        try:
-            for match in self._compiled.finditer(text, timeout=REGEX_SECONDS_MAX):
-                if not match.group():
-                    raise JException("D1004", -1)
-                yield match
-        except TimeoutError:
-            raise budget_error("spent too long in a regular expression") from None
+        allowance: _Allowance = Jsonata.CURRENT.jsonata
+        matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
+        while (match := _next_within(allowance, matches)) is not None:
+            if not match.group():
+                raise JException("D1004", -1)
+            yield match
 
     def search(self, text: str) -> Any:
         return next(self.finditer(text), None)
@@ -82,6 +93,18 @@ class CompiledRegex:
         raise NotImplementedError  # $replace has its own; the name marks a regular expression
 
     split = sub
+
+
+def _next_within(allowance: _Allowance, matches: Iterator[Any]) -> Any:
+    begun = time.perf_counter()
+    try:
+        return next(matches, None)
+    except TimeoutError:
+        raise budget_error("spent too long in a regular expression") from None
+    finally:
+        spent = time.perf_counter() - begun
+        # No time at all would be no time-out.
+        allowance.regex_seconds_left = max(allowance.regex_seconds_left - spent, 1e-6)
 
 
 def match_object(matches: Iterator[Any]) -> dict[str, Any] | None:

@@ -37,11 +37,21 @@ class Run:
         self.steps += count
         if self.steps > values.STEPS_MAX:
             raise budget_error(f"took more than {values.STEPS_MAX:,} steps")
+        self.charge(count * values.ITEMS_PER_STEP)
 
     def charge(self, items: int) -> None:
         self.items += items
         if self.items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
+
+    def charge_for(self, value: Any) -> None:
+        """What it costs to go through a value once, however a function does that."""
+        kind = type(value)
+        if kind is str:
+            if len(value) > BULK_MIN:
+                self.charge(len(value) // BULK_MIN)
+        elif (kind is list or kind is dict) and len(value) > BULK_MIN:
+            self.charge(len(value))
 
 
 class Frame:
@@ -127,8 +137,8 @@ def as_item(result: Any) -> Any:
     return result.items
 
 
-def as_verdict(result: Any) -> bool:
-    return truth(result.items if type(result) is Many else result)
+def as_verdict(result: Any, run: Run) -> bool:
+    return truth(result.items if type(result) is Many else result, run)
 
 
 def items_of(value: Any) -> list[Any]:
@@ -144,13 +154,17 @@ def is_number(value: Any) -> bool:
     return type(value) is int or type(value) is float
 
 
-def truth(value: Any) -> bool:
+def truth(value: Any, run: Run) -> bool:
     if type(value) is bool:
         return value
     if type(value) is list:
-        for item in value:  # noqa: SIM110  # any(map(…)) would recurse on the C stack
-            if truth(item):
+        # A list of itself, twice, forty levels deep, is short and endless.
+        run.charge(1)
+        for at, item in enumerate(value):
+            if truth(item, run):
+                run.charge(at)
                 return True
+        run.charge(len(value))
         return False
     return bool(value)  # "", 0, null, {} and undefined are false
 

@@ -43,6 +43,14 @@ def checked(node: Any, *known: str) -> Any:
     return node
 
 
+def is_lookup(tree: Any) -> bool:
+    """Whether the expression only finds a value that is there: `$order.lines`, `$states.input`."""
+    first, *names = tree.steps if tree.type == "path" else [tree]
+    if first.type not in ("variable", "name") or first.predicate or first.stages or tree.group:
+        return False
+    return all(step.type == "name" and not step.predicate and not step.stages for step in names)
+
+
 def walk(node: Any) -> Iterator[Any]:
     """The node and everything below it."""
     yield node

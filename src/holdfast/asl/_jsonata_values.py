@@ -21,15 +21,19 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong;
 # it must never hold a worker that serves other executions. A step is one evaluated node or call;
 # items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
+# Together they are less than a second of work.
 STEPS_MAX: Final = 100_000
-ITEMS_MAX: Final = 5_000_000
+ITEMS_MAX: Final = 2_000_000
+ITEMS_PER_STEP: Final = 25  # what a step costs of the items
 DEPTH_MAX: Final = 400
-VALUE_NODES_MAX: Final = 1_000_000
+VALUE_NODES_MAX: Final = 500_000
 VALUE_DEPTH_MAX: Final = 200
-EXPRESSION_CHARACTERS_MAX: Final = 65_536
+EXPRESSION_CHARACTERS_MAX: Final = 32_768
 RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
-REGEX_SECONDS_MAX: Final = 0.25
+RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts in a result, each as often as it is in it
+REGEX_SECONDS_MAX: Final = 0.25  # of all regular expressions of an evaluation together
+PICTURE_CHARACTERS_MAX: Final = 1_000  # how $fromMillis, $now and $toMillis write a time
 
 # From here on JavaScript writes an exponent, so a whole number beyond it stays a float.
 POSITIONAL_MAX: Final = 1e21
@@ -259,6 +263,20 @@ def node_count(value: Any) -> int:
             raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
         level = [item for node in containers for item in _items(node)]
     raise budget_error(f"made a value deeper than {VALUE_DEPTH_MAX}")
+
+
+def require_bounded(value: Any) -> None:
+    """Raises for a value that is too large or too deep to be written down.
+
+    A text that is named a thousand times is one object, and a thousand times its length on paper.
+    """
+    node_count(value)
+    characters, level = 0, [value]
+    while level:
+        characters += sum(len(node) for node in level if type(node) is str)
+        level = [item for node in level if isinstance(node, dict | list) for item in _items(node)]
+    if characters > RESULT_CHARACTERS_MAX:
+        raise budget_error(f"made a value of more than {RESULT_CHARACTERS_MAX:,} characters")
 
 
 def _items(container: Any) -> Any:

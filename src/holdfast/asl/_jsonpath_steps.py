@@ -6,6 +6,7 @@ What a step does not fit is passed over. A deep scan visits a node before what i
 from __future__ import annotations
 
 import operator
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -74,6 +75,8 @@ class _Walk:
             self.regex_seconds_left = max(self.regex_seconds_left - spent, 1e-6)
 
 
+#: Calls of a group, which `regex` has and Java has not: no time-out keeps them from memory.
+_NOT_JAVA: Final = re.compile(r"\(\?(?:R|&|P>|[-+]?\d)")
 #: The nodes that a step leads to from a node.
 _Select: TypeAlias = Callable[[Json, _Walk], Iterable[Json]]
 _Test: TypeAlias = Callable[[Json, _Walk], bool]
@@ -260,6 +263,8 @@ def _matching(read: _Read, pattern: Pattern) -> _Test:
     """Java's `matches`: the whole text. The engine is one that can be stopped."""
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, and rare
 
+    if _NOT_JAVA.search(pattern.source):
+        return lambda _, __: False
     try:
         compiled = regex.compile(pattern.source, regex.IGNORECASE if pattern.is_case_ignored else 0)
     except (regex.error, RecursionError, OverflowError):

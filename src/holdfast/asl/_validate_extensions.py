@@ -72,6 +72,10 @@ def check_lanes(scope: Scope, state: dict[str, Any], location: str) -> None:
     if isinstance(after, list) and isinstance(branches, list) and len(after) != len(branches):
         message = f"Expected one list for each of {len(branches)} branches, found {len(after)}"
         scope.refuse(f"{location}/Holdfast/After", message)
+    needed = extension.get("Needed")
+    if type(needed) is int and isinstance(branches, list) and needed > len(branches):
+        message = f"Expected at most {len(branches)}, the number of branches, found {needed}"
+        scope.refuse(f"{location}/Holdfast/Needed", message)
     processor = state.get("ItemProcessor")
     config = processor.get("ProcessorConfig") if isinstance(processor, dict) else None
     if isinstance(config, dict) and config.get("Mode") == "DISTRIBUTED":

@@ -25,6 +25,9 @@ def check_graph(scope: Scope, machine: Mapping[str, Any], *, is_to_run: bool) ->
     undone = list(_extension_targets(machine))
     names = {name for level, _ in levels for name in level["States"]}
     _check_known(scope, undone, names)
+    for name, place in _extension_members(machine):
+        if name not in names:
+            scope.refuse(place, f"The definition has no state '{name}'")
     for level, path in levels:
         _check_targets(scope, level, path)
         if not is_to_run:
@@ -43,6 +46,29 @@ def _extension_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for key in keys:
                 if isinstance(part, dict) and isinstance(part.get(key), str):
                     yield part[key], f"/Holdfast/{kind}[{number}]/{key}"
+
+
+def _extension_members(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names of states in `Holdfast` that a part is about: misspelt, they would be about none."""
+    extension = machine.get("Holdfast")
+    if not isinstance(extension, dict):
+        return
+    for kind in _EXTENSION_NAMES:
+        for number, part in enumerate(_list(extension.get(kind))):
+            if isinstance(part, dict):
+                yield from _named(part.get("States"), f"/Holdfast/{kind}[{number}]/States")
+    for number, part in enumerate(_list(extension.get("Shielded"))):
+        yield from _named(part, f"/Holdfast/Shielded[{number}]")
+
+
+def _named(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    for number, name in enumerate(_list(value)):
+        if isinstance(name, str):
+            yield name, f"{path}[{number}]"
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _check_flow(scope: Scope, level: Mapping[str, Any], path: str, entries: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ _DEPTH_MAX: Final = 20
 
 _CALL: Final = re.compile(r"(States\.\w+)\s*\(")
 _STRING: Final = re.compile(r"'((?:[^'\\]|\\['\\{}])*)'")
-_NUMBER: Final = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?(?=[\s,)])")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?(?=[\s,)])")
 _WORD: Final = re.compile(r"(true|false|null)(?=[\s,)])")
 # Up to the comma or the bracket that ends the argument; what is in brackets may hold either.
 _PATH: Final = re.compile(

@@ -34,8 +34,8 @@ __all__ = [
 _CACHED_PATHS_MAX: Final = 4_096
 _ABSENT: Final[Any] = object()
 # Nearly every path there is; the others take a parser.
-_PLAIN: Final = re.compile(r"(\$\$|\$[^\W\d]\w*|\$)((?:\.[^\W\d][\w-]*|\[\d{1,18}\])*)")
-_PLAIN_KEY: Final = re.compile(r"\.([\w-]+)|\[(\d+)\]")
+_PLAIN: Final = re.compile(r"(\$\$|\$[^\W\d]\w*|\$)((?:\.[^\W\d][\w-]*|\[[0-9]{1,18}\])*)")
+_PLAIN_KEY: Final = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")
 _Key: TypeAlias = str | int
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from holdfast.asl._jsonata_tree import is_lookup
+from holdfast.asl._jsonata_values import require_bounded
 from holdfast.asl.jsonata import (
     BUDGET_CODE,
     UNDEFINED,
@@ -22,6 +24,7 @@ from holdfast.asl.jsonata import (
     compile_expression,
 )
 
+_FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
 #: The fields of which AWS says that a value of another type is wrong.
@@ -91,12 +94,27 @@ def compile_template(value: Json, where: str, *, is_typed: bool = True) -> Templ
     if isinstance(value, str) and is_expression(value):
         expected = _EXPECTED.get(location.rpartition("/")[2]) if is_typed else None
         return _field(value, location, expected)
-    return _compile(value, location) or _Literal(value)
+    template = _compile(value, location)
+    if template is None:
+        return _Literal(value)
+    return template if _fields_of(value) <= _FIELDS_UNBOUNDED_MAX else _Bounded(location, template)
+
+
+def _fields_of(value: Json) -> int:
+    match value:
+        case str():
+            return int(is_expression(value))
+        case dict():
+            return sum(map(_fields_of, value.values()))
+        case list():
+            return sum(map(_fields_of, value))
+        case _:
+            return 0
 
 
 def _field(value: str, location: str, expected: str | None = None) -> Template:
-    text = value[len(_OPEN) : -len(_CLOSE)].strip()
-    return _Field(location, compile_expression(text), expected)
+    expression = compile_expression(value[len(_OPEN) : -len(_CLOSE)].strip())
+    return _Field(location, expression, expected, makes=not is_lookup(expression.tree))
 
 
 def _location(where: str) -> str:
@@ -136,11 +154,15 @@ class _Literal:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """`expected` is JSONata's name of the type that the field must have, None: any."""
+    """`expected` is JSONata's name of the type that the field must have, None: any.
+
+    `makes`: the value is made here, so that it may be much larger than what it was made of.
+    """
 
     location: str
     expression: Expression
     expected: str | None
+    makes: bool
 
     def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
         try:
@@ -151,6 +173,11 @@ class _Field:
             raise EvaluationError(self.location, self._sentence("returned nothing (undefined)."))
         if self.expected is not None and type_name(result) != self.expected:
             raise EvaluationError(self.location, self._sentence(_misfit(self.expected, result)))
+        if self.makes and isinstance(result, dict | list):
+            try:
+                require_bounded(result)
+            except JsonataError as error:
+                raise EvaluationError(self.location, self._sentence(_thrown(error))) from None
         return result
 
     def _sentence(self, what: str) -> str:
@@ -191,6 +218,22 @@ def _thrown(error: JsonataError) -> str:
     if error.code == BUDGET_CODE:
         return f"{what}: {error.message}"
     return f"{what}. {error.code}: {error.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """A template of so many fields that together they may be too large, though none of them is."""
+
+    location: str
+    template: Template
+
+    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+        value = self.template.evaluate(bindings, moment)
+        try:
+            require_bounded(value)
+        except JsonataError as error:
+            raise EvaluationError(self.location, _thrown(error)) from None
+        return value
 
 
 @dataclass(frozen=True, slots=True)

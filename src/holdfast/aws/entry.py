@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import time
 from dataclasses import replace
@@ -19,7 +18,7 @@ from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.status_events import OWN_SOURCE
-from holdfast.runtime.tokens import Keys
+from holdfast.runtime.tokens import Keys, parse_keys
 
 NO_KEYS = Keys("-", {"-": b""})
 
@@ -92,10 +91,6 @@ def _services(host: Host) -> Perform:
 
 @functools.cache
 def _signing_keys() -> Keys:
-    """The secret is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`."""
     secret_id = os.environ[resources.ENV_SECRET_ID]
-    secret = Clients().get("secrets").get_secret_value(SecretId=secret_id)["SecretString"]
-    if not secret.startswith("{"):
-        return Keys("1", {"1": secret.encode()})
-    document = json.loads(secret)
-    return Keys(document["current"], {k: v.encode() for k, v in document["keys"].items()})
+    found = Clients().get("secrets").get_secret_value(SecretId=secret_id)
+    return parse_keys(found["SecretString"])

@@ -68,7 +68,10 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
         answerless = (BotoCoreError, ResponseParserError, OSError)
         if isinstance(error, answerless) and not isinstance(error, never_sent):
             return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
-        return ServiceFault("HF323", f"{operation}: {_brief(str(error))}", retry="never")
+        # What else is raised may quote the values of the request, and what is told is logged.
+        is_setting = isinstance(error, never_sent) and not isinstance(error, ParamValidationError)
+        told = _brief(str(error)) if is_setting else type(error).__name__
+        return ServiceFault("HF323", f"{operation}: {told}", retry="never")
     code = error_code(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _THROTTLED or status == 429:

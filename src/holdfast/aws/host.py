@@ -125,7 +125,7 @@ class Host:
             )
             return bool(run(deliver(self.setting, delivery), perform, self.pool))
         except Exception as error:  # noqa: BLE001  # the others of the batch go on
-            self.log_fault("a work message was not processed", error, message=message_id)
+            self.log_fault("a work message was not processed", error, message_id=message_id)
             return False
 
     def _performer(
@@ -192,7 +192,7 @@ class Host:
             except ServiceFault as error:
                 # Its limit stays where it was: past it nothing is written (R9).
                 holds.let_go(message_id)
-                self.log_fault("a message was not hidden", error, message=message_id)
+                self.log_fault("a message was not hidden", error, message_id=message_id)
             else:
                 holds.extended(message_id, now_ms)
 
@@ -237,7 +237,7 @@ class Host:
                 found = sweeper.DeadLetter(letter.body, letter.message_id)
                 self.perform(sweeper.revive(found, self.setting.formats))
             except Exception as error:  # noqa: BLE001  # nor one letter the others
-                self.log_fault("a dead letter was not revived", error, message=letter.message_id)
+                self.log_fault("a dead letter was not revived", error, message_id=letter.message_id)
                 continue
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
 

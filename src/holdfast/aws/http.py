@@ -10,18 +10,16 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from holdfast.aws import protocol
 from holdfast.aws.host import Host
-from holdfast.errors import HoldfastError, RequestError
+from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
-from holdfast.runtime.keys import TENANT_DEFAULT
-from holdfast.runtime.plain import require_plain
-
-_TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+from holdfast.runtime import control
+from holdfast.runtime.keys import TENANT_DEFAULT, is_tenant
+from holdfast.runtime.plain import parse_json_once, require_plain
 
 
 def api_handler(
@@ -31,13 +29,14 @@ def api_handler(
     routes, states = _routes(host), protocol.states_handler(host, region)
 
     def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        if not protocol.is_states_call(request):
-            return routes(request, context)
+        is_for_states = protocol.is_states_call(request)
         try:
             tenant = tenant_of(request)
         except RequestError as error:
-            return protocol.refusal(400, "AccessDeniedException", error.message)
-        return states(request, context, tenant)
+            if is_for_states:
+                return protocol.refusal(400, "AccessDeniedException", error.message)
+            return _refusal(error)
+        return states(request, context, tenant) if is_for_states else routes(request, context)
 
     return handle
 
@@ -104,9 +103,28 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     def give_answer() -> Any:
         return answer(lambda: front.answer(tenant(), body()))
 
+    @app.get("/doctor")
+    def doctor() -> Any:
+        asked = {"after": query("after"), "execution": query("execution")}
+        return answer(lambda: front.doctor(tenant(), asked, is_repairing=False))
+
+    @app.post("/doctor")
+    def repair() -> Any:
+        return answer(lambda: front.doctor(tenant(), body(), is_repairing=True))
+
     @app.get("/workflows")
     def workflows() -> Any:
         return _json(200, {"workflows": [_workflow(item) for item in front.workflows.items()]})
+
+    @app.get("/format")
+    def format_asked() -> Any:
+        return answer(lambda: control.show(front.formats))
+
+    @app.post("/format")
+    def ask_format() -> Any:
+        return answer(
+            lambda: control.ask(operators_body(app.current_event.raw_event), front.formats)
+        )
 
     @app.not_found
     def nothing(_error: Exception) -> Any:
@@ -123,20 +141,48 @@ def _workflow(item: tuple[str, Any]) -> dict[str, Any]:
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
-    problem = {"code": error.code, "message": error.message}
+    # What AWS says of a refusal names roles and tables: it is for the log, not for callers.
+    is_fault = isinstance(error, ServiceFault)
+    message = "a service that this stack works with failed" if is_fault else error.message
+    problem = {"code": error.code, "message": message}
     return {"error": {**problem, "help": error.help} if error.help else problem}
 
 
+def _refusal(error: RequestError) -> dict[str, Any]:
+    """-> API Gateway's response for a caller whom no route serves."""
+    return {
+        "statusCode": error.status,
+        "headers": {"Content-Type": "application/json"},
+        "body": json.dumps(_problem(error)),
+        "isBase64Encoded": False,
+    }
+
+
 def tenant_of(request: Mapping[str, Any]) -> str:
-    """Raises RequestError HF240 (403) when the verified identity names no usable tenant."""
+    """Raises RequestError HF240 (403) when the verified identity names no usable tenant.
+
+    Only who signs as IAM does is `default`; of an authoriser of another kind nothing is known.
+    """
     authorizer = request.get("requestContext", {}).get("authorizer") or {}
-    claims = (authorizer.get("jwt") or {}).get("claims")
-    if claims is None:
+    if not authorizer.keys() - {"iam"}:
         return TENANT_DEFAULT
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
     tenant = claims.get("tenant")
-    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
+    if not isinstance(tenant, str) or not is_tenant(tenant):
         raise RequestError("HF240", "the identity has no usable `tenant` claim", status=403)
     return tenant
+
+
+def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What concerns every tenant is not for a tenant to ask. Raises RequestError HF252 (403)."""
+    if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
+        raise RequestError(
+            "HF252",
+            "this concerns the whole stack, and a token speaks for one tenant",
+            status=403,
+            help="see docs/operations.md, Formats, for stacks that take tokens",
+        )
+    return body_of(request)
 
 
 def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,14 +198,12 @@ def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
         )
         if len(raw) > BODY_BYTES_MAX:
             raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
-        value = json.loads(raw or b"{}", parse_constant=_refuse_constant)
+        value = parse_json_once(raw or b"{}")
     except (ValueError, RecursionError):
-        raise RequestError("HF242", "the body is not JSON") from None
+        raise RequestError(
+            "HF242", "the body is not JSON", help="send UTF-8, with each field of an object once"
+        ) from None
     if not isinstance(value, dict):
         raise RequestError("HF242", "the body is not a JSON object")
     require_plain(value, "the body")
     return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)

@@ -17,11 +17,11 @@ from holdfast.runtime.effects import Message, QueueName, Send
 Entry: TypeAlias = dict[str, Any]
 
 
-def _body(text: str) -> Any:
-    """-> the JSON, or None: a foreign message must not keep the others from being revived."""
+def parsed_body(text: Any) -> Any:
+    """-> the JSON, or None for what is none: nobody of ours has sent it, and it is refused so."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError, RecursionError):
         return None
 
 
@@ -85,7 +85,7 @@ class Queues:
             DeadLetter(
                 message_id=message["MessageId"],
                 receipt_handle=message["ReceiptHandle"],
-                body=_body(message["Body"]),
+                body=parsed_body(message["Body"]),
                 sent_at=int(message["Attributes"]["SentTimestamp"]),
             )
             for message in answer.get("Messages", [])

@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, RunTask
+from holdfast.runtime.plain import parse_json
 
 if TYPE_CHECKING:
     from holdfast.stepfunctions.api import StatesApi
@@ -33,9 +34,13 @@ Answer = tuple[int, dict[str, Any]]
 
 
 def is_states_call(request: Mapping[str, Any]) -> bool:
-    """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer."""
+    """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer.
+
+    The path decides too: who may only `POST /answers` must not get at state machines by a header.
+    """
     method = request.get("requestContext", {}).get("http", {}).get("method")
-    return method == "POST" and TARGET_HEADER in request.get("headers", {})
+    is_root = method == "POST" and request.get("rawPath") == "/"
+    return is_root and TARGET_HEADER in request.get("headers", {})
 
 
 def states_handler(
@@ -152,11 +157,7 @@ def _body(request: Mapping[str, Any]) -> Any:
     raw = base64.b64decode(text) if request.get("isBase64Encoded") else text.encode()
     if len(raw) > BODY_BYTES_MAX:
         raise ValueError
-    return json.loads(raw or b"{}", parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
+    return parse_json(raw or b"{}")
 
 
 def _problem(code: str, message: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -27,6 +28,7 @@ from holdfast.runtime.effects import (
 Attribute: TypeAlias = dict[str, Any]
 
 LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+_WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # as many digits as DynamoDB has
 THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
 
@@ -197,8 +199,9 @@ def _attribute(value: str | int | bytes) -> Attribute:
 
 
 def _value(attribute: Attribute) -> str | int | bytes:
+    """What no item of ours holds is handed over as text, and refused by whoever reads it."""
     ((kind, value),) = attribute.items()
-    if kind == "N":
+    if kind == "N" and _WHOLE.fullmatch(value):
         return int(value)
     return bytes(value) if kind == "B" else str(value)
 

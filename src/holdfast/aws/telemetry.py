@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast import resources
-from holdfast.errors import HoldfastError
+from holdfast.errors import BUG, HoldfastError
 from holdfast.runtime.effects import Measure
 
 _CLOUDWATCH_UNITS: Final = {"Count": "Count", "Seconds": "Seconds", "Bytes": "Bytes"}
@@ -60,8 +60,14 @@ def _embedded(stack: str, values: dict[str, tuple[float, str]], now_ms: int) -> 
 
 
 def log_fault(what: str, error: Exception, write: Write = sys.stdout.write, **ids: str) -> None:
-    """The error's code and kind and the ids it concerns; never its values."""
+    """The error's code and kind and the ids it concerns; never its values.
+
+    An exception that is not of ours has words of its own, which may quote what it stumbled over:
+    its kind alone is told, under HF900.
+    """
     line = {"level": "ERROR", "what": what, "error": type(error).__name__, **ids}
     if isinstance(error, HoldfastError):
         line |= {"code": error.code, "message": error.message[:500]}
+    else:
+        line["code"] = BUG
     write(json.dumps(line) + "\n")

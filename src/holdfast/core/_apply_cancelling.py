@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holdfast.core._apply_frames import Apply, frame_of_event, moved, without, without_lanes
+from holdfast.core._apply_frames import (
+    Apply,
+    frame_of_event,
+    moved,
+    over,
+    without,
+    without_lanes,
+)
 from holdfast.core.events import Event
 from holdfast.core.state import Due, Execution, Exited, Frame, Lanes, Reason, Stopping
 
@@ -48,6 +55,10 @@ def _unwound(state: Execution, event: Event) -> Execution:
     return without(state, {frame_of_event(state, event).id})
 
 
+def _children_stopped(state: Execution, event: Event) -> Execution:
+    return over(state, *((entry, number) for entry, number in event.holdfast["children"]))
+
+
 def _deadline_set(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     due = Due(own["number"], own["entry"], own["due"], own["seconds"])
@@ -80,6 +91,7 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "Cancelled": _cancelled,
     "UndoStarted": _undo_started,
     "Unwound": _unwound,
+    "ChildrenStopped": _children_stopped,
     "DeadlineSet": _deadline_set,
     "DeadlinePassed": _deadline_passed,
 }

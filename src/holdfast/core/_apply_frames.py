@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from holdfast.core.events import Event
-from holdfast.core.state import ROOT, Execution, Frame
+from holdfast.core.state import ROOT, Child, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
@@ -27,6 +27,15 @@ def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execu
 def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
     # Both at once: this is done for every event, and copying an execution is most of its cost.
     return state.moved({**state.frames, frame.id: frame}, event.id or state.last_event)
+
+
+def begun(state: Execution, *children: Child) -> Execution:
+    return state._replace(children=state.children.union(children))
+
+
+def over(state: Execution, *children: Child) -> Execution:
+    """They have ended, or were told to."""
+    return state._replace(children=state.children.difference(children)) if state.children else state
 
 
 def counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:

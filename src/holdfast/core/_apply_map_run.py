@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from holdfast.asl.program import TaskKind
-from holdfast.core._apply_frames import Apply, frame_of_event, moved
+from holdfast.core._apply_frames import Apply, begun, frame_of_event, moved, over
 from holdfast.core.events import Event
 from holdfast.core.state import Attempt, Children, Claim, Execution, Failed
 
@@ -51,6 +51,7 @@ def _children_started(state: Execution, event: Event) -> Execution:
         started=min(own["concurrency"], len(own["inputs"])),
         results={},
     )
+    state = begun(state, *((waiting.entry, lane) for lane in range(waiting.started)))
     return moved(state, frame_of_event(state, event), event, waiting=waiting)
 
 
@@ -63,6 +64,8 @@ def _child_ended(state: Execution, event: Event) -> Execution:
         started=min(children.started + 1, len(children.inputs)),
         results={**children.results, own["lane"]: own["result"]},
     )
+    state = over(state, (children.entry, own["lane"]))
+    state = begun(state, *((children.entry, n) for n in range(children.started, waiting.started)))
     return moved(state, frame, event, waiting=waiting)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import TaskKind
-from holdfast.core._apply_frames import Apply, counted, frame_of_event, moved
+from holdfast.core._apply_frames import Apply, begun, counted, frame_of_event, moved, over
 from holdfast.core.events import Event
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
@@ -86,6 +86,8 @@ def _task_scheduled(state: Execution, event: Event) -> Execution:
     else:
         waiting = _awaiting(event, kind, target)
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
+    if kind == "sync" and is_told(target):
+        state = begun(state, (waiting.entry, waiting.attempt))
     return moved(state, frame, event, retries=counted(frame, own), waiting=waiting)
 
 
@@ -171,7 +173,10 @@ def _task_succeeded(state: Execution, event: Event) -> Execution:
         unexpired = {key: expiry for key, expiry in state.used_events.items() if expiry > over_ms}
         used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
         state = state._replace(used_events=used)
-    return moved(state, frame_of_event(state, event), event, waiting=Exited())
+    frame = frame_of_event(state, event)
+    if isinstance(frame.waiting, Awaiting):
+        state = over(state, (frame.waiting.entry, frame.waiting.attempt))
+    return moved(state, frame, event, waiting=Exited())
 
 
 def failed(state: Execution, event: Event) -> Execution:
@@ -179,6 +184,10 @@ def failed(state: Execution, event: Event) -> Execution:
     waiting = Failed(None, 0)
     if isinstance(frame.waiting, Attempt | Awaiting):
         waiting = Failed(frame.waiting.entry, frame.waiting.attempt)
+    if event.type == "TaskFailed" and isinstance(frame.waiting, Awaiting):
+        # It tells the child's end. A time-out is that of the wait, and a call that has failed may
+        # have begun a child in the hands of a worker that was lost.
+        state = over(state, (frame.waiting.entry, frame.waiting.attempt))
     return moved(state, frame, event, waiting=waiting)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Map, Program, Task
 from holdfast.core import cancelling, facts, map_run, steps
+from holdfast.core.children import abandoned
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
@@ -33,6 +34,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.tasks import (
     event_type,
+    note_started,
     oversize,
     resource_of,
     result_name,
@@ -41,12 +43,14 @@ from holdfast.core.tasks import (
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
+    EVENTS_MAX,
     EXPRESS_SECONDS_MAX,
     PURE_STATES_PER_RECORD_MAX,
     TAKEOVERS_MAX,
 )
 
 WORKER_LOST: Final = "Holdfast.WorkerLost"
+TOO_MANY_EVENTS: Final = "Holdfast.TooManyEvents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,13 @@ def advance(
     return Step(tuple(decision.events), decision.state)
 
 
+def note(program: Program, state: Execution | None, fact: Fact, moment: Moment) -> Step:
+    """-> what the fact alone comes to: no state is evaluated, as if the record were full."""
+    decision = Decision(program, state, moment)
+    _offer(decision, fact)
+    return Step(tuple(decision.events), decision.state)
+
+
 def _offer_open(decision: Decision, fact: Fact) -> None:
     is_ended = decision.is_started and decision.state.is_ended
     if not is_ended or isinstance(fact, facts.RedriveRequested):
@@ -95,7 +106,18 @@ def _settle(decision: Decision) -> None:
         # A lane may be gone: its sibling failed after it was entered.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
+            if decision.state.last_event > EVENTS_MAX:
+                _end_endless(decision, frame)
+                return
             steps.run(decision, frame)
+
+
+def _end_endless(decision: Decision, frame: Frame) -> None:
+    """No state may catch it: the catcher could be part of the loop."""
+    note_started(decision)
+    cause = f"The execution has more than {EVENTS_MAX} events."
+    details = {"error": TOO_MANY_EVENTS, "cause": cause}
+    decision.emit("ExecutionFailed", previous=frame.previous, details=details)
 
 
 def _offer(decision: Decision, fact: Fact) -> None:
@@ -131,6 +153,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _stop(decision, fact)
         case facts.RedriveRequested():
             _redrive(decision, fact)
+        case facts.ChildrenStopped():
+            _children_stopped(decision, fact)
         case facts.Opened():
             opened_at = decision.state.opened_at
             if opened_at is None or fact.sequence > opened_at:
@@ -213,6 +237,8 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
             _complete(decision, frame, state, fact.output)
         case Map():
             map_run.attempt_succeeded(decision, frame, state, fact.output)
+        case _:
+            assert_never(state)
 
 
 def _is_called(waiting: Attempt | Awaiting) -> bool:
@@ -310,6 +336,8 @@ def _fail_attempt(
             _fail(decision, frame, started_event(decision, frame, state), error, cause)
         case Map():
             map_run.fail_run(decision, frame, error, cause)
+        case _:
+            assert_never(state)
 
 
 def _fail(
@@ -410,10 +438,16 @@ def _stop(decision: Decision, fact: facts.StopRequested) -> None:
         cancelling.stop(decision, fact)
 
 
+def _children_stopped(decision: Decision, fact: facts.ChildrenStopped) -> None:
+    told = set(fact.children).intersection(abandoned(decision.state))
+    if told:
+        decision.emit("ChildrenStopped", children=[list(child) for child in sorted(told)])
+
+
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     """AWS: only what has ended and has not succeeded; the time-out counts from now."""
     state = decision.state
-    if fact.control_id <= state.last_control or not state.resting:
+    if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return
     own: dict[str, Any] = {"control": fact.control_id}
     if decision.program.timeout_seconds is not None:

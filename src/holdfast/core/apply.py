@@ -86,7 +86,7 @@ def _handler(event_type: str) -> Apply:
         return _entered
     if event_type.endswith("StateExited"):
         return _exited
-    raise HoldfastBug(f"the history holds an event of unknown type {event_type}")
+    raise HoldfastBug("the history holds an event of an unknown type")
 
 
 def _started(event: Event) -> Execution:

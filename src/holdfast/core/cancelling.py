@@ -10,7 +10,7 @@ Rules of this file (docs/extensions.md tells them at length):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Deadline, Json, Map, Parallel, Succeed, Task, Undo, Wait
 from holdfast.asl.template import StateError
@@ -32,16 +32,26 @@ _WHOLE_LINE: Final[Reason] = {"error": CANCELLED, "cause": ""}
 
 
 def stop(decision: Decision, fact: StopRequested) -> None:
-    """A second stop does not wait for the first one's undo; the first one does for a time-out's."""
+    """A second stop does not wait for the first one's undo; the first one does for a time-out's.
+
+    Only one that somebody asks for cuts, and only one that somebody has asked for is cut: who has
+    stopped the parent did not ask for less to be undone.
+    """
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
     before = decision.state.stopping
-    is_second = before is not None and before["status"] == "ABORTED"
-    if is_second or not _has_to_unwind(decision, decision.frame(ROOT)):
+    was_asked_for = (
+        before is not None and before["status"] == "ABORTED" and not before.get("by_parent", False)
+    )
+    if was_asked_for and fact.by_parent:
+        return
+    if was_asked_for or not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
         decision.emit("ExecutionAborted", details=details, control=fact.control_id)
         return
     stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
+    if fact.by_parent:
+        stopping["by_parent"] = True
     decision.emit("Stopping", control=fact.control_id, stopping=stopping)
     if before is None:
         reason: Reason = {"error": fact.error or STOPPED, "cause": fact.cause or ""}
@@ -62,7 +72,7 @@ def time_out(decision: Decision) -> None:
 def _end_execution(decision: Decision) -> None:
     stopping = decision.state.stopping
     assert stopping is not None
-    details = {key: text for key, text in stopping.items() if key != "status"}
+    details = {key: text for key, text in stopping.items() if key in {"error", "cause"}}
     ending = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "ExecutionTimedOut"}
     decision.emit(ending[stopping["status"]], details=details)
 
@@ -295,6 +305,8 @@ def _settle(decision: Decision, owner: Frame) -> None:
         case "fail":
             error, cause = closing.get("error"), closing.get("cause")
             flow.settle_failure(decision, owner, error, cause, closing["previous"])
+        case _:
+            assert_never(closing["then"])
 
 
 # -- what is where ---------------------------------------------------------------------------------

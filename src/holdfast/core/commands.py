@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from holdfast.core.children import abandoned
 from holdfast.core.state import (
     Attempt,
     Awaiting,
@@ -55,6 +56,14 @@ class StartChild:
 
 
 @dataclass(frozen=True, slots=True)
+class StopChild:
+    """Tell a child to stop: nobody waits for it any more. `number` as in `state.Child`."""
+
+    entry: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class OfferActivity:
     """Put the task where those who poll the activity find it."""
 
@@ -73,7 +82,9 @@ class ReadAnswer:
 #: The entry of the execution's own time-out.
 WHOLE_EXECUTION: Final = -1
 
-Command: TypeAlias = RunAttempt | StartTimer | Register | StartChild | OfferActivity | ReadAnswer
+Command: TypeAlias = (
+    RunAttempt | StartTimer | Register | StartChild | StopChild | OfferActivity | ReadAnswer
+)
 
 
 def owed(state: Execution) -> list[Command]:
@@ -91,6 +102,8 @@ def _owed(state: Execution) -> Iterator[tuple[int, Command]]:
     for frame in state.frames.values():
         for command in _of_frame(frame):
             yield entry_of(command), command
+    for entry, number in abandoned(state):
+        yield entry, StopChild(entry, number)
 
 
 def _of_frame(frame: Frame) -> Iterator[Command]:

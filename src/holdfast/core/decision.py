@@ -21,6 +21,7 @@ from holdfast.core.facts import Moment
 from holdfast.core.state import ROOT, Execution, Frame, Lanes
 from holdfast.errors import HoldfastBug
 
+_LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 #: The states that can have a Retry: AWS counts retries only there.
 _RETRIED: Final = (Task, Parallel, Map)
 
@@ -154,6 +155,11 @@ class Decision:
 
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
-    """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z."""
+    """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
+
+    What is later than the last year of four digits is shown as its end: a definition may wait for
+    9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.
+    """
+    at_ms = min(at_ms, _LAST_MS)
     at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1_000:03d}Z"

@@ -17,7 +17,7 @@ OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
-    | {"DeadlineSet", "DeadlinePassed"}
+    | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
 )
 #: How the events of a task begin, by its kind; what is not here is a "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import ChildResult, Claim, Origin, Parent
+from holdfast.core.state import Child, ChildResult, Claim, Origin, Parent
 from holdfast.errors import HoldfastBug
 
 
@@ -127,11 +127,15 @@ class TaskUnknown:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Control mail: end ABORTED. `control_id` orders control mail and makes it count once."""
+    """Control mail: end ABORTED. `control_id` orders control mail and makes it count once.
+
+    `by_parent`: who waited for the execution does so no longer.
+    """
 
     control_id: str
     error: str | None
     cause: str | None
+    by_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,13 @@ class RedriveRequested:
     """Control mail: an execution that ended, and did not succeed, goes on where it stopped."""
 
     control_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenStopped:
+    """Children that nobody waits for have been told to stop."""
+
+    children: tuple[Child, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +178,7 @@ Fact: TypeAlias = (
     | TaskUnknown
     | StopRequested
     | RedriveRequested
+    | ChildrenStopped
     | Opened
 )
 

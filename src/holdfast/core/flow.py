@@ -273,22 +273,17 @@ def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
     for lane in [lane for lane in decision.state.frames.values() if lane.owner == owner.id]:
         has_failed = failed is not None and lane.id == failed.id
         if has_failed and not isinstance(decision.state_of(owner), Map):
-            _abort_open(decision, lane)
+            abort_state(decision, lane)
         elif not has_failed:
             abort_lane(decision, owner, lane)
 
 
 def abort_lane(decision: Decision, owner: Frame, lane: Frame) -> None:
-    _abort_open(decision, lane)
+    abort_state(decision, lane)
     if isinstance(decision.state_of(owner), Map):
         details = {"index": lane.lane, "name": owner.position}
         previous = decision.frame(lane.id).previous
         decision.emit("MapIterationAborted", frame=lane.id, previous=previous, details=details)
-
-
-def _abort_open(decision: Decision, lane: Frame) -> None:
-    if lane.position:
-        abort_state(decision, lane)
 
 
 def abort_state(decision: Decision, lane: Frame) -> None:

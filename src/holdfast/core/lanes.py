@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Json, Map, Parallel, Quorum
 from holdfast.asl.template import EvaluationError, StateError
@@ -11,10 +11,11 @@ from holdfast.core import cancelling, flow
 from holdfast.core.decision import Decision
 from holdfast.core.state import Frame, Lanes
 from holdfast.core.tasks import whole_number
-from holdfast.limits import MAX_CONCURRENCY_DEFAULT
+from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 
 #: All lanes have ended, and fewer have succeeded than are needed.
 TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
+TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
 
 
 def start(decision: Decision, frame: Frame, state: Parallel | Map) -> None:
@@ -25,6 +26,8 @@ def start(decision: Decision, frame: Frame, state: Parallel | Map) -> None:
                 _start_branches(decision, frame, state)
             case Map():
                 _start_iterations(decision, frame, state)
+            case _:
+                assert_never(state)
     except StateError as error:
         flow.fail_state(decision, frame, error)
 
@@ -37,6 +40,7 @@ def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
     if state.arguments is not None:
         data = own["input"] = decision.evaluate(state.arguments, frame)
     entry, count = decision.state.next_entry, len(state.branches)
+    _require_room(count)
     started = decision.emit(
         "ParallelStateStarted",
         frame=frame.id,
@@ -63,11 +67,19 @@ def _quorum(decision: Decision, frame: Frame, quorum: Quorum | None) -> dict[str
     return own
 
 
+def _require_room(count: int) -> None:
+    """What a lane costs grows with their number: one state must not hold a worker for minutes."""
+    if count > LANES_MAX:
+        cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed."
+        raise StateError(TOO_MANY_LANES, cause)
+
+
 def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list):
         text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
         raise EvaluationError("", f"Map state input must be an array but was: {text}")
+    _require_room(len(items))
     concurrency = 0
     if state.concurrency_max is not None:
         concurrency = whole_number(

@@ -291,6 +291,10 @@ class ChildResult(TypedDict):
     cause: NotRequired[str | None]
 
 
+#: A child, by the entry that it was begun for and its number there: the lane of a distributed Map,
+#: or the attempt of a task.
+Child: TypeAlias = tuple[int, int]
+
 WaitingFor: TypeAlias = (
     Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes | Children
 )
@@ -325,11 +329,14 @@ class Frame(NamedTuple):
 
 
 class Stopping(TypedDict):
-    """The end to come: of a stop, or of the execution's own time-out."""
+    """The end to come: of a stop, or of the execution's own time-out. `by_parent`: it is stopped
+    because the execution that waited for it does so no longer, not because somebody asks for it.
+    """
 
     status: Literal["ABORTED", "TIMED_OUT"]
     error: NotRequired[str]
     cause: NotRequired[str]
+    by_parent: NotRequired[bool]
 
 
 class Execution(NamedTuple):
@@ -342,6 +349,8 @@ class Execution(NamedTuple):
     counts the times it went on after its end, `resting` holds the frames of one that has not
     succeeded: that is where it goes on from.
     `stopping` is the end that is coming while what was done is undone.
+    `children` are the executions that were begun, whose end is not known and which nobody has told
+    to stop (`core/children.py`).
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -371,10 +380,17 @@ class Execution(NamedTuple):
     redrives: int = 0
     resting: Mapping[str, Frame] = MappingProxyType({})
     stopping: Stopping | None = None
+    children: frozenset[Child] = frozenset()
 
     @property
     def is_ended(self) -> bool:
         return self.status != "RUNNING"
+
+    @property
+    def is_undone(self) -> bool:
+        """It has ended, and begun before to take back what it had done: nothing can go on there."""
+        root = self.resting.get(ROOT)
+        return root is not None and bool(root.cancelled and root.cancelled.get("undone"))
 
     @property
     def is_opened(self) -> bool:

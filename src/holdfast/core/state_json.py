@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from holdfast.core.children import awaited
 from holdfast.core.state import (
     Attempt,
     Awaiting,
@@ -20,7 +21,6 @@ from holdfast.core.state import (
     Lanes,
     Timer,
 )
-from holdfast.errors import HoldfastBug
 
 _WAITING: Final[Mapping[str, type[Any]]] = {
     kind.__name__: kind
@@ -28,21 +28,43 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
 }
 
 
+class UnknownState(Exception):  # noqa: N818
+    """A snapshot of other code: it has fields that this state lacks, or lacks some that it has."""
+
+
 def to_json(state: Execution) -> dict[str, Any]:
-    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state."""
+    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state.
+
+    Whoever adds a field gives it the default that is right for every older snapshot.
+    """
     return {
-        **_fields(state, ("frames", "resting")),
+        **_fields(state, ("frames", "resting", "children")),
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
+        "children": sorted(map(list, state.children)),
     }
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
+    """Raises UnknownState."""
     frames = {
         name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
         for name in ("frames", "resting")
     }
-    return Execution(**{**document, **frames})
+    children = document.get("children")
+    if children is None:  # an older snapshot: then only those that are waited for are known
+        children = awaited([*frames["frames"].values(), *frames["resting"].values()])
+    children = frozenset(map(tuple, children))
+    state: Execution = _made(Execution, {**document, **frames, "children": children})
+    return state
+
+
+def _made(kind: type[Any], fields: dict[str, Any]) -> Any:
+    try:
+        return kind(**fields)
+    except TypeError:
+        names = ", ".join(sorted(fields))
+        raise UnknownState(f"{kind.__name__} with the fields {names}") from None
 
 
 def _frame_to_json(frame: Frame) -> dict[str, Any]:
@@ -70,7 +92,7 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
     name = waiting.pop("kind_of_wait")
     kind = _WAITING.get(name)
     if kind is None:
-        raise HoldfastBug(f"a snapshot holds an unknown kind of wait {name!r:.40}")
+        raise UnknownState(f"a wait of kind {name!r:.40}")
     if waiting.get("claim"):
         waiting["claim"] = Claim(**waiting["claim"])
     if waiting.get("lanes"):
@@ -82,9 +104,10 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
     parts = {
         "retries": dict(document["retries"]),
         "deadlines": tuple(Due(*due) for due in document["deadlines"]),
-        "waiting": kind(**waiting),
+        "waiting": _made(kind, waiting),
     }
-    return Frame(**{**document, **parts})
+    frame: Frame = _made(Frame, {**document, **parts})
+    return frame
 
 
 def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:

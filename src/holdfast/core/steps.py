@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from holdfast.asl.program import (
     Choice,
@@ -57,6 +57,8 @@ def run(decision: Decision, frame: Frame) -> None:
             map_run.begin(decision, frame, state)
         case Parallel() | Map():
             lanes.start(decision, frame, state)
+        case _:
+            assert_never(state)
 
 
 def _begin_block(decision: Decision, frame: Frame) -> bool:

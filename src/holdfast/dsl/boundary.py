@@ -142,13 +142,20 @@ def _validate(adapter: TypeAdapter[Any], value: object, where: str) -> tuple[Any
 
 
 def _dump(adapter: TypeAdapter[Any], value: object, where: str) -> Json:
-    dumped: Json = adapter.dump_python(value, mode="json")
-    if not _is_finite(dumped):
+    try:
+        dumped: Json = adapter.dump_python(value, mode="json")
+        # Where the annotation says nothing, pydantic makes NaN None: asked of the value itself.
+        is_finite = _is_finite(value) and _is_finite(dumped)
+    except (RecursionError, TypeError, ValueError):
+        # An object of no known kind, bytes that are no text, a value in itself: pydantic's words
+        # for them may quote the value.
+        raise Misfit([f"{where}: a value that JSON has no form for"]) from None
+    if not is_finite:
         raise Misfit([f"{where}: JSON has no infinite number and no NaN"])
     return dumped
 
 
-def _is_finite(value: Json) -> bool:
+def _is_finite(value: object) -> bool:
     match value:
         case float():
             return math.isfinite(value)

@@ -61,6 +61,27 @@ class Client:
         wanted = urlencode(_without_none({"workflow": workflow, "status": status}))
         return list(self._call("GET", f"/executions?{wanted}")["executions"])
 
+    def format(self) -> Json:
+        """-> `format`: what the stack writes; `readable`: what its code can read."""
+        return self._call("GET", "/format")
+
+    def ask_format(self, number: int) -> Json:
+        return self._post("/format", {"format": number})
+
+    def doctor(self, execution: str | None, *, is_repairing: bool) -> list[Json]:
+        """-> every finding, page by page; `execution`: of that one alone."""
+        asked = {} if execution is None else {"execution": execution}
+        found: list[Json] = []
+        while True:
+            if is_repairing:
+                answer = self._post("/doctor", asked)
+            else:
+                answer = self._call("GET", f"/doctor?{urlencode(asked)}")
+            found += answer["findings"]
+            if "next" not in answer:
+                return found
+            asked = {"after": answer["next"]}
+
     def events(self) -> list[Json]:
         return list(self._call("GET", "/events")["events"])
 
@@ -115,16 +136,23 @@ def connect(endpoint: str | None, stack: str | None) -> Client:
             "there is nothing to talk to: no `serve` of this project is running",
             help="run `holdfast serve`, or give --endpoint URL or --stack NAME",
         )
-    return Client(_over_http(serving.url), serving.url)
+    return Client(_over_http(_require_url(serving.url)), serving.url)
 
 
 def _require_url(text: str) -> str:
-    url = urlsplit(text)
-    if url.scheme not in {"http", "https"} or not url.hostname:
+    if not _is_http(text):
         raise RequestError(
             "HF274", f"{text!r:.200} is not an HTTP URL", help="--endpoint http://127.0.0.1:8080"
         )
     return text.rstrip("/")
+
+
+def _is_http(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+    except ValueError:
+        return False  # half an IPv6 address
+    return url.scheme in {"http", "https"} and bool(url.hostname)
 
 
 def _over_http(base: str, sign: Sign = lambda *_: {}) -> Carry:

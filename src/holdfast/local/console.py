@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -40,9 +41,31 @@ def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
     if arguments.json:
         print_json(answer)
     else:
-        print(sentence)
+        print(harmless(sentence))
     return FINE
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False))
+    """One line. What a terminal would obey is written as JSON's escapes, which mean the same."""
+    text = json.dumps(value, ensure_ascii=False)
+    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+#: What a terminal obeys instead of showing it, what turns the direction of the text around it, and
+#: what no encoding has bytes for. Executions hold what strangers have sent.
+_OBEYED: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def harmless(value: Any) -> Any:
+    """-> the same JSON, or text, that can be printed as it is: newlines and tabs are left."""
+    match value:
+        case str():
+            return _OBEYED.sub("\ufffd", value)
+        case dict():
+            return {harmless(key): harmless(item) for key, item in value.items()}
+        case list():
+            return [harmless(item) for item in value]
+        case _:
+            return value

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from holdfast.errors import RequestError
 
@@ -58,11 +58,16 @@ def _configured_modules(path: Path) -> list[str]:
     if not path.is_file():
         return []
     try:
-        modules = tomllib.loads(path.read_text()).get("tool", {}).get("holdfast", {}).get("modules")
+        found: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RequestError("HF271", f"{path} cannot be read: {error}") from None
-    if modules is None:
-        return []
+    for section in ("tool", "holdfast", "modules"):
+        if not isinstance(found, dict):
+            raise RequestError("HF271", f"{path}: {section} stands in no table")
+        if section not in found:
+            return []
+        found = found[section]
+    modules = found
     if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
         raise RequestError(
             "HF271", f"{path}: tool.holdfast.modules is not a list of names", help=f"set {_SNIPPET}"
@@ -97,14 +102,14 @@ def _read(path: Path) -> Serving | None:
     try:
         found = json.loads(path.read_text())
         return Serving(str(found["url"]), int(found["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, OverflowError, ValueError, KeyError, TypeError):
         return None  # absent, half written, or not ours: as good as none
 
 
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

@@ -115,3 +115,25 @@ def stop(arguments: argparse.Namespace) -> int:
     client = _client(arguments)
     told = client.stop(arguments.execution, arguments.error, arguments.cause)
     return say(arguments, told, f"asked {told['execution']} to stop")
+
+
+def show_format(arguments: argparse.Namespace) -> int:
+    client = _client(arguments)
+    told = client.format() if arguments.number is None else client.ask_format(arguments.number)
+    readable = " and ".join(map(str, told["readable"]))
+    return say(arguments, told, f"writes format {told['format']}; its code reads {readable}")
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """0: all that should move does; 1: something does not, repaired or not."""
+    from holdfast.local import screen  # noqa: PLC0415
+
+    client = _client(arguments)
+    found = client.doctor(arguments.execution, is_repairing=arguments.repair)
+    if arguments.json:
+        print_json(found)
+    elif found:
+        screen.put_findings(found, datetime.now(UTC), is_repaired=arguments.repair)
+    else:
+        print("everything that should move does")
+    return NEGATIVE if found else FINE

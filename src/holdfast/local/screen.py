@@ -16,6 +16,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.local.console import harmless
+
 PIPE_COLUMNS: Final = 200
 VALUE_CHARACTERS_MAX: Final = 400
 STYLES: Final = {
@@ -53,30 +55,49 @@ def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
 
 def executions(rows: list[Row], now: datetime) -> Table:
     table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
-    for row in rows:
+    for row in map(_on_one_line, rows):
         table.add_row(
             row["name"] or row["execution"],
             Text(row["status"], STYLES[row["status"]]),
             row["workflow"],
             ago(row["started"], now),
             duration(_span(row["started"], row.get("stopped", now))),
-            row.get("error", ""),
+            row.get("error", row.get("waits_for", "")),
         )
     return table
 
 
 def events(rows: list[Row], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
-    for row in rows:
+    for row in map(_on_one_line, rows):
         kept = duration(_span(now, row["expires"]))
         table.add_row(row["name"], row["key"], row["event"], kept, row.get("refused", ""))
     return table
+
+
+def put_findings(rows: list[Row], now: datetime, *, is_repaired: bool) -> None:
+    """One paragraph each: what it is, since when, what can be done or was."""
+    for row in map(harmless, rows):
+        named = row.get("name") or row.get("execution") or "a dead letter"
+        title = Text(str(named), "bold") + Text(f"  {row['reason']}", "red")
+        late = duration(_span(row["since"], now))
+        lines = [row["says"], f"since {moment(row['since'])}, {late}"]
+        if row.get("state"):
+            lines.append(f"in state {row['state']}")
+        if row.get("name"):
+            lines.append(f"execution {row['execution']}")
+        if row.get("repair"):
+            lines.append(f"{'repaired' if is_repaired else '--repair'}: {row['repair']}")
+        if row.get("advice"):
+            lines.append(f"help: {row['advice']}")
+        put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
 
 
 # -- one execution ---------------------------------------------------------------------------------
 
 
 def put_execution(shown: Row, now: datetime) -> None:
+    shown = harmless(dict(shown))
     put(_execution(shown, now))
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
@@ -120,6 +141,8 @@ def _wait(wait: Row, now: datetime) -> Iterable[tuple[str, str | Text]]:
         yield "asked", str(wait["assignee"])
     if "details" in wait:
         yield "details", value_text(wait["details"])
+    if wait["kind"] == "quarantined":
+        yield "reason", str(wait["reason"])
     if "since" in wait:
         yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
     for label in ("until", "retry_at"):
@@ -150,6 +173,8 @@ def _waits_for(wait: Row) -> str:
             return f"workflow {wait['workflow']}, execution {wait['execution']}"
         case "execution":
             return f"the end of execution {wait['execution']}"
+        case "quarantined":
+            return "somebody to look: it is quarantined"
         case "unknown_workflow":
             return f"a worker that knows the workflow {wait['workflow']}"
         case "unknown_task":
@@ -174,7 +199,7 @@ def history(rows: list[Row]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
     # The last column alone gives way: rich narrows what may wrap, and its texts are cut instead.
     table.columns[-1].no_wrap = False
-    for row in rows:
+    for row in map(harmless, rows):
         style = _style(row)
         table.add_row(
             str(row.get("id", "")),
@@ -205,6 +230,15 @@ def _what(row: Row) -> str:
         values = [str(details[key]) for key in ("output", "parameters", "input") if key in details]
         parts += values[:1]
     return "  ".join(parts).replace("\n", " ")
+
+
+def _on_one_line(row: Row) -> Row:
+    """A text of several lines must not look like several rows."""
+    shown = harmless(dict(row))
+    return {
+        key: text.replace("\n", " ") if isinstance(text, str) else text
+        for key, text in shown.items()
+    }
 
 
 # -- words -----------------------------------------------------------------------------------------

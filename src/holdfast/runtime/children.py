@@ -1,4 +1,4 @@
-"""Executions that another execution waits for: their starts, and the notice of their end.
+"""Executions that another execution waits for: their starts, the notice of their end, their stop.
 
 Rules of this file:
 * A lane of a distributed Map is the execution `run.entry.lane`; its start may be sent twice.
@@ -6,36 +6,25 @@ Rules of this file:
 * The notice is stored before the parent is woken, under a key that only this child has (R12).
 * The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
 * A wake may never be sent: who recovers the parent, or sweeps it, looks for notices as well.
+* A child that is no longer waited for is told to stop; the state owes it until the log says so.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json, Map, Program
 from holdfast.core import facts
-from holdfast.core.facts import Fact
+from holdfast.core.children import awaited
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
-from holdfast.core.state import (
-    Attempt,
-    Awaiting,
-    Children,
-    ChildResult,
-    Execution,
-    Frame,
-    Origin,
-    Parent,
-    WaitingFor,
-    is_told,
-)
+from holdfast.core.state import Children, ChildResult, Execution, Frame, Origin, Parent
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, keys, mail, messages
-from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.effects import Effect, Item, Message, PutIfAbsent, Query, Send
+from holdfast.runtime.formats import FORMAT, require_format
 from holdfast.runtime.log import Log
 
 Does = Generator[Effect, Any, None]
@@ -201,67 +190,20 @@ def all_notices(tenant: str, state: Execution) -> Ended:
 
 # -- stopping --------------------------------------------------------------------------------------
 
-
-def stop(log: Log, before: Execution | None, applied: Sequence[Fact], now_ms: int) -> Does:
-    """Stops the children of waits that have closed without them; what the end closes is not here.
-
-    Not owed by the state: lost in a crash, the children run to their end, and nobody counts them.
-    """
-    after = log.state
-    assert after is not None
-    if before is None:
-        return
-    frames = after.resting if after.is_ended else after.frames
-    kept = {_run_of(log.run, fact) for fact in applied if isinstance(fact, _ENDS)}
-    kept.update(run for frame in frames.values() for run in _open_runs(log.run, frame.waiting))
-    for frame in before.frames.values():
-        for run in _open_runs(log.run, frame.waiting):
-            if run not in kept:
-                yield from _stop_child(log.tenant, run, now_ms)
+#: The same each time, so twice is as once; and older than what anybody asks for, so it is nothing
+#: to a child that was stopped by others, or redriven, since.
+_CONTROL_ID: Final = "0" * 27
 
 
-def stop_open(log: Log) -> Does:
-    """Stops the children that an execution which has ended has left open: twice is as once."""
-    state = log.state
-    assert state is not None
-    assert state.stopped_ms is not None
-    for frame in state.resting.values():
-        for run in _open_runs(log.run, frame.waiting):
-            yield from _stop_child(log.tenant, run, state.stopped_ms)
+def stop(log: Log, entry: int, number: int, now_ms: int) -> Does:
+    """Tells a child that nobody waits for it any more. One that has ended ignores it."""
+    run = child_run(log.run, entry, number)
+    fields = {"kind": mail.PARENT}
+    yield PutIfAbsent("mail", mail.control_item(log.tenant, run, _CONTROL_ID, now_ms, fields))
+    yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(_CONTROL_ID))),))
 
 
 def is_awaited(state: Execution, run: str) -> bool:
     """The execution waits for that child, whether it has begun or not."""
-    frames = state.frames.values()
-    return any(run in _open_runs(state.run, frame.waiting) for frame in frames)
-
-
-def _stop_child(tenant: str, run: str, at_ms: int) -> Does:
-    control_id = f"{at_ms:015d}{hashlib.sha256(run.encode()).hexdigest()[:12]}"
-    yield PutIfAbsent("mail", mail.control_item(tenant, run, control_id, at_ms, {}))
-    yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))
-
-
-#: The facts by which a child's end is known.
-_ENDS: Final = (facts.Succeeded, facts.FailedWith, facts.ChildEnded)
-
-
-def _run_of(run: str, fact: facts.Succeeded | facts.FailedWith | facts.ChildEnded) -> str:
-    match fact:
-        case facts.ChildEnded(entry, lane):
-            return child_run(run, entry, lane)
-        case _:
-            return child_run(run, fact.entry, fact.attempt)
-
-
-def _open_runs(run: str, waiting: WaitingFor) -> Iterator[str]:
-    """-> those that are waited for here. Of an attempt the call may be under way, and begin one."""
-    match waiting:
-        case Children(entry=entry):
-            for lane in waiting.open_lanes:
-                yield child_run(run, entry, lane)
-        case Attempt(kind="sync", target=target) | Awaiting(kind="sync", target=target):
-            if is_told(target):
-                yield child_run(run, waiting.entry, waiting.attempt)
-        case _:
-            pass
+    children = awaited(state.frames.values())
+    return any(run == child_run(state.run, entry, number) for entry, number in children)

@@ -7,7 +7,7 @@ renewed and never given back. Correctness rests on the log: of two results one i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from holdfast.core import facts
 from holdfast.core.commands import RunAttempt, owed
@@ -27,12 +27,16 @@ Ticket: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One receipt of one message. `owner` is random and belongs to this delivery alone."""
+    """One receipt of one message. `owner` is random and belongs to this delivery alone.
+
+    `is_alone`: no other message dies with this one's worker.
+    """
 
     body: Any
     message_id: str
     receive_count: int
     owner: str
+    is_alone: bool = True
 
 
 def attempts_of(state: Execution) -> list[Attempt]:
@@ -53,13 +57,17 @@ def make_claim(delivery: Delivery, timeout_seconds: int | None, now_ms: int) -> 
 
 
 def is_lost(claim: Claim, delivery: Delivery, now_ms: int) -> bool:
-    """The claim has lapsed, or its holder had an earlier receipt of this very message."""
+    """The claim has lapsed, or its holder had an earlier receipt of this very message, or one of a
+    message that this one replaces: that was not sent before those receipts had run out.
+    """
     if claim.owner == delivery.owner:
         return False
     is_earlier_receipt = (
         claim.message == delivery.message_id and claim.receive_count < delivery.receive_count
     )
-    return is_earlier_receipt or claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
+    is_replaced = claim.message in (delivery.body.get("of") or ())
+    is_lapsed = claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
+    return is_earlier_receipt or is_replaced or is_lapsed
 
 
 def run_seconds(timeout_seconds: int | None) -> int:
@@ -80,3 +88,5 @@ def result_fact(
             return facts.FailedWith(*ticket, error, cause)
         case TaskPending():
             return facts.Polled(*ticket, polls)
+        case _:
+            assert_never(result)

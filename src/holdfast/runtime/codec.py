@@ -28,9 +28,9 @@ from holdfast.asl.program import Json
 from holdfast.core.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
 from holdfast.core.state import Execution
-from holdfast.core.state_json import from_json, to_json
+from holdfast.core.state_json import UnknownState, from_json, to_json
 from holdfast.cost import item_bytes
-from holdfast.errors import HoldfastBug, NewerFormatError
+from holdfast.errors import HoldfastBug, SnapshotError
 from holdfast.limits import (
     RECORD_BYTES_MAX,
     VALUE_INLINE_BYTES_MAX,
@@ -39,23 +39,7 @@ from holdfast.limits import (
 )
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Item
-
-FORMAT: Final = 1
-
-#: Words that every record repeats, for zlib. Part of format 1: never change it, make a new format.
-_DICTIONARY: Final = (
-    b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
-    b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'
-    b'"MapStateSucceeded","MapStateExited","ParallelStateEntered","ParallelStateStarted",'
-    b'"ParallelStateSucceeded","ParallelStateExited","PassStateEntered","PassStateExited",'
-    b'"ChoiceStateEntered","ChoiceStateExited","WaitStateEntered","TimerSet","WaitStateExited",'
-    b'"SucceedStateEntered","SucceedStateExited","ExecutionStarted","ExecutionSucceeded",'
-    b'"TaskFailed","Opened",{"frame":"{"output":{"@":[0,{"name":"{"input":{"@":['
-    b'["TaskStarted",{"resourceType":"holdfast","resource":"task:["TaskSucceeded",'
-    b'"output":{"@":["TaskStateExited",{"name":"["TaskStateEntered",{"name":"","input":{"@":['
-    b'["TaskScheduled",{"resourceType":"holdfast","resource":"task:","region":"holdfast",'
-    b'"parameters":{"entry":,"attempt":1,"claim":["'
-)
+from holdfast.runtime.formats import FORMATS, Formats, compress, inflate, require_format
 
 
 @dataclass(slots=True)
@@ -85,9 +69,10 @@ def _reference(sequence: int, number: int) -> str:
 class Packer:
     """Writes one record's values: new ones become lines, old ones references."""
 
-    def __init__(self, book: ValueBook, sequence: int, first_number: int = 0) -> None:
+    def __init__(self, book: ValueBook, header: Header, first_number: int = 0) -> None:
         self._book = book
-        self._sequence = sequence
+        self._sequence = header.sequence
+        self._format = header.format
         self._first = first_number
         self.lines: list[str] = []
         self.blobs: list[bytes] = []
@@ -137,20 +122,11 @@ class Packer:
     def _line(self, text: str) -> str:
         if len(text) <= VALUE_INLINE_BYTES_MAX:
             return text
-        compressed = _compress(text)
+        compressed = compress(text, self._format)
         if len(compressed) <= VALUE_INLINE_BYTES_MAX:
             return text
         self.blobs.append(compressed)
         return f"s3:{_digest(compressed)}"
-
-
-def _compress(text: str) -> bytes:
-    compressor = zlib.compressobj(6, zdict=_DICTIONARY)
-    return compressor.compress(text.encode()) + compressor.flush()
-
-
-def _inflate(data: bytes) -> str:
-    return zlib.decompressobj(zdict=_DICTIONARY).decompress(data).decode()
 
 
 def _digest(data: bytes) -> str:
@@ -164,6 +140,7 @@ def _digest(data: bytes) -> str:
 class Header:
     """What a record says besides its events. `listing` holds lp, ls and what the index projects."""
 
+    format: int
     tenant: str
     run: str
     sequence: int
@@ -186,14 +163,14 @@ class Encoded:
 
 def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
     """The book is written to: after a lost race it must be thrown away with the state."""
-    packer = Packer(book, header.sequence)
+    packer = Packer(book, header)
     last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
     text = "\n".join([*packer.lines, last])
     blobs = _blobs(header, packer.blobs)
     item: dict[str, str | int | bytes] = {
         "pk": keys.execution(header.tenant, header.run),
         "sk": header.sequence,
-        "f": FORMAT,
+        "f": header.format,
         "w": header.nonce,
         "m": header.message,
         "at": header.at_ms,
@@ -210,9 +187,9 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
     sequence = header.sequence
     first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
     book = ValueBook()
-    packer = Packer(book, sequence, first)
+    packer = Packer(book, header, first)
     last = packer.pack(to_json(state))
-    data = _compress("\n".join([*packer.lines, last]))
+    data = compress("\n".join([*packer.lines, last]), header.format)
     blobs = {**encoded.blobs, **_blobs(header, packer.blobs)}
     item = {**encoded.item, "sn": sequence, "so": first}
     if len(data) > VALUE_INLINE_BYTES_MAX:
@@ -254,7 +231,7 @@ def _with_payload(
     plain = {**item, "ev": text, **_blob_names(blobs)}
     if item_bytes(plain) <= WRITE_UNIT_BYTES:
         return plain
-    data = _compress(text)
+    data = compress(text, header.format)
     compressed: Item = {**plain, "ev": data}
     if item_bytes(compressed) > RECORD_BYTES_MAX:
         blobs |= _blobs(header, [data])
@@ -292,15 +269,6 @@ class Record:
     is_listed: bool
 
 
-def require_format(item: Mapping[str, Any], what: str) -> None:
-    """Raises NewerFormatError (HF301): old code must never write to what it cannot read."""
-    found = item.get("f")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise HoldfastBug(f"{what} has no format number")
-    if found > FORMAT:
-        raise NewerFormatError(what, found, FORMAT)
-
-
 #: What Python raises where stored bytes are not what was written.
 _DAMAGE: Final = (
     AssertionError,
@@ -330,46 +298,60 @@ def blobs_named_by(item: Item) -> list[str]:
 class Reader:
     """Reads records in order, oldest first, growing the book and the state as it goes."""
 
-    def __init__(self, blobs: Mapping[str, bytes]) -> None:
+    def __init__(self, blobs: Mapping[str, bytes], formats: Formats = FORMATS) -> None:
         self.book = ValueBook()
         self.state: Execution | None = None
         self._blobs = blobs
+        self._formats = formats
+        self._format = formats.oldest  # of the item that is being read
+        self._next_sequence = 0
 
     def from_snapshot(self, item: Item) -> None:
-        """Begins at a record with a snapshot: its events are folded into it already."""
-        require_format(item, _what(item))
+        """Begins at a record with a snapshot: its events are folded into it already.
+
+        Raises SnapshotError when the state holds what this code does not know.
+        """
         with reading(f"the snapshot in {_what(item)}"):
-            data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
-            self.book = ValueBook()
-            assert isinstance(data, bytes)
-            last = self._read_lines(_inflate(data), int(item["sk"]), int(item["so"]))
-            self.state = from_json(self._parse(last))
+            try:
+                self.state = from_json(self._parse(self._values_of(item)))
+            except UnknownState as unknown:
+                raise SnapshotError(_what(item), str(unknown)) from None
+            self._next_sequence = int(item["sk"]) + 1
+
+    def _values_of(self, item: Item) -> str:
+        """Learns the values of a snapshot; -> the state."""
+        self._format = require_format(item, _what(item), self._formats)
+        data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
+        self.book = ValueBook()
+        assert isinstance(data, bytes)
+        return self._read_lines(self._inflated(data), int(item["sk"]), int(item["so"]))
 
     def record(self, item: Item) -> Record:
         """-> the record, its events folded into `state`."""
-        require_format(item, _what(item))
+        self._format = require_format(item, _what(item), self._formats)
         with reading(_what(item)):
             return self._record(item)
 
     def _record(self, item: Item) -> Record:
         sequence, at_ms = int(item["sk"]), int(item["at"])
+        if sequence != self._next_sequence:
+            raise HoldfastBug(f"{_what(item)} stands where record {self._next_sequence} has to")
+        self._next_sequence += 1
         last = self._read_lines(self._payload(item), sequence, 0)
         first_id = 1 if self.state is None else self.state.last_event + 1
         events = _events(self._parse(last), at_ms, first_id)
         self.state = fold(events, self.state)
         if "so" in item:
             # What follows refers to the snapshot's values, not to older ones.
-            self.book = self._book_of(item)
+            self._values_of(item)
         return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, "lp" in item)
-
-    def _book_of(self, item: Item) -> ValueBook:
-        reader = Reader(self._blobs)
-        reader.from_snapshot(item)
-        return reader.book
 
     def _payload(self, item: Item) -> str:
         payload = item["ev"] if "ev" in item else self._blob(str(item["eb"]))
-        return payload if isinstance(payload, str) else _inflate(payload)  # type: ignore[arg-type]
+        return payload if isinstance(payload, str) else self._inflated(payload)  # type: ignore[arg-type]
+
+    def _inflated(self, data: bytes) -> str:
+        return inflate(data, self._format)
 
     def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
         """Learns every value line; -> the last line."""
@@ -377,7 +359,7 @@ class Reader:
         for number, line in enumerate(lines, first_number):
             value_text = line
             if line.startswith("s3:"):
-                value_text = _inflate(self._blob(line.removeprefix("s3:")))
+                value_text = self._inflated(self._blob(line.removeprefix("s3:")))
             self.book.learn(sequence, number, self._parse(value_text), value_text)
         return last
 
@@ -401,9 +383,17 @@ class Reader:
         return {key[:-1]: value}
 
 
+_EVENT_TYPES: Final = (int, int, dict, dict)
+
+
 def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ...]:
+    if type(texts) is not list:
+        raise TypeError("a record's events")
     events = []
     for event_type, previous, delta, details, own in texts:
+        # What no fold looks at would be believed, and shown, as it stands.
+        if (type(previous), type(delta), type(details), type(own)) != _EVENT_TYPES:
+            raise TypeError("an event's parts")
         event_id = 0
         if event_type not in OWN_EVENTS:
             event_id, next_id = next_id, next_id + 1

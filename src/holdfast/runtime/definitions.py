@@ -12,8 +12,9 @@ from holdfast.asl.parse import definition_hash, read_program
 from holdfast.asl.program import Json, Program
 from holdfast.errors import HoldfastBug
 from holdfast.runtime import keys
-from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import Effect, Get, PutIfAbsent
+from holdfast.runtime.formats import FORMAT, require_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]
 
 def read_item(item: Any) -> Definition:
     require_format(item, "a definition")
-    asl, source_map = json.loads(zlib.decompress(item["doc"]))
-    found = Definition(asl, source_map, definition_hash(asl))
-    if not str(item["pk"]).endswith(found.hash):
-        raise HoldfastBug(f"the definition stored as {item['pk']} has the hash {found.hash}")
-    return found
+    with reading("a definition"):
+        asl, source_map = json.loads(zlib.decompress(item["doc"]))
+        found = Definition(asl, source_map, definition_hash(asl))
+        if not str(item["pk"]).endswith(f"#{found.hash}"):
+            raise HoldfastBug(f"the definition stored as {item['pk']} has the hash {found.hash}")
+        return found
 
 
 @dataclass

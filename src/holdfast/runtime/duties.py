@@ -12,7 +12,9 @@ from typing import Any, assert_never
 
 from holdfast import resources
 from holdfast.asl.program import Program
+from holdfast.core import facts
 from holdfast.core.advance import Step
+from holdfast.core.children import abandoned
 from holdfast.core.commands import (
     Command,
     OfferActivity,
@@ -21,11 +23,13 @@ from holdfast.core.commands import (
     RunAttempt,
     StartChild,
     StartTimer,
+    StopChild,
+    has_more,
     next_due_ms,
 )
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
-from holdfast.core.state import Attempt, Awaiting, Children, Execution
+from holdfast.core.state import Attempt, Awaiting, Child, Children, Execution
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
@@ -40,7 +44,6 @@ from holdfast.limits import (
     WATCH_PARKED_FACTOR,
 )
 from holdfast.runtime import children, keys, mail, messages
-from holdfast.runtime.codec import FORMAT
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -52,12 +55,16 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
+from holdfast.runtime.formats import FORMAT
 from holdfast.runtime.log import Log
 
 
 def carry_out(log: Log, program: Program, commands: Iterable[Command], now_ms: int) -> mail.Facts:
-    """Does what the commands ask for; -> the facts that looks into the mail have found."""
+    """Does what the commands ask for; -> the facts that looks into the mail have found, and which
+    children have been stopped.
+    """
     found: list[Fact] = []
+    stopped: list[Child] = []
     for command in commands:
         match command:
             case RunAttempt(attempt=attempt):
@@ -69,12 +76,17 @@ def carry_out(log: Log, program: Program, commands: Iterable[Command], now_ms: i
                 found += yield from _register(log, entry, now_ms)
             case StartChild(entry, lane):
                 yield from children.start(log, program, entry, lane, now_ms)
+            case StopChild(entry, number):
+                yield from children.stop(log, entry, number, now_ms)
+                stopped.append((entry, number))
             case OfferActivity(entry=entry):
                 yield from _offer_activity(log, entry)
             case ReadAnswer(entry=entry):
                 found += yield from _read_answer(log, entry)
             case _:
                 assert_never(command)
+    if stopped:
+        found.append(facts.ChildrenStopped(tuple(stopped)))
     return found
 
 
@@ -155,8 +167,8 @@ def delay_until(due_ms: int, now_ms: int) -> int:
 # -- watching --------------------------------------------------------------------------------------
 
 
-def watch(log: Log, state: Execution, is_held: bool, now_ms: int) -> Generator[Effect, Any, None]:
-    look_ms = next_look_ms(state, is_held, now_ms, now_ms)
+def watch(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, None]:
+    look_ms = next_look_ms(state, now_ms, now_ms)
     yield Put(mail.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
 
 
@@ -175,36 +187,50 @@ def watch_item(
     }
 
 
-def next_look_ms(state: Execution, is_held: bool, parked_ms: int, now_ms: int) -> int:
+def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     """When the sweeper looks at the execution next, on a grid so that two sweepers agree.
 
-    Somebody holds it: soon, and later the longer nothing has come of it. It waits for timers
-    alone: after the first of them, or in a week. Else the longer it has rested the later, between
-    an hour and a week.
+    Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. It waits for timers
+    alone: after the first of them, or in a week; once that is overdue the later the longer it is,
+    up to an hour, for each look sends a message, and some worker may die of it. Else the longer it
+    has rested the later, between an hour and a week.
     """
     grid_ms = WATCH_GRID_SECONDS * 1_000
     dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]
     may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
     ends_ms = [] if state.due_ms is None else [state.due_ms]
-    if is_held:
+    if is_held(state, now_ms):
         look_ms = now_ms + min(max(now_ms - parked_ms, grid_ms), WATCH_LOOK_SECONDS_MIN * 1_000)
     elif dues and not may_have_mail:
-        look_ms = min(min(dues) + grid_ms, now_ms + WATCH_LOOK_SECONDS_MAX * 1_000)
+        look_ms = min(_look_after_ms(min(dues), now_ms), now_ms + WATCH_LOOK_SECONDS_MAX * 1_000)
     else:
         rested_ms = WATCH_PARKED_FACTOR * (now_ms - parked_ms)
         shortest, longest = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
         look_ms = now_ms + min(max(rested_ms, shortest), longest)
-    # The execution's own time-out is looked after too, unless it is long past.
-    look_ms = min([look_ms, *(max(end + grid_ms, now_ms + grid_ms) for end in ends_ms)])
+    # The execution's own time-out is looked after too.
+    look_ms = min([look_ms, *(_look_after_ms(end, now_ms) for end in ends_ms)])
     return -(-look_ms // grid_ms) * grid_ms
 
 
+def _look_after_ms(due_ms: int, now_ms: int) -> int:
+    grid_ms, latest_ms = WATCH_GRID_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
+    if due_ms > now_ms:
+        return due_ms + grid_ms
+    return now_ms + min(max(now_ms - due_ms, grid_ms), latest_ms)
+
+
 def is_held(state: Execution, now_ms: int) -> bool:
-    """Somebody works on it, or should: an attempt is claimed, due, or waits for its function."""
-    return any(
-        isinstance(frame.waiting, Attempt)
-        and (frame.waiting.claim is not None or frame.waiting.due_ms <= now_ms)
-        for frame in state.frames.values()
+    """Somebody works on it, or should: an attempt is claimed, due, or waits for its function, a
+    child is still to be stopped, or a record was full.
+    """
+    return (
+        bool(abandoned(state))
+        or has_more(state)
+        or any(
+            isinstance(frame.waiting, Attempt)
+            and (frame.waiting.claim is not None or frame.waiting.due_ms <= now_ms)
+            for frame in state.frames.values()
+        )
     )
 
 
@@ -247,7 +273,9 @@ def _listed_definition(state: Execution) -> str:
 def at_end(log: Log) -> Generator[Effect, Any, None]:
     """Children are stopped, a parent told. The RUNNING entry goes; the last record has its own."""
     assert log.state is not None
-    yield from children.stop_open(log)
+    assert log.state.stopped_ms is not None
+    for entry, number in abandoned(log.state):
+        yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)

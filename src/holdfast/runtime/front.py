@@ -27,8 +27,7 @@ from holdfast.limits import (
     NAME_RETENTION_SECONDS,
     TOKEN_SECONDS_MAX,
 )
-from holdfast.runtime import children, keys, mail, messages, view
-from holdfast.runtime.codec import FORMAT
+from holdfast.runtime import children, doctor, keys, mail, messages, quarantine, view
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import (
     Clock,
@@ -41,8 +40,10 @@ from holdfast.runtime.effects import (
     QueryList,
     Send,
 )
+from holdfast.runtime.formats import FORMAT, FORMATS, Formats
 from holdfast.runtime.log import Log
-from holdfast.runtime.plain import printable
+from holdfast.runtime.plain import printable, require_plain
+from holdfast.runtime.quarantine import Quarantined
 from holdfast.runtime.tokens import Keys, Token, make_token, require_token
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
@@ -72,6 +73,7 @@ class Front:
     workflows: Mapping[str, Definition]
     types: Types
     keys: Keys
+    formats: Formats = FORMATS
 
     # -- start and stop ----------------------------------------------------------------------------
 
@@ -79,14 +81,15 @@ class Front:
         """`request`: workflow, input, name?. The same name and input give the same execution."""
         definition = self._workflow(request.get("workflow"))
         workflow = str(request["workflow"])
+        name = request.get("name")
+        if name is not None:
+            keys.require_execution_name(name)
         data = self.types.normalise_input(workflow, request.get("input"))
         now_ms = yield Clock()
         yield from self.programs.store(tenant, definition)
         run = keys.mint_run(tenant, now_ms, chance, self.keys.secret)
         started = {"run": run, "t0": now_ms, "definition": definition.hash}
-        name = request.get("name")
         if name is not None:
-            keys.require_execution_name(name)
             started = yield from self._claim_name(tenant, workflow, name, data, started)
         stowed = yield from mail.stow(tenant, started["run"], data)
         fields = {"workflow": workflow, "input": stowed, **started}
@@ -128,10 +131,18 @@ class Front:
         log = yield from self._require_log(tenant, identifier)
         now_ms = yield Clock()
         texts = _texts(request)
-        control_id = f"{now_ms:015d}{chance.hex()[:12]}"
+        control_id = mail.control_id(log.state, now_ms, chance)
         yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, texts))
         yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
+        if log.state is None:
+            yield from self._begin_to_stop(log)
         return {"execution": log.run}
+
+    def _begin_to_stop(self, log: Log) -> Generator[Effect, Any, None]:
+        """What rests in quarantine and never began has no log that could end."""
+        held = yield from quarantine.find(log.tenant, log.run)
+        if held is not None and held.is_start:
+            yield from quarantine.release_to_stop(held)
 
     # -- events and answers ------------------------------------------------------------------------
 
@@ -188,10 +199,14 @@ class Front:
             },
         )
 
-    def bus_event(self, tenant: str, event_id: str, detail: Any, chance: bytes) -> Answer:
+    def bus_event(self, tenant: str, given_id: Any, detail: Any, chance: bytes) -> Answer:
         """An event from the bus. What is refused is parked, with its reason, not thrown back."""
-        request = {**detail, "id": detail.get("id") or event_id} if isinstance(detail, dict) else {}
+        event_id = given_id if keys.is_name(given_id) else chance.hex()
+        request: dict[str, Any] = {}
         try:
+            require_plain(detail, "the detail")
+            if isinstance(detail, dict):
+                request = {**detail, "id": detail.get("id") or event_id}
             return (yield from self.event(tenant, request, chance))
         except RequestError as error:
             now_ms = yield Clock()
@@ -242,7 +257,7 @@ class Front:
             **fields,
         }
         found = yield PutIfAbsent("mail", item)
-        if found is not None and {name: found.get(name) for name in fields} != fields:
+        if found is not None and _given(found) != fields:
             raise RequestError(
                 "HF231",
                 "another answer has been given before",
@@ -253,7 +268,7 @@ class Front:
         return {"execution": token.run}
 
     def _answer_fields(self, token: Token, request: Mapping[str, Any]) -> Answer:
-        log = Log(token.tenant, token.run, "front", "")
+        log = Log(token.tenant, token.run, "front", "", self.formats)
         yield from log.load()
         frame = None if log.state is None else log.state.frame_of(token.entry)
         waiting = None if frame is None else frame.waiting
@@ -261,7 +276,7 @@ class Front:
         if log.state is None or frame is None or not is_open:
             return (yield from self._answered_before(token, request))
         if "error" in request:
-            return _texts(request)
+            return _failure(request)
         definition = yield from self.programs.fetch(token.tenant, log.state.definition)
         reference = definition.source_map.get("answers", {}).get(frame.position)
         output = request.get("output")
@@ -273,9 +288,10 @@ class Front:
         """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
         inbox = keys.inbox(token.tenant, token.run)
         found = yield Get("mail", inbox, keys.answer(token.entry, token.attempt))
-        stored = {} if found is None else {name: found[name] for name in ANSWER if name in found}
-        given = _texts(request)
-        if "error" not in request:
+        stored = {} if found is None else _given(found)
+        if "error" in request:
+            given = _failure(request)
+        else:
             given = yield from mail.stow(token.tenant, token.run, request.get("output"))
         if not stored or stored != given:
             raise RequestError(
@@ -291,6 +307,9 @@ class Front:
     def describe(self, tenant: str, identifier: str) -> Answer:
         """`identifier`: an execution's id, or its name: the business key of what it works for."""
         log = yield from self._require_log(tenant, identifier)
+        held = yield from self._held(log)
+        if log.state is None and held is not None:
+            return quarantine.not_begun(held)
         if log.state is None:
             return {"execution": log.run, "status": "RUNNING", "waits": [{"kind": "start"}]}
         definition = yield from self.programs.fetch(tenant, log.state.definition)
@@ -303,7 +322,17 @@ class Front:
             token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
             return make_token(token, self.keys)
 
-        return view.execution(log.state, definition.source_map, token_of)
+        shown = view.execution(log.state, definition.source_map, token_of)
+        if held is not None:
+            shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
+        return shown
+
+    def _held(self, log: Log) -> Generator[Effect, Any, Quarantined | None]:
+        """-> why nobody works on it, if it rests in quarantine."""
+        if log.state is not None and log.state.is_ended:
+            return None
+        held = yield from quarantine.find(log.tenant, log.run)
+        return held if held is not None and held.holds(log) else None
 
     def history(self, tenant: str, identifier: str) -> Answer:
         """-> every event since the start, in AWS's form; ours under `holdfast`."""
@@ -313,7 +342,7 @@ class Front:
         items = yield Query("executions", keys.execution(tenant, run))
         if not items:
             run = (yield from self._require_log(tenant, identifier)).run
-        events = yield from view.history(tenant, run, items)
+        events = yield from view.history(tenant, run, items, self.formats)
         return {"execution": run, "events": events}
 
     def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
@@ -329,8 +358,44 @@ class Front:
                 for shard in range(LIST_SHARDS):
                     partition = keys.list_partition(tenant, name, wanted, shard)
                     found += yield QueryList(partition, LISTED_MAX)
-        listed = sorted(map(view.listed, found), key=lambda row: row["started_ms"], reverse=True)
-        return {"executions": view.without_stale(listed)[:LISTED_MAX]}
+        rows = view.without_stale([view.listed(item) for item in found])
+        if status in {None, "RUNNING"}:
+            rows = yield from self._with_held(tenant, workflow, rows)
+        rows.sort(key=lambda row: row["started_ms"], reverse=True)
+        return {"executions": rows[:LISTED_MAX]}
+
+    def _with_held(
+        self, tenant: str, workflow: str | None, rows: list[dict[str, Any]]
+    ) -> Generator[Effect, Any, list[dict[str, Any]]]:
+        """Marks what rests in quarantine, and adds what was accepted and never began."""
+        resting = yield from quarantine.resting(tenant)
+        runs = {held.run for held in resting}
+        marked = [
+            {**row, "waits_for": quarantine.WAIT}
+            if row["status"] == "RUNNING" and row["execution"] in runs
+            else row
+            for row in rows
+        ]
+        unlisted = runs.difference(row["execution"] for row in rows)
+        more = [quarantine.listed(held) for held in resting if held.run in unlisted]
+        return [*marked, *(row for row in more if workflow in {None, row["workflow"]})]
+
+    def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> Answer:
+        """What should move and does not. `request`: execution?, or after? (`doctor.report`)."""
+        identifier = request.get("execution")
+        if identifier is None:
+            after = request.get("after")
+            return (
+                yield from doctor.report(tenant, self.workflows, after, is_repairing=is_repairing)
+            )
+        run = yield from self._find_run(tenant, str(identifier))
+        if run is None:
+            raise _no_execution(str(identifier))
+        name = None if run == identifier else str(identifier)
+        answer = yield from doctor.report_one(tenant, run, name, is_repairing=is_repairing)
+        if not answer["examined"]:
+            yield from self._require_log(tenant, str(identifier))  # or nobody has accepted it
+        return answer
 
     # -- finding -----------------------------------------------------------------------------------
 
@@ -359,7 +424,7 @@ class Front:
         """-> the loaded log, without a state when the execution was accepted but not begun."""
         run = yield from self._find_run(tenant, identifier)
         if run is not None:
-            log = Log(tenant, run, "front", "")
+            log = Log(tenant, run, "front", "", self.formats)
             yield from log.load()
             now_ms = yield Clock()
             # Its name, or an id of our own that is young: accepted, and no worker has begun it.
@@ -370,7 +435,8 @@ class Front:
         raise _no_execution(identifier)
 
     def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
-        is_ours = keys.is_minted(tenant, run, self.keys.secret)
+        secrets = self.keys.secrets.values()
+        is_ours = any(keys.is_minted(tenant, run, secret) for secret in secrets)
         return is_ours and now_ms - keys.minted_ms(run) < SQS_RETENTION_MS
 
     def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
@@ -378,7 +444,7 @@ class Front:
         parent = parent_run(run)
         if parent is None:
             return False
-        log = Log(tenant, parent, "front", "")
+        log = Log(tenant, parent, "front", "", self.formats)
         yield from log.load()
         return log.state is not None and children.is_awaited(log.state, run)
 
@@ -408,10 +474,27 @@ def _hash(value: Json) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def _given(item: Mapping[str, Any]) -> dict[str, Any]:
+    """-> the answer that an item holds."""
+    return {name: item[name] for name in ANSWER if name in item}
+
+
+def _failure(request: Mapping[str, Any]) -> dict[str, str]:
+    """-> error and cause of an answer. Raises RequestError HF233 when it is an output as well."""
+    if "output" in request:
+        raise RequestError("HF233", "an answer is either an output or an error, and this is both")
+    return _texts(request)
+
+
 def _texts(request: Mapping[str, Any]) -> dict[str, str]:
-    """-> error and cause as given, cut to AWS's lengths."""
+    """-> error and cause as given, cut to AWS's lengths. Raises RequestError HF233."""
     longest = {"error": ERROR_CHARACTERS_MAX, "cause": CAUSE_CHARACTERS_MAX}
-    return {key: str(request[key])[:end] for key, end in longest.items() if request.get(key)}
+    given = {key: request[key] for key in longest if request.get(key) is not None}
+    for key, text in given.items():
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise RequestError("HF233", f"`{key}` has to be text, and is a JSON value: {kind}")
+    return {key: text[: longest[key]] for key, text in given.items() if text}
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:

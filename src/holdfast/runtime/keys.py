@@ -11,7 +11,7 @@ import hmac
 import re
 import zlib
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from holdfast.core.run_ids import (
     ALPHABET,
@@ -28,24 +28,34 @@ from holdfast.limits import (
     DUE_SHARDS,
     LIST_SHARDS,
     NAME_CHARACTERS_MAX,
+    RUN_CHARACTERS_MAX,
 )
 from holdfast.runtime.plain import is_unicode
 
 TENANT_DEFAULT: Final = "default"
 ONLY: Final = "-"
 QUARANTINE: Final = "~hurt"
+STACK_CONTROL: Final = "~ctl"
 
-_NAME: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
-_RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.\d+\.\d+)*")
+# Not `.` or `..`: on its way in a URL such a name is read as a folder, and lost.
+_NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
+# Written as `child_run` writes it: no other text may name the same execution.
+_NUMBER: Final = "(0|[1-9][0-9]{0,8})"
+_RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
+_TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def require_name(name: str, what: str) -> str:
-    """-> the name, or RequestError HF201 when it is not 1 to 80 of A-Z a-z 0-9 _ . -"""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    """-> the name. Raises RequestError HF201."""
+    if not is_name(name):
         raise RequestError(
             "HF201",
             f"{what} {str(name)[:NAME_CHARACTERS_MAX]!r} is not a name",
-            help=f"use 1 to {NAME_CHARACTERS_MAX} of the characters A-Z a-z 0-9 _ . -",
+            help=f"use 1 to {NAME_CHARACTERS_MAX} of the characters A-Z a-z 0-9 _ . -, not . or ..",
         )
     return name
 
@@ -72,6 +82,11 @@ def require_business_key(key: str) -> str:
     return key
 
 
+def is_tenant(text: str) -> bool:
+    """No tenant holds a "#": it would reach into the partitions of another."""
+    return _TENANT.fullmatch(text) is not None
+
+
 # -- run ids ---------------------------------------------------------------------------------------
 
 
@@ -84,12 +99,14 @@ def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
 
 
 def is_minted(tenant: str, run: str, secret: bytes) -> bool:
+    """No empty secret has made any: a host that was given no keys knows no ids."""
     body, mac = run[:-MAC_CHARACTERS], run[-MAC_CHARACTERS:]
-    return is_run(run) and "." not in run and hmac.compare_digest(mac, _mac(tenant, body, secret))
+    is_one = bool(secret) and is_run(run) and "." not in run
+    return is_one and hmac.compare_digest(mac, _mac(tenant, body, secret))
 
 
 def is_run(text: str) -> bool:
-    return _RUN.fullmatch(text) is not None
+    return len(text) <= RUN_CHARACTERS_MAX and _RUN.fullmatch(text) is not None
 
 
 def minted_ms(run: str) -> int:

@@ -10,13 +10,14 @@ Rules of this file (R1, R2, R6 in docs/log.md):
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from holdfast.core.advance import Step
 from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
+from holdfast.errors import SnapshotError
 from holdfast.limits import (
     LOAD_RECORDS_WITHOUT_HINT,
     RECORD_AGING_SECONDS,
@@ -34,7 +35,6 @@ from holdfast.runtime.codec import (
     blobs_named_by,
     encode_record,
     reading,
-    require_format,
     snapshot_bytes,
     with_snapshot,
 )
@@ -49,6 +49,7 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     Query,
 )
+from holdfast.runtime.formats import FORMATS, Formats, require_format
 from holdfast.runtime.messages import Hint
 
 Reads: TypeAlias = Generator[Effect, Any, None]
@@ -63,18 +64,24 @@ class Log:
     `sequence` is the newest record's, -1 when there is none. `records` are those that were read,
     oldest first, as far as the load had to go back. `base_ms` is when the first of them was
     written: nothing older is needed, and nothing that is needed may be taken by TTL.
+
+    A log's format never falls: `format` is that of its newest record, `base_format` that of the
+    first one needed.
     """
 
     tenant: str
     run: str
     owner: str
     message: str
+    formats: Formats = FORMATS
     state: Execution | None = None
     sequence: int = -1
     snapshot: int = -1
     book: ValueBook = field(default_factory=ValueBook)
     records: tuple[Record, ...] = ()
     base_ms: int = 0
+    base_format: int = 0
+    format: int = 0
     bytes_since_snapshot: int = 0
     snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
     nonces: int = 0
@@ -89,6 +96,11 @@ class Log:
 
     def _is_base_aging(self, now_ms: int) -> bool:
         return self.sequence >= 0 and now_ms - self.base_ms > RECORD_AGING_SECONDS * 1_000
+
+    @property
+    def is_behind(self) -> bool:
+        """Part of what a load needs is in an older format than the stack asks for."""
+        return self.sequence >= 0 and self.base_format < self.formats.asked
 
     @property
     def hint(self) -> Hint:
@@ -107,12 +119,16 @@ class Log:
             limit = max(1, hint.sequence - hint.snapshot + 3)
         newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
         now_ms = yield Clock()
-        if not newest_first or _is_over(newest_first[0], now_ms):
-            # TTL deletes in any order: what is left of a log that is over must not come to life.
+        if not newest_first:
             self._forget()
             return
-        require_format(newest_first[0], f"the newest record of execution {self.run}")
         with reading(f"the log of execution {self.run}"):
+            if _is_over(newest_first[0], now_ms):
+                # TTL deletes in any order: what is left of a log must not come to life.
+                self._forget()
+                return
+            what = f"the newest record of execution {self.run}"
+            require_format(newest_first[0], what, self.formats)
             yield from self._load_back_to_snapshot(newest_first)
 
     def _load_back_to_snapshot(self, newest_first: list[Item]) -> Reads:
@@ -123,19 +139,28 @@ class Log:
                 "executions", self.partition, after=base - 1, until=int(items[0]["sk"]) - 1
             )
             items = [*older, *items]
-        blobs = yield from fetch_blobs(self.tenant, self.run, items)
-        self._read(items, blobs)
+        try:
+            yield from self._read(items, has_snapshot=int(items[0]["sn"]) == int(items[0]["sk"]))
+        except SnapshotError:
+            older = yield Query("executions", self.partition, until=base - 1)
+            items = [*older, *items]
+            if int(items[0]["sk"]) > 0:
+                raise
+            # The snapshot is but the fold: whoever knows another state folds the log again.
+            yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
         self.state, self.sequence, self.snapshot = None, -1, -1
+        self.base_format = self.format = 0
         self.book, self.records = ValueBook(), ()
         self.bytes_since_snapshot, self.snapshot_check_bytes = 0, SNAPSHOT_BYTES_MIN
 
-    def _read(self, items: list[Item], blobs: Mapping[str, bytes]) -> None:
-        reader = Reader(blobs)
+    def _read(self, items: list[Item], *, has_snapshot: bool) -> Reads:
+        blobs = yield from fetch_blobs(self.tenant, self.run, items, self.formats)
+        reader = Reader(blobs, self.formats)
         since: list[Item] = items
         heads: tuple[Record, ...] = ()
-        if int(items[0]["sn"]) == int(items[0]["sk"]):
+        if has_snapshot:
             reader.from_snapshot(items[0])
             since, heads = items[1:], (_head(items[0]),)
         self.records = (*heads, *[reader.record(item) for item in since])
@@ -143,6 +168,7 @@ class Log:
         self.state, self.book = reader.state, reader.book
         self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
         self.base_ms = self.records[0].at_ms
+        self.base_format, self.format = int(items[0]["f"]), int(newest["f"])
         self.bytes_since_snapshot = sum(item_bytes(item) for item in since)
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
 
@@ -161,6 +187,7 @@ class Log:
     def _encode(self, step: Step, now_ms: int, listing: Item) -> Encoded:
         self.nonces += 1
         header = Header(
+            format=max(self.formats.asked, self.format),
             tenant=self.tenant,
             run=self.run,
             sequence=self.sequence + 1,
@@ -175,6 +202,7 @@ class Log:
         must_snapshot = self._is_base_aging(now_ms)
         if step.state.is_ended and not must_snapshot:
             return encoded
+        must_snapshot |= self.sequence >= 0 and self.base_format < header.format
         grown = self.bytes_since_snapshot + item_bytes(encoded.item)
         if grown <= self.snapshot_check_bytes and not must_snapshot:
             return encoded
@@ -189,10 +217,11 @@ class Log:
         self.state = step.state
         self.sequence += 1
         self.book = encoded.book
-        if self.sequence == 0:
-            self.base_ms = now_ms
-        if int(encoded.item["sn"]) == self.sequence:
-            self.base_ms = now_ms
+        self.format = int(encoded.item["f"])
+        has_snapshot = int(encoded.item["sn"]) == self.sequence
+        if self.sequence == 0 or has_snapshot:
+            self.base_ms, self.base_format = now_ms, self.format
+        if has_snapshot:
             self.snapshot = self.sequence
             self.bytes_since_snapshot = 0
             self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
@@ -225,12 +254,12 @@ def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
 
 
 def fetch_blobs(
-    tenant: str, run: str, items: Iterable[Item]
+    tenant: str, run: str, items: Iterable[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, dict[str, bytes]]:
     """-> the blobs that the items name, by hash. Each is checked against its hash when read."""
     found: dict[str, bytes] = {}
     for item in items:
-        require_format(item, f"record {item['sk']!r}")
+        require_format(item, f"record {item['sk']!r} of execution {run}", formats)
         for digest in blobs_named_by(item):
             if digest not in found:
                 found[digest] = yield GetBlob(keys.blob(tenant, run, digest))

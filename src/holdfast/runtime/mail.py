@@ -15,10 +15,12 @@ from holdfast.asl.program import Json
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.state import Awaiting, Execution
+from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
 from holdfast.runtime import keys
-from holdfast.runtime.codec import FORMAT, require_format
+from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
+from holdfast.runtime.formats import FORMAT, require_format
 from holdfast.runtime.plain import plain_text
 
 Facts: TypeAlias = Generator[Effect, Any, list[Fact]]
@@ -46,12 +48,24 @@ def stow(
 
 
 def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:
-    if "v" in stowed:
-        value: Json = json.loads(stowed["v"])
-        return value
-    data = yield GetBlob(keys.blob(tenant, place, str(stowed["ref"])))
-    fetched: Json = json.loads(data)
-    return fetched
+    """Raises HoldfastBug for what `stow` has not made, and for a blob that is not the one named."""
+    with reading("a stored value"):
+        if "v" in stowed:
+            return _parsed(stowed["v"])
+        digest = str(stowed["ref"])
+        data = yield GetBlob(keys.blob(tenant, place, digest))
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise HoldfastBug(f"the stored value {digest} has another hash")
+        return _parsed(data)
+
+
+def _parsed(text: Any) -> Json:
+    value: Json = json.loads(text, parse_constant=_no_number)
+    return value
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -71,7 +85,9 @@ def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> Facts:
         return found
     beat = yield Get(MAIL, inbox, keys.heartbeat(awaiting.entry))
     if beat is not None:
-        found.append(facts.HeartbeatSeen(awaiting.entry, int(beat["at"])))
+        require_format(beat, "a heartbeat")
+        with reading("a heartbeat"):
+            found.append(facts.HeartbeatSeen(awaiting.entry, int(beat["at"])))
     return found
 
 
@@ -82,11 +98,18 @@ def answer_by_key(tenant: str, run: str, key: str) -> Facts:
     item = yield Get(MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
-    entry, _, attempt = key.removeprefix("t#").partition(".")
+    entry, attempt = _ticket(key)
     found: list[Fact] = []
     if "act" in item:
-        found += yield from taken_by_key(tenant, run, keys.taken(int(entry), int(attempt)))
-    return [*found, (yield from _answer(tenant, run, int(entry), int(attempt), item))]
+        found += yield from taken_by_key(tenant, run, keys.taken(entry, attempt))
+    return [*found, (yield from _answer(tenant, run, entry, attempt, item))]
+
+
+def _ticket(key: str) -> tuple[int, int]:
+    """-> entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
+    with reading("a key of mail"):
+        entry, _, attempt = key[2:].partition(".")
+        return int(entry), int(attempt)
 
 
 def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
@@ -100,10 +123,9 @@ def taken_by_key(tenant: str, run: str, key: str) -> Facts:
     if item is None:
         return []
     require_format(item, "the start of an activity's task")
-    entry, _, attempt = key.removeprefix(keys.TAKEN_PREFIX).partition(".")
     worker = item.get("worker")
     name = None if worker is None else str(worker)
-    return [facts.ActivityStarted(int(entry), int(attempt), name)]
+    return [facts.ActivityStarted(*_ticket(key), name)]
 
 
 def _answer(
@@ -142,23 +164,36 @@ def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> Facts:
     """Every stored, unexpired event for the wait, earliest first; used ones refuse themselves."""
     partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     items = yield Query(MAIL, partition, begins_with=keys.EVENT_PREFIX)
-    items = sorted(items, key=lambda item: (int(item["at"]), str(item["sk"])))
-    found: list[Fact] = []
     for item in items:
         require_format(item, "an event")
-        if int(item["expires"]) > now_ms:
-            event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
-            data = yield from unstow(tenant, "events", item)
+    found: list[Fact] = []
+    with reading("an event"):
+        for item in sorted(items, key=lambda item: (int(item["at"]), str(item["sk"]))):
             expires_ms = int(item["expires"])
-            found.append(facts.EventReceived(awaiting.entry, event_id, data, expires_ms))
+            if expires_ms > now_ms:
+                event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
+                data = yield from unstow(tenant, "events", item)
+                found.append(facts.EventReceived(awaiting.entry, event_id, data, expires_ms))
     return found
 
 
 # -- control ---------------------------------------------------------------------------------------
 
 
-#: The kind of control mail that asks for another go; what has no kind asks for an end.
+#: The kind of control mail that asks for another go; what has no kind asks for an end, and so does
+#: what comes from a parent.
 REDRIVE: Final = "redrive"
+PARENT: Final = "parent"
+
+
+def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
+    """-> an id for control mail: later than all that the state has applied.
+
+    Those may be from a host whose clock is ahead, or of the same millisecond; a wish that seems to
+    be older than they are would be taken for one of theirs, and lost.
+    """
+    applied_ms = 0 if state is None else int(state.last_control[:15] or 0)
+    return f"{max(now_ms, applied_ms + 1):015d}{chance.hex()[:12]}"
 
 
 def control_item(
@@ -196,6 +231,7 @@ def _control(control_id: str, item: Item) -> Fact:
         control_id,
         None if error is None else str(error),
         None if cause is None else str(cause),
+        by_parent=item.get("kind") == PARENT,
     )
 
 

@@ -5,11 +5,13 @@ A message wakes; it never decides. `hint` tells a loader how much to read, and n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast.errors import HoldfastBug, NewerFormatError
+from holdfast.runtime import keys
+from holdfast.runtime.plain import is_unicode
 
 FORMAT: Final = 1
 
@@ -18,8 +20,6 @@ WAKE_TIMER: Final = "wake.timer"
 WAKE_MAIL: Final = "wake.mail"
 GO: Final = "go"
 RECOVER: Final = "recover"
-_KINDS: Final = frozenset({START, WAKE_TIMER, WAKE_MAIL, GO, RECOVER})
-
 #: `wake.mail` about events: every open event wait looks for itself.
 EVENT_MAIL: Final = "e"
 
@@ -38,7 +38,10 @@ def _body(kind: str, tenant: str, run: str, hint: Hint | None, **fields: Any) ->
 
 
 def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """`fields`: workflow, definition, name?, input or ref, t0, of?"""
+    """`fields`: workflow, definition, name?, input or ref, t0, of?, held?
+
+    `held`: its log begins, and nothing is evaluated before its mail is read.
+    """
     return _body(START, tenant, run, None, **fields)
 
 
@@ -65,14 +68,100 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     found = body.get("f")
     if isinstance(found, int) and found > FORMAT:
         raise NewerFormatError("a work message", found, FORMAT)
-    fields = (body.get("k"), body.get("t"), body.get("run"))
-    if found != FORMAT or not all(isinstance(text, str) for text in fields):
-        raise HoldfastBug("a work message lacks f, k, t or run")
-    if body["k"] not in _KINDS:
-        raise HoldfastBug(f"a work message is of unknown kind {body['k']!r:.40}")
+    # What was found is not shown: whoever wrote it was not us, and logs are read by many.
+    if type(found) is not int or found != FORMAT:
+        raise HoldfastBug("a work message has no format number")
+    kind = body.get("k")
+    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if fields is None:
+        raise HoldfastBug("a work message is of no kind that there is")
+    for name, is_right in {**_COMMON, **fields}.items():
+        if not is_right(body.get(name)):
+            raise HoldfastBug(f"a work message of kind {kind} has no usable `{name}`")
     return body
+
+
+# -- what each kind has to hold --------------------------------------------------------------------
+
+Check: TypeAlias = Callable[[Any], bool]
+
+#: Times and numbers have to fit into keys, which have 15 digits for them.
+_NUMBER_MAX: Final = 10**15 - 1
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and is_unicode(value)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _NUMBER_MAX
+
+
+def _is_hint(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_position, value))
+
+
+def _is_position(value: Any) -> bool:
+    return _is_number(value) or (type(value) is int and value == -1)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_stowed(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text(value.get("v", value.get("ref")))
+
+
+def _optional(is_right: Check) -> Check:
+    return lambda value: value is None or is_right(value)
+
+
+def _holding(**fields: Check) -> Check:
+    """An object with these fields, and whatever else."""
+    return lambda value: (
+        isinstance(value, dict)
+        and all(is_right(value.get(name)) for name, is_right in fields.items())
+    )
+
+
+_COMMON: Final[Mapping[str, Check]] = {
+    "t": lambda value: _is_text(value) and keys.is_tenant(value),
+    "run": lambda value: _is_text(value) and keys.is_run(value),
+    "hint": _optional(_is_hint),
+    "of": _optional(_are_texts),
+}
+_ORIGIN: Final = _holding(
+    execution_arn=_is_text,
+    execution_name=_is_text,
+    state_machine_arn=_is_text,
+    state_machine_name=_is_text,
+    role_arn=_is_text,
+    type=lambda value: value in ("STANDARD", "EXPRESS"),
+)
+_FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
+    START: {
+        "workflow": _is_text,
+        "definition": _is_text,
+        "input": _is_stowed,
+        "t0": _is_number,
+        "name": _optional(_is_text),
+        "held": _optional(lambda value: value is True),
+        "origin": _optional(_ORIGIN),
+        "parent": _optional(_holding(run=_is_text, entry=_is_number, attempt=_is_number)),
+    },
+    WAKE_TIMER: {"entry": _is_position, "due": _is_number},
+    WAKE_MAIL: {"key": _is_text},
+    GO: {"from": _is_text},
+    RECOVER: {},
+}
 
 
 def hint_of(body: Mapping[str, Any]) -> Hint | None:
     hint = body.get("hint")
-    return None if hint is None else Hint(int(hint[0]), int(hint[1]))
+    return None if hint is None else Hint(hint[0], hint[1])
+
+
+def replaced_by(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """-> the ids of the dead letters that the message replaces."""
+    return tuple(body.get("of") or ())

@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import sys
+from typing import Any, Final
 
 from holdfast.errors import RequestError
 from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
+
+#: Whoever reads JSON as JavaScript does has no greater number.
+NUMBER_MAX: Final = sys.float_info.max
+_NUMBERS: Final = (int, float)
+
+
+def parse_json(raw: bytes) -> Any:
+    """-> the value of a request's body: JSON in UTF-8, and in nothing else that Python would guess.
+
+    Raises ValueError and RecursionError.
+    """
+    return json.loads(raw.decode(), parse_constant=_refuse_constant)
+
+
+def parse_json_once(raw: bytes) -> Any:
+    """As `parse_json`; an object that has a field twice is refused too: which one was meant?"""
+    decoded = raw.decode()
+    return json.loads(decoded, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a field stands twice")
+    return found
 
 
 def require_plain(value: Any, what: str) -> None:
@@ -18,13 +48,15 @@ def require_plain(value: Any, what: str) -> None:
             raise RequestError("HF243", f"{what} is nested deeper than {JSON_DEPTH_MAX} levels")
         below: list[Any] = []
         for item in level:
-            if isinstance(item, dict):
-                below += [*item.keys(), *item.values()]
+            if isinstance(item, str):
+                if not item.isascii() and not is_unicode(item):
+                    raise RequestError("HF243", f"{what} holds a lone surrogate")
+            elif isinstance(item, dict):
+                below += item
+                below += item.values()
             elif isinstance(item, list):
                 below += item
-            elif isinstance(item, str) and not is_unicode(item):
-                raise RequestError("HF243", f"{what} holds a lone surrogate")
-            elif isinstance(item, float) and not -1e309 < item < 1e309:
+            elif isinstance(item, _NUMBERS) and not -NUMBER_MAX <= item <= NUMBER_MAX:
                 raise RequestError("HF243", f"{what} holds a number that JSON does not know")
         level = below
 

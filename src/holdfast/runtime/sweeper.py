@@ -7,17 +7,16 @@ A row is always written at its next place before it is deleted at the old one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast import resources
-from holdfast.core.commands import next_due_ms
+from holdfast.core.children import abandoned
+from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
-    CLOCK_ERROR_MS,
     DEAD_LETTER_ROUNDS_MAX,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
@@ -27,25 +26,31 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import duties, keys, mail, messages
-from holdfast.runtime.codec import FORMAT, reading, require_format
+from holdfast.runtime import duties, keys, mail, messages, quarantine
+from holdfast.runtime.codec import reading
+from holdfast.runtime.control import require_writable
 from holdfast.runtime.effects import Clock, Effect, Get, Item, Measure, Message, Put, Query, Send
+from holdfast.runtime.formats import FORMATS, Formats, require_format
 from holdfast.runtime.log import Log
 
 Does = Generator[Effect, Any, None]
 
 
-def sweep(shard: int, owner: str) -> Generator[Effect, Any, list[HoldfastError]]:
+def sweep(
+    shard: int, owner: str, formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[HoldfastError]]:
     """-> what kept rows of this shard from being worked off; they come again."""
+    require_writable(formats)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
     rows = yield Query("mail", keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
-    oldest_ms = min((_look_ms(row) for row in rows), default=now_ms)
+    looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
+    oldest_ms = min(looks, default=now_ms)
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
     for row in rows:
         try:
-            yield from _work_off(row, owner, now_ms)
+            yield from _work_off(row, owner, formats, now_ms)
         except HoldfastError as error:
             # A damaged log, or one that newer code wrote, must not hide the rows behind it.
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
@@ -55,17 +60,19 @@ def sweep(shard: int, owner: str) -> Generator[Effect, Any, list[HoldfastError]]
     return refused
 
 
-def _work_off(row: Item, owner: str, now_ms: int) -> Does:
+def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     require_format(row, "a due row")
     with reading("a due row"):
         if "entry" in row:
             yield from _timer(row, now_ms)
         else:
-            yield from _visit(row, owner, now_ms)
+            yield from _visit(row, owner, formats, now_ms)
 
 
-def _look_ms(row: Item) -> int:
-    return int(str(row["sk"]).partition("#")[0])
+def _look_ms(row: Item) -> int | None:
+    """None for a key that is not one of ours: such a row must not hide the others."""
+    digits = str(row["sk"]).partition("#")[0]
+    return int(digits) if digits.isascii() and digits.isdecimal() else None
 
 
 def _timer(row: Item, now_ms: int) -> Does:
@@ -81,8 +88,8 @@ def _timer(row: Item, now_ms: int) -> Does:
 # -- watching --------------------------------------------------------------------------------------
 
 
-def _visit(row: Item, owner: str, now_ms: int) -> Does:
-    log = Log(str(row["t"]), str(row["run"]), owner, "")
+def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
+    log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
     yield from log.load()
     if log.state is None or log.sequence < int(row["seq"]):
         yield from _wait_for_record(row, now_ms)
@@ -92,16 +99,20 @@ def _visit(row: Item, owner: str, now_ms: int) -> Does:
         yield from duties.drop_row(row)
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
-    if controls or log.is_aging(now_ms) or _needs_a_look(log.state, now_ms):
+    is_old = log.is_aging(now_ms) or log.is_behind
+    needs_a_look = is_old or _needs_a_look(log.state, now_ms)
+    if controls or (needs_a_look and not (yield from _is_quarantined(log))):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     parked_ms = log.records[-1].at_ms
-    look_ms = duties.next_look_ms(
-        log.state,
-        duties.is_held(log.state, now_ms),
-        parked_ms,
-        now_ms + SWEEP_AHEAD_SECONDS * 1_000,
-    )
+    ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
+    look_ms = duties.next_look_ms(log.state, parked_ms, ahead_ms)
     yield from _move({**row, "seq": log.sequence}, look_ms)
+
+
+def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
+    """Workers die of it: who looks at it again is a person's choice."""
+    held = yield from quarantine.find(log.tenant, log.run)
+    return held is not None and held.holds(log)
 
 
 def _finish(log: Log) -> Does:
@@ -136,21 +147,22 @@ def _move(row: Item, look_ms: int) -> Does:
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
-    if state.due_ms is not None and state.due_ms + OVERDUE_SECONDS * 1_000 < now_ms:
-        return True
-    return any(_is_due_for_recovery(frame, now_ms) for frame in state.frames.values())
-
-
-def _is_due_for_recovery(frame: Frame, now_ms: int) -> bool:
     """A lapsed claim, something overdue, or mail that its wake may never have announced."""
+    if abandoned(state) or any(map(_may_have_news, state.frames.values())):
+        return True
+    return any(
+        one.reason is Reason.CLAIM_LAPSED or one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms
+        for one in diagnose(state, now_ms)
+    )
+
+
+def _may_have_news(frame: Frame) -> bool:
+    """Mail, or a worker that knows the function: neither is seen from here."""
     match frame.waiting:
-        case Attempt(claim=None, is_unknown=True) | Awaiting() | Children():
+        case Awaiting() | Children() | Attempt(is_unknown=True):
             return True
-        case Attempt(claim=claim) if claim is not None:
-            if claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms:
-                return True
-    due_ms = next_due_ms(frame)
-    return due_ms is not None and due_ms + OVERDUE_SECONDS * 1_000 < now_ms
+        case _:
+            return False
 
 
 # -- dead letters ----------------------------------------------------------------------------------
@@ -162,12 +174,23 @@ class DeadLetter:
     message_id: str
 
 
-def revive(letter: DeadLetter) -> Does:
-    """A dead letter goes round again, alone in its batch; the third time it is quarantined."""
-    body = messages.require_readable(letter.body)
-    rounds = (*body.get("of", ()), letter.message_id)
+def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
+    """A dead letter goes round again, alone in its batch; the third time it is quarantined.
+
+    Not one that died of being given back by code of another release: raises HF301, HF302 as long
+    as this code cannot read its log either, and the letter stays where it is.
+    """
+    require_writable(formats)
+    now_ms = yield Clock()
+    try:
+        body = messages.require_readable(letter.body)
+        yield from _require_readable_log(body, formats)
+    except HoldfastError as error:
+        yield from quarantine.note(letter.message_id, error, now_ms)
+        raise
+    rounds = (*messages.replaced_by(body), letter.message_id)
     if len(rounds) > DEAD_LETTER_ROUNDS_MAX:
-        yield from _quarantine(body, rounds)
+        yield from quarantine.put(body, rounds, now_ms)
         return
     if body["k"] == messages.START:
         revived: Mapping[str, Any] = {**body, "of": list(rounds)}
@@ -176,17 +199,7 @@ def revive(letter: DeadLetter) -> Does:
     yield Send((Message(revived),), queue="single")
 
 
-def _quarantine(body: Mapping[str, Any], rounds: tuple[str, ...]) -> Does:
-    now_ms = yield Clock()
-    yield Put(
-        "mail",
-        {
-            "pk": keys.QUARANTINE,
-            "sk": keys.execution(body["t"], body["run"]),
-            "f": FORMAT,
-            "body": json.dumps(body, ensure_ascii=False),
-            "of": ",".join(rounds),
-            "at": now_ms,
-        },
-    )
-    yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
+def _require_readable_log(body: Mapping[str, Any], formats: Formats) -> Does:
+    partition = keys.execution(body["t"], body["run"])
+    for newest in (yield Query("executions", partition, reverse=True, limit=1)):
+        require_format(newest, f"the newest record of execution {body['run']}", formats)

@@ -10,14 +10,19 @@ import base64
 import binascii
 import hashlib
 import hmac
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.errors import RequestError
+from holdfast.errors import RequestError, ServiceFault
 
 FORMAT: Final = "1"
 TOKEN_CHARACTERS_MAX: Final = 2_048
+KEY_BYTES_MIN: Final = 32
+# A token's fields are separated by dots.
+_KEY_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +46,41 @@ class Keys:
         return self.secrets[self.current]
 
 
+def parse_keys(secret: str) -> Keys:
+    """`secret` is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`.
+
+    Raises ServiceFault HF326, which quotes no key.
+    """
+    if not secret.startswith("{"):
+        return _require_keys("1", {"1": secret})
+    try:
+        document = json.loads(secret)
+        return _require_keys(document["current"], document["keys"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _bad_keys('it is not {"current": id, "keys": {id: text}}') from None
+
+
+def _require_keys(current: str, texts: Mapping[str, str]) -> Keys:
+    for key, text in texts.items():
+        if not _KEY_ID.fullmatch(key):
+            raise _bad_keys("a key's id is not 1 to 64 of A-Z a-z 0-9 _ -")
+        if len(text.encode()) < KEY_BYTES_MIN:
+            raise _bad_keys(f"the key {key} is shorter than {KEY_BYTES_MIN} bytes")
+    if current not in texts:
+        raise _bad_keys("the current key is none of the keys")
+    return Keys(current, {key: text.encode() for key, text in texts.items()})
+
+
+def _bad_keys(problem: str) -> ServiceFault:
+    return ServiceFault("HF326", f"the secret of the signing keys: {problem}", retry="never")
+
+
 def make_token(token: Token, keys: Keys) -> str:
     text = (
         f"{token.tenant}.{FORMAT}.{keys.current}.{token.run.replace('.', '/')}."
         f"{token.entry}.{token.attempt}.{token.expires_ms}"
     )
-    signed = f"{text}.{_mac(text, keys.secret)}"
-    return base64.urlsafe_b64encode(signed.encode()).decode().rstrip("=")
+    return _written(f"{text}.{_mac(text, keys.secret)}".encode())
 
 
 def require_token(text: str, keys: Keys, tenant: str, now_ms: int) -> Token:
@@ -68,6 +101,8 @@ def _read(text: str, keys: Keys) -> Token | None:
         return None
     try:
         signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        if _written(signed) != text:  # other characters and left-over bits say the same bytes
+            return None
         body, _, mac = signed.decode("ascii").rpartition(".")
         tenant, token_format, key, run, entry, attempt, expires = body.split(".")
     except (binascii.Error, ValueError):
@@ -78,6 +113,10 @@ def _read(text: str, keys: Keys) -> Token | None:
     if not is_ours or token_format != FORMAT:
         return None
     return Token(tenant, run.replace("/", "."), int(entry), int(attempt), int(expires))
+
+
+def _written(signed: bytes) -> str:
+    return base64.urlsafe_b64encode(signed).decode().rstrip("=")
 
 
 def _mac(text: str, secret: bytes) -> str:

@@ -13,6 +13,7 @@ from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lane
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.codec import Reader, Record
 from holdfast.runtime.effects import Effect, Item
+from holdfast.runtime.formats import FORMATS, Formats
 from holdfast.runtime.log import fetch_blobs
 
 #: AWS's name for the details of an event type, where it is not the type itself.
@@ -127,10 +128,10 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
 
 
 def history(
-    tenant: str, run: str, items: list[Item]
+    tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
     """-> every event as people see it, ours among them."""
-    records = yield from records_of(tenant, run, items)
+    records = yield from records_of(tenant, run, items, formats)
     return [
         {**_event(event), "record": record.sequence}
         for record in records
@@ -138,10 +139,12 @@ def history(
     ]
 
 
-def records_of(tenant: str, run: str, items: list[Item]) -> Generator[Effect, Any, list[Record]]:
+def records_of(
+    tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[Record]]:
     """What TTL has taken is left out: then the history begins behind the first snapshot."""
-    blobs = yield from fetch_blobs(tenant, run, items)
-    reader = Reader(blobs)
+    blobs = yield from fetch_blobs(tenant, run, items, formats)
+    reader = Reader(blobs, formats)
     if items and int(items[0]["sk"]) > 0:
         first = next((n for n, item in enumerate(items) if "so" in item), len(items) - 1)
         reader.from_snapshot(items[first])

@@ -26,12 +26,14 @@ from typing import Any, TypeAlias
 from holdfast import resources
 from holdfast.asl.program import Program, Task
 from holdfast.core import facts
-from holdfast.core.advance import Step, advance
+from holdfast.core.advance import Step, advance, note
 from holdfast.core.commands import (
     WHOLE_EXECUTION,
     Command,
+    RunAttempt,
     StartChild,
     StartTimer,
+    StopChild,
     entry_of,
     has_more,
     owed,
@@ -40,7 +42,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import Fact, Moment
 from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Children, Execution, Origin
-from holdfast.errors import NewerFormatError
+from holdfast.errors import FormatError
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CALLBACK_SECONDS_MAX,
@@ -49,6 +51,7 @@ from holdfast.limits import (
     FIRST_HOLD_MS,
     NAME_EXTENSION_SECONDS,
     RACES_MAX,
+    TAKEOVERS_IN_COMPANY_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
 from holdfast.runtime import children, duties, keys, mail, messages, status_events
@@ -63,7 +66,8 @@ from holdfast.runtime.claims import (
     run_seconds,
     ticket_of,
 )
-from holdfast.runtime.codec import Record
+from holdfast.runtime.codec import Record, reading
+from holdfast.runtime.control import require_writable
 from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import (
     Begin,
@@ -78,12 +82,13 @@ from holdfast.runtime.effects import (
     Send,
     SetVisibility,
 )
+from holdfast.runtime.formats import FORMATS, Formats
 from holdfast.runtime.log import Log, draw
 from holdfast.runtime.tokens import Keys, Token, make_token
 
 Does: TypeAlias = Generator[Effect, Any, Any]
 
-NEWER_FORMAT_SECONDS = 60
+OTHER_FORMAT_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Setting:
     which workflows it can start for those that call them.
 
     `status_source`: by whom the bus is told when executions of state machines begin and end; None:
-    by nobody.
+    by nobody. `formats`: what is read of logs, and written.
     """
 
     programs: Programs
@@ -100,16 +105,18 @@ class Setting:
     keys: Callable[[], Keys]
     status_source: str | None = None
     workflows: Workflows = NO_WORKFLOWS
+    formats: Formats = FORMATS
 
 
 def deliver(setting: Setting, delivery: Delivery) -> Generator[Effect, Any, bool]:
     """-> True when the message may be deleted. False: it comes back by itself."""
     try:
+        require_writable(setting.formats)
         body = messages.require_readable(delivery.body)
         return (yield from Hold(setting, delivery, body).run())
-    except NewerFormatError:
-        # Old code must not append to a log that it cannot fold; newer code will take it.
-        yield SetVisibility(NEWER_FORMAT_SECONDS)
+    except FormatError:
+        # This code must not append to a log that it cannot fold; the right one will take it.
+        yield SetVisibility(OTHER_FORMAT_SECONDS)
         return False
 
 
@@ -145,9 +152,9 @@ class Hold:
     held_until_ms: int = 0
 
     def __post_init__(self) -> None:
-        delivery = self.delivery
+        setting, delivery = self.setting, self.delivery
         tenant, run = self.body["t"], self.body["run"]
-        self.log = Log(tenant, run, delivery.owner, delivery.message_id)
+        self.log = Log(tenant, run, delivery.owner, delivery.message_id, setting.formats)
         self.is_recovering = (
             delivery.receive_count > 1 or self.kind == messages.RECOVER or bool(self.body.get("of"))
         )
@@ -175,14 +182,38 @@ class Hold:
             if self.is_recovering or self.kind in {messages.START, messages.GO}:
                 yield from duties.at_end(self.log)
             return True
+        if (yield from self._goes_alone()):
+            return True
         yield from self._program_of(self.state.definition)
         yield from self._gather()
         yield from self._take()
         return (yield from self._work())
 
+    def _goes_alone(self) -> Generator[Effect, Any, bool]:
+        """An attempt whose owners die is tried again where nobody else's work dies with it."""
+        running = (frame.waiting for frame in self.state.frames.values())
+        suspects = [
+            attempt.claim
+            for attempt in running
+            if isinstance(attempt, Attempt)
+            and attempt.takeovers >= TAKEOVERS_IN_COMPANY_MAX
+            and attempt.claim is not None
+        ]
+        may_go = self.state.is_opened and self._may_take_over()  # opened: R11
+        if not suspects or self.delivery.is_alone or not may_go:
+            return False
+        now_ms = yield Clock()
+        if not any(is_lost(claim, self.delivery, now_ms) for claim in suspects):
+            return False
+        replaced = (*self.body.get("of", ()), self.delivery.message_id)
+        body = messages.recover(self.log.tenant, self.log.run, replaced)
+        yield Send((Message(body),), queue="single")
+        return True
+
     def _is_redriven(self) -> Generator[Effect, Any, bool]:
         """Somebody asks that an execution goes on which has ended."""
-        if not self.state.resting or not (self.is_recovering or self.kind == messages.WAKE_MAIL):
+        is_over = not self.state.resting or self.state.is_undone
+        if is_over or not (self.is_recovering or self.kind == messages.WAKE_MAIL):
             return False
         asked = yield from mail.control_facts(self.log.tenant, self.state)
         self.facts += asked
@@ -204,7 +235,11 @@ class Hold:
         )
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
-        step = advance(self.program, None, [started], self._moment(now_ms, self.body["t0"]))
+        moment = self._moment(now_ms, self.body["t0"])
+        if self.body.get("held"):
+            step = note(self.program, None, started, moment)
+        else:
+            step = advance(self.program, None, [started], moment)
         is_first_chance = self.delivery.receive_count == 1 and not self.is_recovering
         self.held_until_ms = now_ms + FIRST_HOLD_MS
         if was_known and is_first_chance and self._may_run_first(step.state):
@@ -271,11 +306,39 @@ class Hold:
     def _carry_out_again(self, now_ms: int) -> mail.Facts:
         ended = yield from children.all_notices(self.log.tenant, self.state)
         known = [StartChild(fact.entry, fact.lane) for fact in ended]
-        again = [command for command in self._owed_again() if command not in known]
+        again = [
+            command
+            for command in self._owed_again()
+            if command not in known and not self._sees_to(command, now_ms)
+        ]
         if self.state.redrives:
             yield from duties.unlist_stale(self.log)
         found = yield from duties.carry_out(self.log, self.program, again, now_ms)
         return [*ended, *found]
+
+    def _sees_to(self, command: Command, now_ms: int) -> bool:
+        """What is due happens in this very delivery; should it die, its message comes back.
+
+        To send a wake besides would let one whose worker always dies multiply without end: each
+        delivery one more wake, and of each, once it is a dead letter, one more that recovers.
+        """
+        match command:
+            case StartTimer(entry, due_ms):
+                is_due = due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+                return is_due and (self._has_place_for_all() or not self._is_question(entry))
+            case RunAttempt(attempt=attempt):
+                return attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+            case _:
+                return False
+
+    def _has_place_for_all(self) -> bool:
+        return len(self.state.frames) <= ATTEMPTS_IN_FLIGHT_MAX
+
+    def _is_question(self, entry: int) -> bool:
+        """A job is asked for there, if there is a place."""
+        frame = self.state.frame_of(entry)
+        waiting = None if frame is None else frame.waiting
+        return isinstance(waiting, Awaiting) and waiting.poll_due_ms is not None
 
     def _owed_again(self) -> list[Command]:
         """What may never have been carried out (R8).
@@ -292,11 +355,16 @@ class Hold:
         opened = {event.holdfast.get("entry") for record in records for event in record.events}
         if any(record.sequence == 0 for record in records):
             opened.add(WHOLE_EXECUTION)
-        return [command for command in everything if entry_of(command) in opened]
+        return [
+            command
+            for command in everything
+            # Any record may close the wait for a child; and that it was told is soon in the log.
+            if entry_of(command) in opened or isinstance(command, StopChild)
+        ]
 
     def _own_records(self) -> list[Record]:
         """-> of the records at hand, those that were written under the ids of our message."""
-        ours = {self.delivery.message_id, *self.body.get("of", ())}
+        ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
         return [record for record in self.log.records if record.message in ours]
 
     def _named_mail(self, key: str, now_ms: int) -> mail.Facts:
@@ -308,7 +376,9 @@ class Hold:
         if key.startswith(keys.TAKEN_PREFIX):
             return (yield from mail.taken_by_key(tenant, run, key))
         if key.startswith(children.NOTICE_PREFIX):
-            return (yield from self._notices(int(key.removeprefix(children.NOTICE_PREFIX))))
+            with reading("a key of mail"):
+                entry = int(key.removeprefix(children.NOTICE_PREFIX))
+            return (yield from self._notices(entry))
         return (yield from mail.facts_for(tenant, self.state, now_ms))
 
     def _notices(self, entry: int) -> mail.Facts:
@@ -434,12 +504,21 @@ class Hold:
         return ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)
 
     def _decide(self, state: Execution, now_ms: int) -> Step:
-        if not self.facts and not has_more(state):
+        if not has_more(state) and not self._has_news(state):
             return Step((), state)
+        return self._decided(state, now_ms)
+
+    def _decided(self, state: Execution, now_ms: int) -> Step:
         offered, self.facts = self.facts, []
         # Kept until the commit: a lost race offers them again.
         self.offered = offered
         return advance(self.program, state, offered, self._moment(now_ms, now_ms))
+
+    def _has_news(self, state: Execution) -> bool:
+        """That children were stopped is written with something else, or when nothing else comes."""
+        if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
+            return bool(self.facts) and not (self.begun or self._mine(state))
+        return True
 
     def _begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> Does:
         for attempt in attempts:
@@ -532,23 +611,23 @@ class Hold:
             and self._must_open(step.state, now_ms)
         )
         if must_open:
-            yield from duties.watch(self.log, step.state, self._claimed_by_me(step.state), now_ms)
+            yield from duties.watch(self.log, step.state, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
             step = self._with_opened(step, now_ms)
         listing = duties.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
-        owed_before = [] if before is None else owed(before)
-        new = [command for command in owed(self.state) if command not in owed_before]
-        applied, self.offered = self.offered, []
+        self.offered = []
         self.draws = self.races = 0
         if was_aging:
             yield from duties.renew(self.log, before, now_ms)
         if before is not None and before.is_ended:
             yield from duties.unlist_stale(self.log)
-        self.facts += yield from duties.carry_out(self.log, self.program, new, now_ms)
-        yield from children.stop(self.log, before, applied, now_ms)
+        if not self.state.is_ended:  # else all that is owed belongs to the end
+            owed_before = [] if before is None or before.is_ended else owed(before)
+            new = [command for command in owed(self.state) if command not in owed_before]
+            self.facts += yield from duties.carry_out(self.log, self.program, new, now_ms)
         yield from self._publish(step.events)
         yield from duties.measure(step)
         if must_open or has_more(self.state):
@@ -574,7 +653,7 @@ class Hold:
 
     def _with_opened(self, step: Step, now_ms: int) -> Step:
         opened = facts.Opened(self.log.sequence + 1)
-        more = advance(self.program, step.state, [opened], self._moment(now_ms, now_ms))
+        more = note(self.program, step.state, opened, self._moment(now_ms, now_ms))
         return Step(step.events + more.events, more.state)
 
     def _after_race(self) -> Generator[Effect, Any, bool]:
@@ -606,9 +685,12 @@ class Hold:
 
     def _hand_on(self, pending: Step | None, now_ms: int) -> Generator[Effect, Any, bool]:
         """Too little time is left for the next attempt: another invocation takes it from here."""
+        told = self._decided(self.state, now_ms) if pending is None else None
+        if told is not None and told.events and not (yield from self._commit(told, now_ms)):
+            return (yield from self._after_race())
         if pending is not None or not self.state.is_opened:
             base = pending if pending is not None else Step((), self.state)
-            yield from duties.watch(self.log, base.state, True, now_ms)
+            yield from duties.watch(self.log, base.state, now_ms)
             step = self._with_opened(base, now_ms)
             listing = duties.listing(self.log.tenant, step.state, is_opening=True)
             if not (yield from self.log.commit(step, now_ms, listing)):
@@ -628,12 +710,12 @@ class Hold:
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(max(1, left_seconds))
                 return False
-        if self.is_recovering and self.log.is_aging(now_ms):
+        if self.is_recovering and (self.log.is_aging(now_ms) or self.log.is_behind):
             return (yield from self._refresh(now_ms))
         return True
 
     def _refresh(self, now_ms: int) -> Generator[Effect, Any, bool]:
-        """R16: a run that rests for months outlives its records through a new snapshot."""
+        """R16: what rests for months outlives its records, or their format, by a new snapshot."""
         if not (yield from self._commit(Step((), self.state), now_ms)):
             return (yield from self._after_race())
         return True

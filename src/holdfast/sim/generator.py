@@ -35,7 +35,7 @@ _OUTPUTS: Final = (
     "{% [$states.context.State.Name, $count($states.input)] %}",
     "{% $states.input %}",
     "{% $states.context.Execution.Input %}",
-    "{% $exists($turns) ? $turns : 'no turns' %}",
+    "{% $exists($tries) ? $tries : 'no tries' %}",
     "{% $exists($states.context.Map) ? $states.context.Map.Item : [] %}",
 )
 #: Undefined outside of a Map; always refused.
@@ -82,10 +82,13 @@ class Level:
 
 @dataclass
 class Generator:
-    """`machine()` gives one. `called` are the workflows that its tasks may call."""
+    """`machine()` gives one. `called` are the workflows that its tasks may call. `has_data`: states
+    work on what flows, and so may fail by themselves and leave a part without its undo.
+    """
 
     random: Random
     called: tuple[str, ...] = ()
+    has_data: bool = False
     undo: list[Machine] = field(default_factory=list)
     deadlines: list[Machine] = field(default_factory=list)
     shielded: list[list[str]] = field(default_factory=list)
@@ -95,10 +98,10 @@ class Generator:
     has_paths: bool = False
 
     def machine(self) -> Machine:
-        self.has_paths = self.random.random() < 0.3
+        self.has_paths = self.has_data and self.random.random() < 0.3
         level = Level()
         end = self._end(level)
-        if self.random.random() < 0.6:
+        if self.has_data and self.random.random() < 0.6:
             level.handler = self._add(level, self._name("rescue"), {"Type": "Pass", "Next": end})
         start = self._parts(level, 0, end)
         extension = {"Undo": self.undo, "Deadlines": self.deadlines, "Shielded": self.shielded}
@@ -116,18 +119,15 @@ class Generator:
         return target
 
     def _part(self, level: Level, depth: int, target: str) -> str:
-        simple: list[Callable[[Level, str], str]] = [
-            self._task,
-            self._task,
-            self._task,
-            self._pass,
-            self._wait,
-            self._choice,
-        ]
+        simple: list[Callable[[Level, str], str]] = [self._task, self._task, self._pass, self._wait]
+        if self.has_data:
+            simple += [self._task, self._choice]
         is_full = depth >= _DEPTH_MAX or self.count > STATES_MAX - 8
         if is_full or self.random.random() < 0.3:
             return self.random.choice(simple)(level, target)
-        nested = [self._undone, self._undone, self._shield, self._block, self._loop]
+        nested = [self._undone, self._undone, self._shield, self._block]
+        if self.has_data:
+            nested.append(self._loop)
         if self.lanes < _LANES_MAX:
             nested += [self._branches, self._items]
         return self.random.choice(nested)(level, depth, target)
@@ -140,10 +140,10 @@ class Generator:
             body |= self.random.choice(_PATH_TASK)
         else:
             body |= self._written({"Arguments": arguments or {}})
-            if self.random.random() < 0.3:
+            if self.has_data and self.random.random() < 0.3:
                 body |= {"Output": self._expression(_RESULTS)}
-            elif self.random.random() < 0.2:
-                body |= {"Assign": {"turns": "{% $states.context.State.RetryCount %}"}}
+            elif self.has_data and self.random.random() < 0.2:
+                body |= {"Assign": {"tries": "{% $states.context.State.RetryCount %}"}}
         if "waitForTaskToken" in resource or self.random.random() < 0.2:
             body["TimeoutSeconds"] = self.random.choice([5, SECONDS_MAX])
         return self._add(level, name, body | self._retried() | self._handled(level))
@@ -166,14 +166,14 @@ class Generator:
         body: Machine = {"Type": "Pass", "Next": target}
         if self._is_in_paths():
             body |= self.random.choice(_PATH_PASS)
-        elif self.random.random() < 0.6:
+        elif self.has_data and self.random.random() < 0.6:
             body |= self._written({"Output": self._expression(_OUTPUTS)})
         return self._add(level, self._name("pass"), body)
 
     def _wait(self, level: Level, target: str) -> str:
         seconds = self.random.randint(0, SECONDS_MAX)
         body: Machine = {"Type": "Wait", "Seconds": seconds, "Next": target}
-        if self.random.random() < 0.2 and not self._is_in_paths():
+        if self.has_data and self.random.random() < 0.2:
             body |= self._written({"Seconds": f"{{% $count($states.input) + {seconds} %}}"})
         return self._add(level, self._name("wait"), body)
 
@@ -227,15 +227,15 @@ class Generator:
         """for turns in range(…): …"""
         start, again = self._name("loop"), self._name("again")
         body, _ = self._inside(level, depth, again, handler=level.handler)
-        counted = {"turns": "{% $turns + 1 %}"}
+        turns = f"turns_{self.count}"
         rule = {
-            "Condition": f"{{% $turns < {self.random.randint(1, 2)} %}}",
+            "Condition": f"{{% ${turns} < {self.random.randint(1, 2)} %}}",
             "Next": body,
-            "Assign": counted,
+            "Assign": {turns: f"{{% ${turns} + 1 %}}"},
         }
         turn = self._written({"Type": "Choice", "Choices": [rule], "Default": target})
         self._add(level, again, turn)
-        begin: Machine = {"Type": "Pass", "Next": again, "Assign": {"turns": 0}}
+        begin: Machine = {"Type": "Pass", "Next": again, "Assign": {turns: 0}}
         return self._add(level, start, self._written(begin))
 
     def _branches(self, level: Level, depth: int, target: str) -> str:
@@ -343,11 +343,9 @@ class Generator:
 
 def scenario(random: Random, name: str) -> Scenario:
     """A family of machines, what their tasks come to, who answers, and which events come."""
-    outer, inner = (
-        Generator(random, called=("inner", "short")),
-        Generator(random, called=("short",)),
-    )
-    short = Generator(random)
+    outer = Generator(random, called=("inner", "short"), has_data=True)
+    inner = Generator(random, called=("short",), has_data=True)
+    short = Generator(random, has_data=True)
     machines = {"outer": outer.machine(), "inner": inner.machine(), "short": short.machine()}
     asked = [*outer.asked, *inner.asked, *short.asked]
     return Scenario(

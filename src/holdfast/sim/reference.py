@@ -11,15 +11,12 @@ ruling it goes by the scenario alone, and raises `Undecided` where that does not
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from holdfast.asl.jsonata import Moment
 from holdfast.asl.parse import read_program
 from holdfast.asl.program import (
     Choice,
@@ -34,21 +31,16 @@ from holdfast.asl.program import (
     Wait,
 )
 from holdfast.asl.resources import CHILD_WORKFLOW
-from holdfast.asl.template import StateError, Template
 from holdfast.asl.timestamps import nanos_of
-from holdfast.sim.rulings import Ended, Ending, Path, Ruling, Visit
+from holdfast.sim.reference_blocks import Blocks, Move
+from holdfast.sim.reference_fields import RUNTIME, TIMEOUT, Failed, Line, takes
+from holdfast.sim.rulings import Ended, Ending, Ruling, Visit
 from holdfast.sim.scenarios import Outcome, Scenario
 
-TIMEOUT: Final = "States.Timeout"
-_RUNTIME: Final = "States.Runtime"
 #: How an attempt fails without a word from the task: the ruling is taken at its word.
-_FATES: Final = frozenset({TIMEOUT, "Holdfast.WorkerLost"})
-_SECONDS_MAX: Final = 99_999_999
-_LATE: Final[Json] = {"Error": "BlockTimeout", "Cause": ""}
+_FATES: Final = frozenset({TIMEOUT, "Holdfast.WorkerLost", "Holdfast.TooDeep", "InvalidArguments"})
 #: Where it starts, its input, and its Map.Item.
 _Lane: TypeAlias = tuple[str, Json, Json]
-#: The next state, None after the last; and what it gets.
-_Move: TypeAlias = tuple[str | None, Json]
 
 
 class Undecided(Exception):  # noqa: N818  # it is no error: the scenario leaves it open
@@ -59,55 +51,18 @@ class Contradiction(Exception):  # noqa: N818  # what it tells of is an error of
     """The ruling tells of something that cannot have happened."""
 
 
-@dataclass
-class Failed(Exception):  # noqa: N818  # as the states call it
-    """A state failed. `handled_as`: what handlers are asked for, where it is not what is told.
-    `is_attempt`: it is what an attempt came to, and the next one is counted.
-    """
-
-    error: str | None
-    cause: str | None
-    handled_as: str | None = None
-    is_attempt: bool = False
-
-
-@dataclass
-class _Line:
-    """One line of control. `late`: the blocks that are out of time, while the line is shielded."""
-
-    path: Path
-    outer: _Line | None = None
-    item: Json = None
-    position: str = ""
-    input: Json = None
-    visit: Visit = field(default_factory=Visit)
-    variables: dict[str, Json] = field(default_factory=dict)
-    retries: Counter[int] = field(default_factory=Counter)
-    seen: Counter[str] = field(default_factory=Counter)
-    endings: int = 0
-    openings: Counter[str] = field(default_factory=Counter)
-    blocks: list[int] = field(default_factory=list)
-    late: list[int] = field(default_factory=list)
-    undone: set[int] = field(default_factory=set)
-    now_ms: int = 0
-
-    def scope(self) -> dict[str, Json]:
-        return {**({} if self.outer is None else self.outer.scope()), **self.variables}
-
-    def map_item(self) -> Json:
-        if self.item is not None or self.outer is None:
-            return self.item
-        return self.outer.map_item()
-
-
 def expected(scenario: Scenario, ruling: Ruling | None = None) -> Ended | None:
     """-> how the execution that the ruling is about ends; without one, that which is started.
 
-    None: it was redriven, about which nothing is said. Raises Undecided, Contradiction.
+    None: nothing is said of it, as it or a child of it was redriven, or has a distributed Map.
+    Raises Contradiction; without a ruling Undecided.
     """
     if ruling is None:
         return _Interpreter(scenario, scenario.started, None).run(scenario.input)
-    return _Interpreter(scenario, ruling.workflow, ruling).run(ruling.input)
+    try:
+        return _Interpreter(scenario, ruling.workflow, ruling).run(ruling.input)
+    except Undecided:
+        return None
 
 
 @functools.lru_cache(maxsize=256)
@@ -115,16 +70,13 @@ def _program(text: str) -> Program:
     return read_program(json.loads(text))
 
 
-class _Interpreter:
+class _Interpreter(Blocks):
     """Of one execution."""
 
     def __init__(self, scenario: Scenario, workflow: str, ruling: Ruling | None) -> None:
+        super().__init__(_program(json.dumps(scenario.machines[workflow])), workflow, ruling)
         self.scenario = scenario
-        self.workflow = workflow
-        self.ruling = ruling
-        self.program = _program(json.dumps(scenario.machines[workflow]))
         self.used: set[str] = set()
-        self.input: Json = None
 
     def run(self, data: Json, start_at: str | None = None) -> Ended | None:
         ruling, program = self.ruling, self.program
@@ -134,16 +86,16 @@ class _Interpreter:
             return ruling.imposed
         self.input = data
         try:
-            output = self._follow(_Line(()), start_at or program.start_at, data)
+            output = self._follow(Line(()), start_at or program.start_at, data)
         except Failed as failure:
             return Ended("FAILED", None, failure.error, failure.cause)
         return Ended("SUCCEEDED", output)
 
     # -- lines -------------------------------------------------------------------------------------
 
-    def _follow(self, line: _Line, name: str, data: Json) -> Json:
+    def _follow(self, line: Line, name: str, data: Json) -> Json:
         """-> what the line comes to. Raises Failed."""
-        move: _Move = (name, data)
+        move: Move = (name, data)
         while True:
             try:
                 if line.late and not self._is_inside(line, move[0]):
@@ -157,7 +109,7 @@ class _Interpreter:
                     raise
                 move = self._leave_block(line, self._to_leave(line))
 
-    def _visit(self, line: _Line, name: str, data: Json) -> _Move:
+    def _visit(self, line: Line, name: str, data: Json) -> Move:
         number, line.seen[name] = line.seen[name], line.seen[name] + 1
         line.position, line.input, line.endings = name, data, 0
         line.visit = Visit() if self.ruling is None else self._seen(self.ruling, line, number)
@@ -180,86 +132,15 @@ class _Interpreter:
             return self._unwind(line)
         return self._state(line)
 
-    def _seen(self, ruling: Ruling, line: _Line, number: int) -> Visit:
+    def _seen(self, ruling: Ruling, line: Line, number: int) -> Visit:
         visits = ruling.visits.get((line.path, line.position), ())
         if number < len(visits):
             return visits[number]
         raise Contradiction(f"{line.position} in {line.path} was not entered {number + 1} times")
 
-    # -- what is late ------------------------------------------------------------------------------
-
-    def _is_inside(self, line: _Line, name: str | None) -> bool:
-        return name in self.program.deadlines[self._to_leave(line)].states
-
-    def _to_leave(self, line: _Line) -> int:
-        """The innermost block that is out of time, or one around it that no more shields part."""
-        first, *others = line.late
-        for other in others:
-            if self._shields(line, other) == self._shields(line, first):
-                first = other
-        return first
-
-    def _shields(self, line: _Line, block: int) -> int:
-        """How many shields hold the end of the block back."""
-        inside = {self.program.deadlines[block].begin}
-        if line.outer is not None:
-            inside.add(line.outer.position)
-        shields = (*self.program.shielded, *(undo.own for undo in self.program.undos))
-        return sum(line.position in one and not one & inside for one in shields)
-
-    def _is_shielded(self, line: _Line) -> bool:
-        return self._shields(line, self._to_leave(line)) > 0
-
-    def _is_taken(self, line: _Line) -> bool:
-        """A late line stops where an undo of it ends, and at its next step outside."""
-        if self._is_shielded(line):
-            return False
-        ends = {self.program.undos[number].end for number in line.undone}
-        return line.position in ends or self._is_step(line.position)
-
-    def _is_step(self, name: str) -> bool:
-        match self.program.states[name]:
-            case Parallel(branches=[start]):
-                return not isinstance(self.program.states[start], Succeed)
-            case state:
-                return isinstance(state, Task | Wait | Map | Parallel)
-
-    def _unwind(self, line: _Line) -> _Move:
-        block = self._to_leave(line)
-        within = self.program.deadlines[block].states
-        for number, undo in enumerate(self.program.undos):
-            is_within = line.position in undo.states and undo.begin in within
-            if is_within and number not in line.undone:
-                line.undone.add(number)
-                if self._assign(line, undo.assign):
-                    return undo.begin, line.input
-        return self._leave_block(line, block)
-
-    def _leave_block(self, line: _Line, number: int) -> _Move:
-        block = self.program.deadlines[number]
-        line.late = [one for one in line.late if self._is_around(one, number)]
-        line.blocks = [one for one in line.blocks if self._is_around(one, number)]
-        line.undone.clear()
-        self._assign(line, block.assign)
-        if block.next is None:
-            raise Failed("BlockTimeout", "")
-        return block.next, line.input
-
-    def _is_around(self, outer: int, inner: int) -> bool:
-        blocks = self.program.deadlines
-        return outer != inner and blocks[inner].begin in blocks[outer].states
-
-    def _assign(self, line: _Line, assign: Template | None) -> bool:
-        """False: it cannot be worked out, and nothing is assigned."""
-        try:
-            line.variables |= self._object(line, assign, errorOutput=_LATE)
-        except Failed:
-            return False
-        return True
-
     # -- states ------------------------------------------------------------------------------------
 
-    def _state(self, line: _Line) -> _Move:
+    def _state(self, line: Line) -> Move:
         match self.program.states[line.position]:
             case Pass() as state:
                 extra = {}
@@ -283,7 +164,7 @@ class _Interpreter:
             case state:
                 return self._work(line, state)
 
-    def _choose(self, line: _Line, state: Choice) -> _Move:
+    def _choose(self, line: Line, state: Choice) -> Move:
         for rule in state.rules:
             is_true = self._evaluate(line, rule.condition)
             if not isinstance(is_true, bool):
@@ -297,7 +178,7 @@ class _Interpreter:
         _, data = self._left(line, state, line.input)
         return state.default, data
 
-    def _wait(self, line: _Line, state: Wait) -> None:
+    def _wait(self, line: Line, state: Wait) -> None:
         if state.seconds is not None:
             self._seconds(line, self._evaluate(line, state.seconds), "Seconds")
         if state.timestamp is not None:
@@ -307,20 +188,15 @@ class _Interpreter:
                 what = f"The Timestamp field {what}: {text}"
                 raise self._failure(line, "States.QueryEvaluationError", what)
 
-    def _left(self, line: _Line, state: Any, default: Json, **extra: Json) -> _Move:
+    def _left(self, line: Line, state: Any, default: Json, **extra: Json) -> Move:
         assigned = self._object(line, state.assign, **extra)
         output = default if state.output is None else self._evaluate(line, state.output, **extra)
         line.variables |= assigned
         return getattr(state, "next", None), output
 
-    def _object(self, line: _Line, template: Template | None, **extra: Json) -> dict[str, Json]:
-        value = {} if template is None else self._evaluate(line, template, **extra)
-        assert isinstance(value, dict)
-        return value
-
     # -- states that are retried -------------------------------------------------------------------
 
-    def _work(self, line: _Line, state: Task | Parallel | Map) -> _Move:
+    def _work(self, line: Line, state: Task | Parallel | Map) -> Move:
         attempt = 1
         while True:
             try:
@@ -331,10 +207,10 @@ class _Interpreter:
                     return self._caught(line, state, failure)
                 attempt = attempt + 1 if failure.is_attempt else 1
 
-    def _is_retried(self, line: _Line, state: Task | Parallel | Map, failure: Failed) -> bool:
+    def _is_retried(self, line: Line, state: Task | Parallel | Map, failure: Failed) -> bool:
         """By the first retrier that takes the error, if it has a retry left."""
         for number, retrier in enumerate(state.retry):
-            if _takes(retrier.errors, failure):
+            if takes(retrier.errors, failure):
                 line.retries[number] += 1
                 if line.retries[number] <= retrier.attempts_max:
                     return True
@@ -342,15 +218,15 @@ class _Interpreter:
                 return False
         return False
 
-    def _caught(self, line: _Line, state: Task | Parallel | Map, failure: Failed) -> _Move:
-        catcher = next((one for one in state.catch if _takes(one.errors, failure)), None)
+    def _caught(self, line: Line, state: Task | Parallel | Map, failure: Failed) -> Move:
+        catcher = next((one for one in state.catch if takes(one.errors, failure)), None)
         if catcher is None:
             raise Failed(failure.error, failure.cause) from None
         cause = "" if failure.error == TIMEOUT and failure.cause is None else failure.cause
         told: Json = {"Error": failure.error, "Cause": cause}
         return self._left(line, catcher, told, errorOutput=told)
 
-    def _result(self, line: _Line, state: Task | Parallel | Map, attempt: int) -> Json:
+    def _result(self, line: Line, state: Task | Parallel | Map, attempt: int) -> Json:
         match state:
             case Task():
                 return self._attempt(line, state, attempt)
@@ -371,15 +247,18 @@ class _Interpreter:
 
     # -- tasks -------------------------------------------------------------------------------------
 
-    def _attempt(self, line: _Line, state: Task, attempt: int) -> Json:
+    def _attempt(self, line: Line, state: Task, attempt: int) -> Json:
         if line.endings < len(line.visit.endings):
             line.now_ms = line.visit.endings[line.endings].began_ms
         arguments = line.input
         if state.arguments is not None:
-            arguments = self._evaluate(line, state.arguments)
+            token = "the token" if state.kind in {"callback", "sync"} else None
+            arguments = self._evaluate(line, state.arguments, token=token)
         timeout = self._bound(line, state.timeout_seconds, "TimeoutSeconds")
-        self._bound(line, state.heartbeat_seconds, "HeartbeatSeconds")
+        heartbeat = self._bound(line, state.heartbeat_seconds, "HeartbeatSeconds")
         ending = self._ending(line)
+        if ending is None and (heartbeat or (timeout and state.target.startswith(CHILD_WORKFLOW))):
+            raise Undecided(f"{state.name}: whether it is in time")
         if ending is not None:
             line.now_ms = ending.ended_ms
             if ending.error in _FATES:
@@ -415,21 +294,20 @@ class _Interpreter:
             for one in self.scenario.events
             if (one.event, one.key) == (name, key) and one.id not in self.used
         }
-        if ending is None:
-            if has_timeout or len(fitting) != 1:
-                raise Undecided(f"which event {name} of {key} comes, and when")
-            used = next(iter(fitting))
-        elif ending.event not in fitting:
-            raise Contradiction(f"{ending.event} is not an event {name} of {key}, or was used")
-        else:
-            used = ending.event
+        if ending is None and (has_timeout or len(fitting) != 1):
+            raise Undecided(f"which event {name} of {key} comes, and when")
+        used = next(iter(fitting)) if ending is None else ending.event
+        if used not in fitting:
+            raise Contradiction(f"{used} is not an event {name} of {key}, or was used")
         self.used.add(used)
         return fitting[used]
 
     def _child(self, workflow: str, arguments: Json, ending: Ending | None) -> Json:
         ruling = None
         if self.ruling is not None and ending is not None:
-            ruling = self.ruling.others[ending.child]
+            ruling = self.ruling.others.get(ending.child)
+            if ruling is None:
+                raise Contradiction(f"{workflow} has ended, and never began: {ending.child}")
         ended = _Interpreter(self.scenario, workflow, ruling).run(arguments)
         if ended is None:
             raise Undecided(f"{workflow} was redriven")
@@ -443,10 +321,10 @@ class _Interpreter:
                 cause = f"{workflow} was stopped: {told}".removesuffix(": ")
                 raise Failed("Holdfast.Aborted", cause, is_attempt=True)
             case _:
-                error = "States.TaskFailed" if ended.error in {None, _RUNTIME} else ended.error
+                error = "States.TaskFailed" if ended.error in {None, RUNTIME} else ended.error
                 raise Failed(error, ended.cause, is_attempt=True)
 
-    def _ending(self, line: _Line) -> Ending | None:
+    def _ending(self, line: Line) -> Ending | None:
         """How the attempt that the history tells of next has ended; None without a ruling."""
         if self.ruling is None:
             return None
@@ -457,26 +335,28 @@ class _Interpreter:
 
     # -- lanes -------------------------------------------------------------------------------------
 
-    def _items(self, line: _Line, state: Map) -> list[Json]:
+    def _items(self, line: Line, state: Map) -> list[Json]:
         items = line.input if state.items is None else self._evaluate(line, state.items)
         if not isinstance(items, list):
-            text = f"Map state input must be an array but was: {_compact(items)}"
+            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+            text = f"Map state input must be an array but was: {text}"
             raise self._failure(line, "States.QueryEvaluationError", text)
         if state.concurrency_max is not None:
             concurrency = self._evaluate(line, state.concurrency_max)
             self._whole(line, concurrency, "MaxConcurrency")
         return items
 
-    def _lanes(self, line: _Line, state: Parallel | Map, lanes: Sequence[_Lane]) -> Json:
-        needed, tolerated = self._quorum(line, state)
+    def _lanes(self, line: Line, state: Parallel | Map, lanes: Sequence[_Lane]) -> Json:
+        needed, tolerated = self._quorum(line, state.quorum)
         opening = line.openings[line.position]
         line.openings[line.position] += 1
         results: dict[int, Json] = {}
         failures: list[Failed] = []
-        for number in self._order(line, len(lanes)):
+        ending = self._ending(line)
+        for number in range(len(lanes)) if ending is None else ending.order:
             path = (*line.path, (line.position, opening, number))
             try:
-                results[number] = self._lane(line, state, _Line(path, line), lanes[number], results)
+                results[number] = self._lane(line, state, Line(path, line), lanes[number], results)
             except Failed as failure:
                 failures.append(failure)
                 results[number] = None
@@ -499,15 +379,11 @@ class _Interpreter:
             raise Contradiction(f"{state.name}: only the lanes {sorted(results)} have ended")
         return [results.get(number) for number in range(len(lanes))]
 
-    def _order(self, line: _Line, count: int) -> Sequence[int]:
-        ending = self._ending(line)
-        return range(count) if ending is None else ending.order
-
     def _lane(
         self,
-        line: _Line,
+        line: Line,
         state: Parallel | Map,
-        inner: _Line,
+        inner: Line,
         lane: _Lane,
         results: Mapping[int, Json],
     ) -> Json:
@@ -521,95 +397,3 @@ class _Interpreter:
             if earlier:
                 data = [results[other] for other in earlier]
         return self._follow(inner, start, data)
-
-    def _quorum(self, line: _Line, state: Parallel | Map) -> tuple[int | None, int]:
-        if state.quorum is None:
-            return None, 0
-        needed, tolerated = state.quorum.needed, state.quorum.tolerated
-        return (
-            None
-            if needed is None
-            else self._whole(line, self._evaluate(line, needed), "Needed", least=1),
-            0
-            if tolerated is None
-            else self._whole(line, self._evaluate(line, tolerated), "Tolerated"),
-        )
-
-    # -- values ------------------------------------------------------------------------------------
-
-    def _evaluate(self, line: _Line, template: Template, **extra: Json) -> Json:
-        states = {"input": line.input, "context": self._context(line), **extra}
-        try:
-            return template.evaluate({**line.scope(), "states": states}, Moment(line.now_ms, float))
-        except StateError as error:
-            raise self._failure(line, error.error, error.cause, is_whole=error.is_whole) from None
-
-    def _context(self, line: _Line) -> dict[str, Json]:
-        ruling = self.ruling or Ruling()
-        state: dict[str, Json] = {
-            "Name": line.position,
-            "EnteredTime": _iso(line.visit.entered_ms),
-        }
-        if isinstance(self.program.states.get(line.position), Task | Parallel | Map):
-            state["RetryCount"] = line.retries.total()
-        execution: dict[str, Json] = {
-            "Id": ruling.run,
-            "Input": self.input,
-            "StartTime": _iso(ruling.started_ms),
-            "Name": ruling.name or ruling.run,
-            "RedriveCount": 0,
-        }
-        item = line.map_item()
-        return {
-            "Execution": execution,
-            "StateMachine": {"Id": self.program.hash, "Name": self.workflow},
-            "State": state,
-            **({} if item is None else {"Map": {"Item": item}}),
-        }
-
-    def _failure(self, line: _Line, error: str, cause: str, *, is_whole: bool = False) -> Failed:
-        if not is_whole:
-            where = f"'{line.position}' (entered at the event id #{line.visit.event_id})"
-            cause = f"An error occurred while executing the state {where}. {cause}"
-        return Failed(error, cause)
-
-    def _bound(self, line: _Line, template: Template | None, where: str) -> int | None:
-        if template is None:
-            return None
-        return self._seconds(line, self._evaluate(line, template), where, least=1)
-
-    def _seconds(self, line: _Line, value: Json, where: str, *, least: int = 0) -> int:
-        seconds = self._whole(line, value, where, least=least)
-        if seconds > _SECONDS_MAX:
-            text = f"{where} has to be at most {_SECONDS_MAX}."
-            raise self._failure(line, "States.QueryEvaluationError", text)
-        return seconds
-
-    def _whole(self, line: _Line, value: Any, where: str, *, least: int = 0) -> int:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or value % 1 != 0 or value < least:
-            text = f"{where} has to be a whole number from {least}."
-            raise self._failure(line, "States.QueryEvaluationError", text)
-        return int(value)
-
-
-def _takes(errors: Sequence[str], failure: Failed) -> bool:
-    """Whether a retrier or catcher of these names is one for the failure (ASL, Errors)."""
-    error = failure.handled_as or failure.error or ""
-    if error == _RUNTIME:
-        return False
-    names = {error, "States.ALL"}
-    if error == "States.HeartbeatTimeout":
-        names.add(TIMEOUT)
-    if not error.startswith("States."):
-        names.add("States.TaskFailed")
-    return not names.isdisjoint(errors)
-
-
-def _compact(value: Json) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _iso(at_ms: int) -> str:
-    at = dt.datetime.fromtimestamp(at_ms // 1_000, tz=dt.UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at_ms % 1_000:03d}Z"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core.events import TERMINAL_EVENTS, Event
@@ -137,7 +137,9 @@ class _Reader:
 
     def ruling(self, others: Mapping[str, Ruling]) -> Ruling:
         start = self.events[0]
-        for event in self.events:
+        is_redriven = any(event.type == "ExecutionRedriven" for event in self.events)
+        # What is entered anew has no place in the order of visits.
+        for event in () if is_redriven else self.events:
             frame = event.holdfast.get("frame", "")
             if event.id:
                 self.frames[event.id] = frame
@@ -150,7 +152,7 @@ class _Reader:
             started_ms=start.at_ms,
             visits=self.visits,
             imposed=_imposed(self.events),
-            is_redriven=any(event.type == "ExecutionRedriven" for event in self.events),
+            is_redriven=is_redriven,
             others=others,
         )
 
@@ -262,11 +264,10 @@ def _lane(frame: str) -> int:
 def _imposed(events: Sequence[Event]) -> Ended | None:
     """A stop or a time-out of the whole; whatever the machine did after it, that is the end."""
     found = ended(events)
-    if found.status == "RUNNING":
+    if found.status == "RUNNING" or "control" in events[-1].holdfast:
         return found
-    stopping: Any = next(
-        (e.holdfast["stopping"] for e in reversed(events) if e.type == "Stopping"), None
-    )
+    stopping = next((one for one in reversed(events) if one.type == "Stopping"), None)
     if stopping is not None:
-        return Ended(stopping["status"], None, stopping.get("error"), stopping.get("cause"))
+        told = stopping.holdfast["stopping"]
+        return Ended(told["status"], None, told.get("error"), told.get("cause"))
     return found if found.status in {"TIMED_OUT", "ABORTED"} else None

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
-from holdfast.errors import HoldfastError, RequestError, ServiceFault
+from holdfast.errors import ServiceFault
 from holdfast.limits import SWEEP_AHEAD_SECONDS, SWEEP_SECONDS
 from holdfast.runtime.effects import (
     Begin,
@@ -153,7 +153,7 @@ class Simulation:
             except StopIteration as stop:
                 process.finished(stop.value)
                 return
-            except (HoldfastError, RequestError) as error:
+            except Exception as error:  # noqa: BLE001  # a host outlives a handler's bug, and says so
                 process.failed(error)
                 return
             self.steps += 1

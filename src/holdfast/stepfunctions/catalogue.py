@@ -19,9 +19,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from holdfast.limits import RECORD_BYTES_MAX
 from holdfast.runtime import keys
-from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
+from holdfast.runtime.formats import FORMAT, require_format
 from holdfast.runtime.tokens import Keys
 from holdfast.stepfunctions.arns import Place
 from holdfast.stepfunctions.faults import concurrent, unstorable

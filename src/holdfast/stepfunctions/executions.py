@@ -19,8 +19,8 @@ from holdfast.core.run_ids import child_name, child_run, uuid_of
 from holdfast.core.state import Execution, Origin, Parent
 from holdfast.limits import NAME_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.codec import FORMAT
 from holdfast.runtime.effects import Clock, Effect, Message, PutIfAbsent, Send
+from holdfast.runtime.formats import FORMAT
 from holdfast.runtime.log import Log
 from holdfast.runtime.view import json_text
 from holdfast.stepfunctions.arns import require_name
@@ -158,7 +158,7 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
     return {
         **_identity(found.origin, "RUNNING", found.started_ms),
         **_data("input", data, has_data=has_data),
-        **_redrive_fields("RUNNING", 0, 0),
+        **_redrive_fields(None, 0),
     }
 
 
@@ -177,7 +177,7 @@ def description(state: Execution, now_ms: int, *, has_data: bool = True) -> dict
     texts = {"error": state.error, "cause": state.cause}
     shown |= {name: text for name, text in texts.items() if text is not None and has_data}
     since_ms = 0 if state.stopped_ms is None else now_ms - state.stopped_ms
-    return {**shown, **_redrive_fields(state.status, state.redrives, since_ms)}
+    return {**shown, **_redrive_fields(state, since_ms)}
 
 
 def _identity(origin: Origin, status: str, started_ms: int) -> dict[str, Any]:
@@ -201,18 +201,25 @@ def _data(name: str, value: Json, *, has_data: bool) -> dict[str, Any]:
     return {name: json_text(value), **details} if has_data else details
 
 
-def _redrive_fields(status: str, redrives: int, since_ms: int) -> dict[str, Any]:
-    reason = refusal(status, since_ms)
+def _redrive_fields(state: Execution | None, since_ms: int) -> dict[str, Any]:
+    reason = refusal(state, since_ms)
+    redrives = 0 if state is None else state.redrives
     fields: dict[str, Any] = {"redriveCount": redrives, "redriveStatus": "REDRIVABLE"}
     if reason is None:
         return fields
     return {**fields, "redriveStatus": "NOT_REDRIVABLE", "redriveStatusReason": reason}
 
 
-def refusal(status: str, since_ms: int) -> str | None:
-    """-> why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution."""
-    if status in {"RUNNING", "SUCCEEDED"}:
+def refusal(state: Execution | None, since_ms: int) -> str | None:
+    """-> why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution.
+
+    None: it was accepted, and no worker has begun it. AWS has no undo, and so no word for it.
+    """
+    status = "RUNNING" if state is None else state.status
+    if state is None or status in {"RUNNING", "SUCCEEDED"}:
         return f"Execution is {status} and cannot be redriven"
+    if state.is_undone:
+        return "Execution has undone what it had done and cannot be redriven"
     return "Execution redrivable period exceeded" if since_ms > REDRIVABLE_MS else None
 
 
@@ -234,9 +241,8 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
     """Raises ExecutionNotRedrivable, with the reason that DescribeExecution gives."""
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
-    status: str = "RUNNING" if found.state is None else found.state.status
     stopped_ms = None if found.state is None else found.state.stopped_ms
-    reason = refusal(status, now_ms - (stopped_ms or now_ms))
+    reason = refusal(found.state, now_ms - (stopped_ms or now_ms))
     if reason is not None:
         raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
     yield from _tell(service, found, (now_ms, chance), {"kind": mail.REDRIVE})
@@ -247,7 +253,7 @@ def _tell(
     service: Service, found: Found, at: tuple[int, bytes], fields: dict[str, str]
 ) -> Generator[Effect, Any, None]:
     now_ms, chance = at
-    control_id = f"{now_ms:015d}{chance.hex()[:12]}"
+    control_id = mail.control_id(found.state, now_ms, chance)
     yield PutIfAbsent(
         "mail", mail.control_item(service.tenant, found.run, control_id, now_ms, fields)
     )

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.state import Origin, Parent
+from holdfast.errors import RequestError
 from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.codec import FORMAT, require_format
 from holdfast.runtime.effects import (
     Clock,
     Effect,
@@ -34,6 +34,8 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.formats import FORMAT, require_format
+from holdfast.runtime.plain import require_plain
 from holdfast.runtime.view import json_text
 from holdfast.stepfunctions.arns import ExecutionArn
 from holdfast.stepfunctions.catalogue import Service, Startable
@@ -105,9 +107,11 @@ def input_of(service: Service, request: Mapping[str, Any]) -> Json:
 
 
 def json_problem(text: str) -> str | None:
-    """-> what is wrong with the text, as AWS says it; None when it is JSON."""
+    """-> what is wrong with the text, as AWS says it; None when it is JSON that can be kept."""
     try:
-        json.loads(text, parse_constant=_refuse)
+        require_plain(json.loads(text, parse_constant=_refuse), "the value")
+    except RequestError as error:
+        return f"com.fasterxml.jackson.core.exc.StreamConstraintsException: {error.message}"
     except (ValueError, RecursionError):
         pass
     else:

@@ -14,8 +14,8 @@ from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.codec import FORMAT
 from holdfast.runtime.effects import Clock, Effect, Message, Put, PutIfAbsent, Send
+from holdfast.runtime.formats import FORMAT
 from holdfast.runtime.log import Log
 from holdfast.runtime.tokens import Token, require_token
 from holdfast.stepfunctions.catalogue import Service

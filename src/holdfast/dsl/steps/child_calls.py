@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
+from holdfast.dsl.boundary import Misfit
 from holdfast.dsl.context import Expression
 from holdfast.dsl.expressions.expressions import Expressions
 from holdfast.dsl.expressions.query import ObjectOf, literal
@@ -14,8 +15,8 @@ from holdfast.dsl.surface import Workflow
 from holdfast.dsl.types.signatures import signature_of
 from holdfast.dsl.types.types import Type
 
-#: What pydantic raises: for a value, and for an annotation.
-_NO_JSON: Final = (ValueError, TypeError, RuntimeError)
+#: What is raised for a value, and by pydantic for an annotation.
+_NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
 
 
 def lower_child_call(

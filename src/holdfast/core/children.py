@@ -1,0 +1,48 @@
+"""The executions that an execution has begun: which of them it waits for, which not.
+
+Rules of this file:
+* A child is begun from the event that asks for it, and over with the event that tells its end.
+* One that is neither over nor waited for any more is *abandoned*, whatever closed its wait: it has
+  to be stopped, until an event says that it has been told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    Child,
+    Children,
+    Execution,
+    Frame,
+    WaitingFor,
+    is_told,
+)
+
+
+def awaited(frames: Iterable[Frame]) -> Iterator[Child]:
+    """-> those that are waited for there, whether they have begun or not."""
+    for frame in frames:
+        yield from _of_wait(frame.waiting)
+
+
+def abandoned(state: Execution) -> list[Child]:
+    """-> those that may run and that nobody waits for, nor has told to stop."""
+    if not state.children:
+        return []
+    return sorted(state.children.difference(awaited(state.frames.values())))
+
+
+def _of_wait(waiting: WaitingFor) -> Iterator[Child]:
+    """Of an attempt the call may be under way, and begin one."""
+    match waiting:
+        case Children(entry=entry):
+            for lane in waiting.open_lanes:
+                yield entry, lane
+        case Attempt(kind="sync", target=target) | Awaiting(kind="sync", target=target):
+            if is_told(target):
+                yield waiting.entry, waiting.attempt
+        case _:
+            return

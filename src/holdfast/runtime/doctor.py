@@ -1,0 +1,230 @@
+"""What should move and does not: found, said why, and told again.
+
+The list of running executions is walked page by page; each is examined. What is younger than a few
+minutes is nobody's concern: its message may be on its way, or come back. A repair stores nothing
+but a row that is missing; else it sends what the engine itself would.
+
+What has neither a log nor a place in a list (a name whose start was lost) is found by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from itertools import product
+from typing import Any, Final, TypeAlias
+
+from holdfast.core.decision import iso_time
+from holdfast.errors import RequestError
+from holdfast.limits import DOCTOR_EXAMINED_MAX, LIST_SHARDS, WATCH_GRID_SECONDS
+from holdfast.runtime import duties, keys, mail, messages, quarantine
+from holdfast.runtime.effects import Clock, Effect, Item, Message, Put, Query, QueryList, Send
+from holdfast.runtime.examination import (
+    Finding,
+    Findings,
+    Found,
+    Place,
+    Repair,
+    examine,
+    finding_of,
+    late,
+)
+from holdfast.runtime.quarantine import Quarantined
+
+Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+
+#: Shard and workflow of the list that comes next, and how far it was read.
+_AFTER: Final = re.compile(r"([0-9])#([^#]{1,200})#([0-9]{15}#[0-9A-Za-z.]{1,900})?")
+
+
+# -- the door --------------------------------------------------------------------------------------
+
+
+def report(tenant: str, workflows: Iterable[str], after: Any, *, is_repairing: bool) -> Answer:
+    """`after`: what the last page gave as `next`; None for the first.
+
+    -> `findings`, how many running executions were `examined`, and `next` when there are more.
+    Raises RequestError HF209.
+    """
+    place = yield from _place(tenant)
+    found = [] if after is not None else (yield from _of_quarantine(place))
+    names = yield from _listed(tenant, sorted(workflows))
+    more, answer = yield from _page(place, names, after)
+    return (yield from _told(place, [*found, *more], answer, is_repairing=is_repairing))
+
+
+def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -> Answer:
+    """The same of one execution, ended or not. `examined` is 0 when it has no log."""
+    place = yield from _place(tenant)
+    if run in place.held:
+        found = [_of_held(place.held[run])]
+        return (yield from _told(place, found, {"examined": 1}, is_repairing=is_repairing))
+    log, found = yield from examine(place, run)
+    is_there = bool(found) or log.state is not None
+    if not is_there:
+        found = [_not_begun(run, name)]
+    answer = {"examined": int(is_there)}
+    return (yield from _told(place, late(place, found), answer, is_repairing=is_repairing))
+
+
+def _place(tenant: str) -> Generator[Effect, Any, Place]:
+    now_ms = yield Clock()
+    resting = yield from quarantine.resting(tenant)
+    return Place(tenant, now_ms, {held.run: held for held in resting})
+
+
+def _told(
+    place: Place, found: list[Finding], answer: dict[str, Any], *, is_repairing: bool
+) -> Answer:
+    if is_repairing:
+        yield from _repair_all(place, found)
+    return {**answer, "findings": [_shown(finding) for finding in found]}
+
+
+def _shown(finding: Finding) -> dict[str, Any]:
+    shown = {
+        "execution": finding.run,
+        "name": finding.name,
+        "workflow": finding.workflow,
+        "reason": finding.reason,
+        "says": finding.says,
+        "since": iso_time(finding.since_ms),
+        "state": finding.state,
+        "repair": finding.repair.value,
+        "advice": finding.advice,
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+# -- the walk --------------------------------------------------------------------------------------
+
+
+def _listed(tenant: str, workflows: list[str]) -> Generator[Effect, Any, list[str]]:
+    """-> under what executions are listed: workflows, and state machines."""
+    machines = yield Query(mail.MAIL, keys.machines(tenant))
+    return [*workflows, *(keys.machine_workflow(str(item["sk"])) for item in machines)]
+
+
+def _page(
+    place: Place, workflows: list[str], after: Any
+) -> Generator[Effect, Any, tuple[list[Finding], dict[str, Any]]]:
+    """Shard by shard, so that few watch rows are read for many executions."""
+    parts = list(product(range(LIST_SHARDS), workflows))
+    part, before = _position(parts, after)
+    found: list[Finding] = []
+    examined, left = 0, DOCTOR_EXAMINED_MAX
+    while part < len(parts) and left > 0:
+        shard, workflow = parts[part]
+        partition = keys.list_partition(place.tenant, workflow, "RUNNING", shard)
+        rows = yield QueryList(partition, left, before)
+        for row in rows:
+            found += yield from _of_row(place, row)
+        examined += len(rows)
+        if len(rows) == left:
+            return found, {"examined": examined, "next": f"{shard}#{workflow}#{rows[-1]['ls']}"}
+        part, before, left = part + 1, None, left - len(rows) - 1
+    if part == len(parts):
+        return found, {"examined": examined}
+    shard, workflow = parts[part]
+    return found, {"examined": examined, "next": f"{shard}#{workflow}#"}
+
+
+def _position(parts: list[tuple[int, str]], after: Any) -> tuple[int, str | None]:
+    """-> where the next page begins. A workflow that is gone by now is passed over."""
+    if after is None:
+        return 0, None
+    matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
+    if matched is None:
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    shard, workflow, before = matched.groups()
+    for number, part in enumerate(parts):
+        if part == (int(shard), workflow):
+            return number, before or None
+        if part[0] > int(shard):
+            return number, None
+    return len(parts), None
+
+
+def _of_row(place: Place, row: Item) -> Findings:
+    run = str(row["ls"]).partition("#")[2]
+    log, found = yield from examine(place, run)
+    if log.state is not None and log.state.is_ended and log.state.stopped_ms is not None:
+        found.append(finding_of(log, Found.LIST_STALE, log.state.stopped_ms))
+    return late(place, found)
+
+
+def _of_quarantine(place: Place) -> Findings:
+    found = [_of_held(one) for one in place.held.values()]
+    if place.tenant == keys.TENANT_DEFAULT:
+        found += yield from _of_letters(place.now_ms)
+    return found
+
+
+def _of_held(held: Quarantined) -> Finding:
+    name, workflow = held.body.get("name"), held.body.get("workflow")
+    return Finding(
+        run=held.run,
+        reason=Found.QUARANTINED.name,
+        says=f"{Found.QUARANTINED}: {held.reason}",
+        since_ms=held.at_ms,
+        repair=Repair.RELEASE,
+        name=None if name is None else str(name),
+        workflow=None if workflow is None else str(workflow),
+        advice=f"mend the cause and deploy before; `holdfast stop {held.run}` ends it",
+    )
+
+
+def _not_begun(run: str, name: str | None) -> Finding:
+    """A root's id says when it was made, and so does its child's."""
+    return Finding(
+        run=run,
+        reason=Found.NOT_BEGUN.name,
+        says=Found.NOT_BEGUN.value,
+        since_ms=keys.minted_ms(run),
+        repair=Repair.NONE,
+        name=name,
+        advice="start it again with the same name and input: that is the same execution",
+    )
+
+
+def _of_letters(now_ms: int) -> Findings:
+    """Who may see them is who may see the queues: the account itself."""
+    letters = yield from quarantine.unreadable(now_ms)
+    return [
+        Finding(
+            run="",
+            reason=Found.UNREADABLE_LETTER.name,
+            says=f"{Found.UNREADABLE_LETTER}: {letter.message_id}, {letter.said}",
+            since_ms=letter.seen_ms,
+            repair=Repair.NONE,
+            advice="HF301: deploy newer code; else read it in the queue, and delete it there",
+        )
+        for letter in letters
+    ]
+
+
+# -- repair ----------------------------------------------------------------------------------------
+
+
+def _repair_all(place: Place, found: list[Finding]) -> Generator[Effect, Any, None]:
+    """Once for each execution and kind of repair."""
+    done = set[tuple[str, Repair]]()
+    for one in found:
+        if (one.run, one.repair) not in done:
+            done.add((one.run, one.repair))
+            yield from _repair(place, one)
+
+
+def _repair(place: Place, finding: Finding) -> Generator[Effect, Any, None]:
+    match finding.repair:
+        case Repair.TELL:
+            yield Send((Message(messages.recover(place.tenant, finding.run)),))
+        case Repair.WATCH:
+            # The record that it goes with is there; the next sweep looks whether more is wrong.
+            look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
+            row = duties.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
+            yield Put(mail.MAIL, row)
+        case Repair.RELEASE:
+            yield from quarantine.release(place.held[finding.run])
+        case Repair.NONE:
+            return

@@ -1,0 +1,280 @@
+"""One execution examined: what in it should have happened, by the time and by the mail.
+
+What is found is compared with the clock later: it may be young, and somebody about to see to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from holdfast.core.children import abandoned
+from holdfast.core.diagnosis import diagnose
+from holdfast.core.facts import RedriveRequested, StopRequested
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame, is_told
+from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault
+from holdfast.limits import STUCK_SECONDS
+from holdfast.runtime import children, keys, mail
+from holdfast.runtime.effects import Effect, Get, Item, Query
+from holdfast.runtime.log import Log
+from holdfast.runtime.quarantine import Quarantined
+
+Findings: TypeAlias = Generator[Effect, Any, "list[Finding]"]
+
+
+class Found(StrEnum):
+    """What is wrong, beside what time alone asks for (`core.diagnosis.Reason`)."""
+
+    CONTROL_UNSEEN = "a stop or a redrive is stored and nobody has carried it out"
+    EVENT_UNAPPLIED = "the event that it waits for is stored and nobody has applied it"
+    ANSWER_UNAPPLIED = "the answer that it waits for is stored and nobody has applied it"
+    NOTICE_UNAPPLIED = "a child has told its end and nobody has counted it"
+    CHILD_UNTOLD = "it has ended and has not told the execution that waits for it"
+    CHILD_MISSING = "its child was asked for and has not begun"
+    UNKNOWN_FUNCTION = "no worker knows the function that it calls"
+    NOT_WATCHED = "the sweeper does not look after it: its watch row is missing"
+    CHILD_UNSTOPPED = "nobody waits for its child any more, and nobody has stopped that one"
+    LIST_STALE = "it has ended and is still listed as RUNNING"
+    NOT_BEGUN = "it was accepted and has not begun"
+    QUARANTINED = "its message was quarantined"
+    UNREADABLE_LOG = "its log cannot be read"
+    NEWER_FORMAT = "its log was written by newer code"
+    UNREADABLE_LETTER = "a message in a dead-letter queue cannot be read"
+
+
+class Repair(StrEnum):
+    """What `--repair` does about it."""
+
+    TELL = "a worker is told to look at it"
+    WATCH = "its watch row is put again"
+    RELEASE = "its message is sent again, alone in its batch"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`run` is whom the repair is for; `says` is for people, and holds no values."""
+
+    run: str
+    reason: str
+    says: str
+    since_ms: int
+    repair: Repair
+    name: str | None = None
+    workflow: str | None = None
+    state: str = ""
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class Place:
+    """What the walk knows: whose list it is, now, whom the sweeper watches, who is held."""
+
+    tenant: str
+    now_ms: int
+    held: Mapping[str, Quarantined]
+    watched: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def stuck_ms(self) -> int:
+        """What should have happened before this moment is late."""
+        return self.now_ms - 1_000 * STUCK_SECONDS
+
+
+# -- one execution ---------------------------------------------------------------------------------
+
+
+def examine(place: Place, run: str) -> Generator[Effect, Any, tuple[Log, list[Finding]]]:
+    """-> its log, loaded as far as that goes, and all that is wrong, however young."""
+    log = log_of(place, run)
+    if run in place.held:
+        return log, []  # found in the quarantine
+    try:
+        yield from log.load()
+    except ServiceFault:
+        raise
+    except HoldfastError as error:
+        return log, [_unreadable(run, error)]
+    if log.state is None:
+        return log, []
+    if log.state.is_ended:
+        return log, (yield from _of_control(log))
+    found = [
+        finding_of(log, one.reason, one.since_ms, state=one.state)
+        for one in diagnose(log.state, place.now_ms)
+    ]
+    if abandoned(log.state):
+        found.append(finding_of(log, Found.CHILD_UNSTOPPED, log.records[-1].at_ms))
+    found += yield from _of_control(log)
+    for frame in log.state.frames.values():
+        found += yield from _of_frame(place, log, frame)
+    found += yield from _of_watch(place, log)
+    return log, found
+
+
+def log_of(place: Place, run: str) -> Log:
+    return Log(place.tenant, run, "doctor", "")
+
+
+def finding_of(
+    log: Log,
+    why: StrEnum,
+    since_ms: int,
+    *,
+    repair: Repair = Repair.TELL,
+    state: str = "",
+    advice: str = "",
+) -> Finding:
+    assert log.state is not None
+    named = (log.state.name, log.state.workflow)
+    return Finding(log.run, why.name, why.value, since_ms, repair, *named, state, advice)
+
+
+def _unreadable(run: str, error: HoldfastError) -> Finding:
+    why = Found.NEWER_FORMAT if isinstance(error, NewerFormatError) else Found.UNREADABLE_LOG
+    advice = error.help or "restore its records from a backup of the table; nothing writes to it"
+    said = f"{why}: {error.code}: {error.message}"
+    return Finding(run, why.name, said, keys.minted_ms(run), Repair.NONE, advice=advice)
+
+
+def late(place: Place, found: Iterable[Finding]) -> list[Finding]:
+    """-> one finding for each reason and execution, the oldest; nothing that is still young."""
+    oldest: dict[tuple[str, str], Finding] = {}
+    for one in sorted(found, key=lambda one: one.since_ms):
+        if one.since_ms <= place.stuck_ms:
+            oldest.setdefault((one.run, one.reason), one)
+    return list(oldest.values())
+
+
+# -- mail ------------------------------------------------------------------------------------------
+
+
+def _of_control(log: Log) -> Findings:
+    """A control's id begins with the moment at which it was stored."""
+    assert log.state is not None
+    state = log.state
+    if state.is_ended and not state.resting:
+        return []
+    found: list[Finding] = []
+    for fact in (yield from mail.control_facts(log.tenant, state)):
+        # For what has ended only a redrive has anything left to do.
+        match fact:
+            case RedriveRequested(control_id=text) | StopRequested(control_id=text):
+                if not state.is_ended or isinstance(fact, RedriveRequested):
+                    found.append(finding_of(log, Found.CONTROL_UNSEEN, int(text[:15])))
+    return found
+
+
+def _of_frame(place: Place, log: Log, frame: Frame) -> Findings:
+    match frame.waiting:
+        case Attempt(is_unknown=True) as attempt:
+            advice = f"deploy a module with {attempt.target!r}"
+            why, since_ms = Found.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
+            return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
+        case Awaiting(kind="event") as awaiting:
+            stored_ms = yield from _event_ms(place, log, awaiting)
+            return _unapplied(log, frame, Found.EVENT_UNAPPLIED, stored_ms)
+        case Awaiting() as awaiting:
+            return (yield from _of_answer(place, log, frame, awaiting))
+        case Children() as waiting:
+            return (yield from _of_lanes(place, log, frame, waiting))
+        case _:
+            return []
+
+
+def _unapplied(log: Log, frame: Frame, why: Found, stored_ms: int | None) -> list[Finding]:
+    if stored_ms is None:
+        return []
+    return [finding_of(log, why, max(stored_ms, frame.entered_ms), state=frame.position)]
+
+
+def _event_ms(place: Place, log: Log, awaiting: Awaiting) -> Generator[Effect, Any, int | None]:
+    """-> when the first event that fits was stored."""
+    assert log.state is not None
+    used = log.state.used_events
+    partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
+    items = yield Query(mail.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    fitting = (
+        int(item["at"])
+        for item in items
+        if int(item["expires"]) > place.now_ms
+        and str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
+    )
+    return min(fitting, default=None)
+
+
+def _of_answer(place: Place, log: Log, frame: Frame, awaiting: Awaiting) -> Findings:
+    inbox = keys.inbox(place.tenant, log.run)
+    item = yield Get(mail.MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
+    if item is not None:
+        return _unapplied(log, frame, Found.ANSWER_UNAPPLIED, int(item["at"]))
+    if not is_told(awaiting.target):
+        return []
+    child = log_of(place, child_run(log.run, awaiting.entry, awaiting.attempt))
+    return (yield from _of_child(place, log, child, frame))
+
+
+def _of_lanes(place: Place, log: Log, frame: Frame, waiting: Children) -> Findings:
+    """Children of a distributed Map are listed under it alone: they are looked at from here."""
+    found: list[Finding] = []
+    for lane in waiting.open_lanes:
+        key = children.notice_key(waiting.entry, lane)
+        item = yield Get(mail.MAIL, keys.inbox(place.tenant, log.run), key)
+        if item is not None:
+            found += _unapplied(log, frame, Found.NOTICE_UNAPPLIED, int(item["at"]))
+            continue
+        run = child_run(log.run, waiting.entry, lane)
+        child, own = yield from examine(place, run)
+        found += own or (yield from _of_child(place, log, child, frame))
+    return found
+
+
+def _of_child(place: Place, log: Log, child: Log, frame: Frame) -> Findings:
+    """Nothing in the mail says that the child is over: has it begun, is it over?"""
+    if child.run in place.held:
+        return []  # found in the quarantine
+    if child.state is None:
+        try:
+            yield from child.load()
+        except ServiceFault:
+            raise
+        except HoldfastError:
+            return []  # it is listed, and the walk says so
+    if child.state is None:
+        is_lane = isinstance(frame.waiting, Children)
+        repair = Repair.TELL if is_lane else Repair.NONE
+        advice = "" if is_lane else f"`holdfast stop {log.run}` ends it; then start it anew"
+        since_ms, state = frame.entered_ms, frame.position
+        why = Found.CHILD_MISSING
+        return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]
+    if child.state.is_ended and child.state.stopped_ms is not None:
+        return [finding_of(child, Found.CHILD_UNTOLD, child.state.stopped_ms)]
+    return []
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def _of_watch(place: Place, log: Log) -> Findings:
+    state: Execution | None = log.state
+    assert state is not None
+    if not state.is_opened:
+        return []  # its message guards it
+    shard = keys.due_shard(log.run)
+    if shard not in place.watched:
+        rows = yield Query(mail.MAIL, keys.due_partition(shard))
+        place.watched[shard] = frozenset(_watched(rows))
+    if keys.execution(place.tenant, log.run) in place.watched[shard]:
+        return []
+    # The rows were read before the log: what was opened in between is young.
+    return [finding_of(log, Found.NOT_WATCHED, state.opened_ms, repair=Repair.WATCH)]
+
+
+def _watched(rows: Iterable[Item]) -> Iterator[str]:
+    for row in rows:
+        key = str(row["sk"])
+        if key.endswith("#w"):
+            yield key.partition("#")[2].removesuffix("#w")

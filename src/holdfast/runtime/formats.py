@@ -1,0 +1,133 @@
+"""The formats of what is stored: which this code reads, and what sets them apart.
+
+The records of the log have a format of their own, with their snapshots and blobs. What code can
+read, and which of it is to be written, is one value: `Formats`.
+
+| format | new in it |
+|---|---|
+| 1 | |
+| 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
+
+All other items and the messages have not changed since format 1, and say so.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """Code reads and can write every format from `oldest` to `newest`. The stack asks for `asked`:
+    it may be newer than all of them."""
+
+    oldest: int
+    newest: int
+    asked: int
+
+    def asking(self, number: int) -> Formats:
+        return replace(self, asked=number)
+
+    def __contains__(self, number: int) -> bool:
+        return self.oldest <= number <= self.newest
+
+    def require(self, number: int, what: str) -> None:
+        """Raises NewerFormatError (HF301) or OlderFormatError (HF302) for what cannot be read."""
+        if number > self.newest:
+            raise NewerFormatError(what, number, self.newest)
+        if number < self.oldest:
+            raise OlderFormatError(what, number, self.oldest)
+
+
+#: What this code reads of the log. Until somebody asks, it writes what the release before it reads.
+FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
+#: The format of every item beside the log.
+FORMAT: Final = 1
+_ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
+
+
+def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
+    """-> the item's format. Raises HF301, HF302: code must never write to what it cannot read."""
+    found = item.get("f")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise HoldfastBug(f"{what} has no format number")
+    formats.require(found, what)
+    return found
+
+
+# -- compression -----------------------------------------------------------------------------------
+
+#: Words that every record repeats, for zlib. Part of format 1: never change it, make a new format.
+_WORDS_1: Final = (
+    b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
+    b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'
+    b'"MapStateSucceeded","MapStateExited","ParallelStateEntered","ParallelStateStarted",'
+    b'"ParallelStateSucceeded","ParallelStateExited","PassStateEntered","PassStateExited",'
+    b'"ChoiceStateEntered","ChoiceStateExited","WaitStateEntered","TimerSet","WaitStateExited",'
+    b'"SucceedStateEntered","SucceedStateExited","ExecutionStarted","ExecutionSucceeded",'
+    b'"TaskFailed","Opened",{"frame":"{"output":{"@":[0,{"name":"{"input":{"@":['
+    b'["TaskStarted",{"resourceType":"holdfast","resource":"task:["TaskSucceeded",'
+    b'"output":{"@":["TaskStateExited",{"name":"["TaskStateEntered",{"name":"","input":{"@":['
+    b'["TaskScheduled",{"resourceType":"holdfast","resource":"task:","region":"holdfast",'
+    b'"parameters":{"entry":,"attempt":1,"claim":["'
+)
+#: What format 1 lacks. The likelier a word is, the further back it stands: near words cost less.
+_WORDS_2: Final = (
+    b'"map_run_arn":"","inputs":["failures_max":0,"started_ms":"stopped_ms":"undone":['
+    b'"items":null,"branch_input":null,"results":[["needed":null,"tolerated":0,"failed":0,'
+    b'"after":[],"closing":null"count":"concurrency":"error_output":"by_parent":true,"children":['
+    b'"kind_of_wait":"Entered""kind_of_wait":"Exited""kind_of_wait":"Failed""kind_of_wait":"Delay"'
+    b'"kind_of_wait":"Children""kind_of_wait":"Lanes","entry":"kind_of_wait":"Timer","entry":'
+    b'"kind_of_wait":"Awaiting","entry":,"attempt":1,"kind":"event","arguments":{"@":[,"since_ms":17'
+    b',"due_ms":null,"heartbeat_seconds":null,"heartbeat_due_ms":null,"target":"","submitted":null,'
+    b'"is_begun":false,"poll_due_ms":null,"polls":0,"credentials":null}}'
+    b'"kind_of_wait":"Attempt","entry":,"attempt":1,"kind":"task","target":"","arguments":{"@":['
+    b',"timeout_seconds":null,"due_ms":17,"claim":{"owner":"","message":"","receive_count":1,'
+    b'"until_ms":17},"takeovers":0,"is_unknown":false,"heartbeat_seconds":null,"credentials":null'
+    b'}}],"resting":[],'
+    b'{"id":"","owner":null,"position":"","input":{"@":[,"variables":{},"previous":'
+    b',"entry_previous":,"entered_event":,"entered_ms":17,"cancelled":null,"retries":[],'
+    b'"deadlines":[],"waiting":{'
+    b'{"run":"01","name":"","workflow":"","definition":"","input":{"@":[,"started_ms":17,'
+    b'"due_ms":null,"used_events":{},"last_event":,"status":"RUNNING","stopped_ms":null,'
+    b'"output":null,"error":null,"cause":null,"next_entry":,"opened_at":0,"opened_ms":17,'
+    b'"last_control":"","origin":null,"parent":null,"redrives":0,"stopping":null,"frames":['
+    b'["ItemsAsked",["ChildrenStarted",["ChildEnded",["ResultsAsked",["ChildrenStopped",'
+    b'["EvaluationFailed",["location":"","state":"An error occurred while executing the state \''
+    b'["ExecutionFailed",["ExecutionAborted",["ExecutionTimedOut",["ExecutionRedriven",'
+    b'["FailStateEntered",["TaskTimedOut",["TaskStateAborted",["WaitStateAborted",'
+    b'["MapIterationFailed",["MapIterationAborted",["MapStateFailed",["MapStateAborted",'
+    b'["ParallelStateFailed",["ParallelStateAborted",["LaneFailed",0,0,{},{"frame":"'
+    b'["Polled",0,0,{},{"entry":,"polls":["HeartbeatSeen",0,0,{},{"beat":["TaskUnknown",0,0,{},{'
+    b'["Stopping",0,0,{},{"control":"00","stopping":{"status":"ABORTED"["Claimed",0,0,{},{"claim":['
+    b'["Closing",0,0,{},{"closing":{"then":"cancel"["Unwound",0,0,{},{"frame":"'
+    b'["Cancelled",0,0,{},{"reason":{"error":"BlockTimeout","cause":"","deadline":'
+    b'"States.Timeout"["UndoStarted",0,0,{},{"undo":,"assigned":{},"over":['
+    b'["DeadlinePassed",0,0,{},{"assigned":{},"over":['
+    b'["DeadlineSet",0,0,{},{"number":,"entry":,"due":17,"seconds":'
+    b'["TaskSubmitted",{"resourceType":"holdfast","resource":"workflow:,"output":{"execution":"01'
+    b'["RetryDelayed",0,0,{},{"entry":,"due":17,"retrier":0'
+    b'"event.waitForTaskToken","region":"holdfast","parameters":{"event":"ask.waitForTaskToken"'
+) + _WORDS_1
+
+_WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2}
+
+
+def compress(text: str, number: int) -> bytes:
+    """`number` is the format of the record that the bytes go with."""
+    compressor = zlib.compressobj(6, zdict=_WORDS[number])
+    return compressor.compress(text.encode()) + compressor.flush()
+
+
+def inflate(data: bytes, number: int) -> str:
+    """Raises ValueError for bytes that end too early, or go on behind their end."""
+    reader = zlib.decompressobj(zdict=_WORDS[number])
+    text = reader.decompress(data).decode()
+    if not reader.eof or reader.unused_data:
+        raise ValueError("not what was compressed")
+    return text

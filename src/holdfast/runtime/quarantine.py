@@ -1,0 +1,231 @@
+"""Quarantine: what failed in every delivery rests here, by name, until somebody looks.
+
+* One item holds one execution. A start is kept: it is the only copy of what was accepted, while
+  any other message only said «look», and looking again is all that its release asks for.
+* It holds until the log goes on. What has moved since is not stuck, whatever the item says.
+* Who is held is left alone: the sweeper does not wake it. Its own timers, events and answers may,
+  and a stop does.
+* A dead letter that nobody can read has no execution. It stays in its queue; a note says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.core.decision import iso_time
+from holdfast.errors import HoldfastError, ServiceFault
+from holdfast.runtime import keys, messages
+from holdfast.runtime.codec import reading
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Item,
+    Measure,
+    Message,
+    Put,
+    PutIfAbsent,
+    Query,
+    Send,
+)
+from holdfast.runtime.formats import FORMAT, require_format
+from holdfast.runtime.log import Log
+
+Does = Generator[Effect, Any, None]
+
+#: No tenant is called so.
+_UNREADABLE: Final = "~"
+#: A note of a letter that is still in its queue is written again each minute.
+_NOTE_SECONDS: Final = 86_400
+NOTE_FRESH_MS: Final = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """`body` is the message that failed, `letters` the ids under which it did, in turn."""
+
+    tenant: str
+    run: str
+    body: Mapping[str, Any]
+    letters: tuple[str, ...]
+    at_ms: int
+
+    @property
+    def is_start(self) -> bool:
+        return str(self.body["k"]) == messages.START
+
+    @property
+    def reason(self) -> str:
+        return (
+            f"a message of kind {self.body['k']} failed in every delivery, {len(self.letters)} "
+            "times round: its worker may die of it"
+        )
+
+    def holds(self, log: Log) -> bool:
+        """The log has neither ended nor gone on since. `log` is loaded."""
+        if log.state is None:
+            return self.is_start
+        return not (log.state.is_ended or log.records[-1].at_ms > self.at_ms)
+
+
+# -- in and out ------------------------------------------------------------------------------------
+
+
+def put(body: Mapping[str, Any], letters: tuple[str, ...], now_ms: int) -> Does:
+    item: Item = {
+        "pk": keys.QUARANTINE,
+        "sk": keys.execution(body["t"], body["run"]),
+        "f": FORMAT,
+        "body": json.dumps(body, ensure_ascii=False),
+        "of": ",".join(letters),
+        "at": now_ms,
+    }
+    # An older start is not lost to what came after it: without a log nothing else can begin it.
+    yield from _put_over(item, is_start=body["k"] == messages.START)
+    yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
+
+
+def _put_over(item: Item, *, is_start: bool) -> Does:
+    found = None if is_start else (yield PutIfAbsent("mail", item))
+    if is_start or found is not None:
+        kept = {} if found is None else {"body": found["body"]}
+        yield Put("mail", {**item, **kept})
+
+
+def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
+    """-> what is known of the execution; see `holds`. A query, for the sweeper may get no mail."""
+    key = keys.execution(tenant, run)
+    items = yield Query("mail", keys.QUARANTINE, begins_with=key, limit=1)
+    return _read(items[0]) if items and items[0]["sk"] == key else None
+
+
+def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
+    """-> everything of the tenant's, whether it holds or not."""
+    items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(tenant, ""))
+    return [_read(item) for item in items]
+
+
+def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
+    """-> those that hold. A log that cannot be read has not gone on."""
+    found: list[Quarantined] = []
+    for held in (yield from of_tenant(tenant)):
+        log = Log(tenant, held.run, "quarantine", "")
+        try:
+            yield from log.load()
+        except ServiceFault:
+            raise
+        except HoldfastError:
+            found.append(held)
+            continue
+        if held.holds(log):
+            found.append(held)
+    return found
+
+
+def release(held: Quarantined) -> Does:
+    """It goes round once more, alone in its batch, and counts from the beginning."""
+    body = held.body
+    if not held.is_start:
+        body = messages.recover(held.tenant, held.run)
+    yield Send((Message({**body, "of": []}),), queue="single")
+    yield from drop(held)
+
+
+def release_to_stop(held: Quarantined) -> Does:
+    """A start begins its log and evaluates nothing: then there is something that can be stopped."""
+    yield Send((Message({**held.body, "of": list(held.letters), "held": True}),), queue="single")
+    yield from drop(held)
+
+
+def drop(held: Quarantined) -> Does:
+    yield Delete("mail", keys.QUARANTINE, keys.execution(held.tenant, held.run))
+
+
+def _read(item: Item) -> Quarantined:
+    require_format(item, "a quarantined message")
+    with reading("a quarantined message"):
+        tenant, _, run = str(item["sk"]).partition("#")
+        letters = tuple(str(item["of"]).split(","))
+        body = messages.require_readable(json.loads(str(item["body"])))
+        return Quarantined(tenant, run, body, letters, int(item["at"]))
+
+
+# -- letters that nobody can read ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A message in a dead-letter queue. `said` is why it cannot be read; never what is in it."""
+
+    message_id: str
+    said: str
+    seen_ms: int
+
+
+def note(message_id: str, error: HoldfastError, now_ms: int) -> Does:
+    yield Put(
+        "mail",
+        {
+            "pk": keys.QUARANTINE,
+            "sk": keys.execution(_UNREADABLE, message_id),
+            "f": FORMAT,
+            "said": f"{error.code}: {error.message}",
+            "at": now_ms,
+            "ttl": now_ms // 1_000 + _NOTE_SECONDS,
+        },
+    )
+
+
+def unreadable(now_ms: int) -> Generator[Effect, Any, list[Unreadable]]:
+    """-> the letters that a sweep has met lately: those are in their queues still."""
+    items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
+    found: list[Unreadable] = []
+    for item in items:
+        require_format(item, "a note of a dead letter")
+        message_id = str(item["sk"]).partition("#")[2]
+        found.append(Unreadable(message_id, str(item["said"]), int(item["at"])))
+    return [one for one in found if one.seen_ms > now_ms - NOTE_FRESH_MS]
+
+
+# -- what people see -------------------------------------------------------------------------------
+
+
+#: The kind of the wait.
+WAIT: Final = "quarantined"
+
+
+def wait_of(held: Quarantined) -> dict[str, Any]:
+    """The named wait of an execution that is held."""
+    return {"kind": WAIT, "since": iso_time(held.at_ms), "reason": held.reason}
+
+
+def not_begun(held: Quarantined) -> dict[str, Any]:
+    """-> the execution as people see it whose start is held, and which has no log."""
+    body = held.body
+    return {
+        "execution": held.run,
+        "name": body.get("name"),
+        "workflow": body["workflow"],
+        "definition": body["definition"],
+        "status": "RUNNING",
+        "started": iso_time(body["t0"]),
+        "waits": [wait_of(held)],
+    }
+
+
+def listed(held: Quarantined) -> dict[str, Any]:
+    """-> its row in a list, where no index has one: a start tells more than what followed it."""
+    body = held.body
+    started_ms = int(body.get("t0", held.at_ms))
+    return {
+        "execution": held.run,
+        "name": body.get("name") or held.run,
+        "workflow": body.get("workflow", ""),
+        "status": "RUNNING",
+        "started": iso_time(started_ms),
+        "started_ms": started_ms,
+        "waits_for": WAIT,
+    }

@@ -1,0 +1,228 @@
+"""What is left in the tables when all is over, and what must hold of it.
+
+The log itself is the evidence: it is read from its first record, with nothing that a worker kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.apply import fold
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.core.state import Execution
+from holdfast.core.state_json import to_json
+from holdfast.runtime import keys
+from holdfast.runtime.codec import Reader, Record
+from holdfast.runtime.effects import Item
+from tests.process.plan import Planned
+
+Writers = Mapping[str, list[str]]
+
+#: Results of an attempt.
+RESULTS = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut"})
+
+
+def place(item: Item) -> str:
+    """-> partition and sequence of a record, as the cloud's journal names them."""
+    return f"{item['pk']!s} {item['sk']!s}"
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One execution as it is stored."""
+
+    run: str
+    items: tuple[Item, ...]
+    records: tuple[Record, ...]
+    state: Execution
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for record in self.records for event in record.events]
+
+    @property
+    def ended_at(self) -> float:
+        """When the record that ended it was written, by its writer's clock, in seconds."""
+        return self.records[-1].at_ms / 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    logs: Mapping[str, Log]
+    names: Mapping[str, str]
+    """Of each name that was claimed, the execution."""
+    quarantined: tuple[str, ...]
+    unreadable: Mapping[str, str]
+    """Of each execution whose log cannot be folded, why."""
+
+
+def evidence_of(executions: list[Item], mail: list[Item]) -> Evidence:
+    by_run: dict[str, list[Item]] = {}
+    for item in sorted(executions, key=lambda item: int(item["sk"])):
+        by_run.setdefault(str(item["pk"]).partition("#")[2], []).append(item)
+    logs: dict[str, Log] = {}
+    unreadable: dict[str, str] = {}
+    for run, items in by_run.items():
+        try:
+            logs[run] = _log(run, items)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is a finding
+            unreadable[run] = repr(error)
+    named = [item for item in mail if str(item["pk"]).split("#")[1:2] == ["n"]]
+    return Evidence(
+        logs=logs,
+        names={str(item["pk"]).rpartition("#")[2]: str(item["run"]) for item in named},
+        quarantined=tuple(str(i["sk"]) for i in mail if i["pk"] == keys.QUARANTINE),
+        unreadable=unreadable,
+    )
+
+
+def _log(run: str, items: list[Item]) -> Log:
+    """Values of these workflows are small: none of them is in a blob."""
+    numbers = [int(item["sk"]) for item in items]
+    if numbers != list(range(len(numbers))):
+        raise ValueError(f"its records are {numbers}, not dense")
+    reader = Reader({})
+    records = tuple(reader.record(item) for item in items)
+    assert reader.state is not None
+    return Log(run, tuple(items), records, reader.state)
+
+
+# -- what must hold --------------------------------------------------------------------------------
+
+
+def violations(found: Evidence, plan: list[Planned], writers: Writers) -> Iterator[tuple[str, str]]:
+    """-> execution, or its name, and what is wrong with it."""
+    for log in found.logs.values():
+        for text in (*_of_log(log), *_one_writer_each(log, writers)):
+            yield log.run, text
+    for planned in plan:
+        for text in _as_planned(found, planned):
+            yield planned.name, text
+    for run, why in found.unreadable.items():
+        yield run, f"its log cannot be read: {why}"
+    for run in found.quarantined:
+        yield run, "its message was quarantined"
+
+
+def _of_log(log: Log) -> Iterator[str]:
+    yield from _ids_are_dense(log)
+    yield from _snapshots_equal_the_fold(log)
+    yield from _one_result_each(log)
+    yield from _no_timer_early(log)
+    yield from _one_end(log)
+    yield from _undone_in_reverse(log)
+
+
+def _ids_are_dense(log: Log) -> Iterator[str]:
+    ids = [event.id for event in log.events if event.id]
+    if ids != list(range(1, len(ids) + 1)):
+        yield "the ids of its events are not dense"
+
+
+def _one_writer_each(log: Log, writers: Writers) -> Iterator[str]:
+    for item in log.items:
+        accepted = writers.get(place(item), [])
+        if accepted != [item["w"]]:
+            yield f"record {place(item)} is by {item['w']!r}, and accepted were {accepted}"
+
+
+def _snapshots_equal_the_fold(log: Log) -> Iterator[str]:
+    state: Execution | None = None
+    for item, record in zip(log.items, log.records, strict=True):
+        state = fold(record.events, state)
+        if "so" in item:
+            reader = Reader({})
+            reader.from_snapshot(item)
+            assert reader.state is not None
+            assert state is not None
+            if to_json(reader.state) != to_json(state):
+                yield f"the snapshot of record {record.sequence} is not the fold of its events"
+
+
+def _one_result_each(log: Log) -> Iterator[str]:
+    """Attempts of an entry count up from 1, and none has two results."""
+    attempts: Counter[int] = Counter()
+    scheduled = results = 0
+    for event in log.events:
+        if event.type == "TaskScheduled":
+            entry, attempt = event.holdfast["entry"], event.holdfast["attempt"]
+            if attempt != attempts[entry] + 1:
+                yield f"entry {entry} goes from attempt {attempts[entry]} to {attempt}"
+            attempts[entry] = attempt
+        scheduled += event.type == "TaskScheduled"
+        results += event.type in RESULTS
+        if results > scheduled:
+            yield "it has more results than attempts"
+            return
+
+
+def _no_timer_early(log: Log) -> Iterator[str]:
+    due: dict[str, int] = {}
+    for event in log.events:
+        frame = event.holdfast.get("frame", "")
+        if event.type == "TimerSet":
+            due[frame] = event.holdfast["due"]
+        elif event.type == "WaitStateExited" and event.at_ms < due.pop(frame, 0):
+            yield f"a timer fired early, at {event.at_ms}"
+
+
+def _one_end(log: Log) -> Iterator[str]:
+    ends = [number for number, event in enumerate(log.events) if event.type in TERMINAL_EVENTS]
+    if len(ends) > 1 or (ends and ends[0] != len(log.events) - 1):
+        yield "it goes on after its end"
+
+
+def _undone_in_reverse(log: Log) -> Iterator[str]:
+    """What was booked is given back, the last first, by each execution that ended without it."""
+    if log.state.workflow not in {"p_saga", "p_stopped"} or not log.state.is_ended:
+        return
+    booked, undone = _called(log, "book"), _called(log, "unbook")
+    seats = [f"{call['ref']}/{call['seat']}" for call in booked]
+    given_back = list(dict.fromkeys(call["booking"] for call in undone))
+    if log.state.workflow == "p_saga" and given_back != seats[::-1]:
+        yield f"booked {seats}, and given back {given_back}"
+    if log.state.workflow == "p_stopped" and given_back not in ([], seats):
+        yield f"booked {seats}, and given back {given_back}"
+
+
+def _called(log: Log, task: str) -> list[dict[str, Any]]:
+    return [
+        event.details["parameters"]
+        for event in log.events
+        if event.type == "TaskScheduled" and event.details["resource"] == task
+    ]
+
+
+def _as_planned(found: Evidence, planned: Planned) -> Iterator[str]:
+    run = found.names.get(planned.name)
+    log = None if run is None else found.logs.get(run)
+    if log is None:
+        yield "lost: it was accepted, and there is no log of it"
+    elif not log.state.is_ended:
+        yield f"lost: {log.run} has not ended"
+    elif log.state.status != planned.status:
+        yield f"{log.run} ended {log.state.status} {log.state.error}, not {planned.status}"
+    elif planned.status == "SUCCEEDED" and log.state.output != planned.output:
+        yield f"{log.run} came to {log.state.output!r}, not {planned.output!r}"
+
+
+def unasked_tasks(found: Evidence, ledger: list[str]) -> Iterator[str]:
+    """-> attempts that ran, and that no log asked for."""
+    asked = {
+        f"{log.run} {event.holdfast['entry']} {event.holdfast['attempt']}"
+        for log in found.logs.values()
+        for event in log.events
+        if event.type == "TaskScheduled"
+    }
+    yield from sorted(set(ledger) - asked)
+
+
+def stale_entries(found: Evidence) -> Iterator[str]:
+    """-> executions that have ended and are still listed as RUNNING."""
+    for log in found.logs.values():
+        partitions = [str(item.get("lp", "")).split("#") for item in log.items]
+        if log.state.is_ended and any(parts[2:3] == ["RUNNING"] for parts in partitions):
+            yield log.run

@@ -1,0 +1,88 @@
+"""What every process of the stack is made of: names, clients, compiled workflows, a ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from botocore.session import Session
+
+from holdfast.aws.clients import Clients
+from holdfast.aws.host import Host
+from holdfast.aws.names import Names
+from holdfast.aws.ports import AwsPorts
+from holdfast.aws.telemetry import Metrics
+from holdfast.deployment import Deployment
+from holdfast.dsl.compile import compile_workflow
+from holdfast.dsl.surface import Workflow
+from holdfast.runtime.definitions import Programs
+from holdfast.runtime.effects import RunTask, TaskResult
+from holdfast.runtime.tokens import Keys
+
+MODULE: Final = "tests.process.workflows"
+REGION: Final = "us-east-1"
+KEYS: Final = Keys("k1", {"k1": b"a secret of the test, 32 bytes.."})
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Made once; every process is a fork of the one that made it, and begins with all of it."""
+
+    deployment: Deployment
+    programs: Programs
+    clients: Clients
+    names: Names
+    folder: Path
+
+    @classmethod
+    def at(cls, url: str, environment: dict[str, str], folder: Path) -> Self:
+        os.environ["AWS_ENDPOINT_URL"] = url
+        os.environ["NO_PROXY"] = "127.0.0.1"
+        os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+        session = Session()
+        session.set_credentials("test", "test")
+        clients = Clients(session, REGION)
+        for name in ("store", "store-once", "queues", "blobs", "bus"):
+            clients.get(name)  # made before the forks, connected after
+        deployment = Deployment.from_modules([MODULE], _compile)
+        names = Names.from_environment(environment)
+        return cls(deployment, deployment.programs(), clients, names, folder)
+
+    def host(self) -> Host:
+        metrics = Metrics("process")
+        ports = AwsPorts(
+            self.clients,
+            self.names,
+            tasks=self._run_task,
+            clock=lambda: time.time_ns() // 1_000_000,
+            metrics=metrics,
+        )
+        setting = self.deployment.setting(self.programs, lambda: KEYS)
+        return Host(ports, setting, self.deployment.front(self.programs, KEYS), metrics)
+
+    @property
+    def ledger(self) -> Path:
+        """One line for each task that has begun: execution, entry, attempt."""
+        return self.folder / "ledger"
+
+    def _run_task(self, effect: RunTask) -> TaskResult:
+        append(self.ledger, f"{effect.run} {effect.entry} {effect.attempt}")
+        return self.deployment.run_task(effect)
+
+
+def append(path: Path, line: str) -> None:
+    """One write of one line: whole or not at all, whoever else writes and whoever dies."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
+def _compile(workflow: Workflow[..., Any]) -> tuple[Any, dict[str, Any]]:
+    compiled = compile_workflow(workflow)
+    return compiled.asl, json.loads(compiled.map_text)

@@ -1,0 +1,181 @@
+"""The HTTP doors of one stack in memory: who asks, what it touches, and what was left behind.
+
+Requests have the form in which API Gateway hands them on; who has verified the caller is a part of
+them that the caller cannot write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.aws.http import api_handler
+from holdfast.local.gateway import event_of
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Extend,
+    Get,
+    GetBlob,
+    Publish,
+    Put,
+    PutBlob,
+    PutIfAbsent,
+    Query,
+    QueryList,
+    Replace,
+    Send,
+    Unlist,
+)
+from holdfast.runtime.keys import TENANT_DEFAULT
+from tests.builders import ask, machine, wait_for
+from tests.unit.host_kit import Context, Site, site
+from tests.unit.states_kit import PASS, PLACE, ROLE
+
+Json = Any
+Authorizer = Mapping[str, Any] | None
+
+WRITES: Final = (Put, PutIfAbsent, Replace, Delete, Unlist, Extend, PutBlob, Send, Publish)
+#: Partitions that all tenants' requests may read: the stack's format, and what is due when.
+READ_BY_ALL: Final = ("~ctl", "~due#")
+#: What was quarantined of no tenant is for who runs the stack.
+OPERATORS: Final = ("~#",)
+#: Who signs as IAM does: the tenant `default`.
+IAM: Final[Authorizer] = {"iam": {"userArn": "arn:aws:iam::123456789012:user/clerk"}}
+BOTH: Final = machine(
+    {
+        "it": {
+            "Type": "Parallel",
+            "Branches": [
+                {"StartAt": "paid", "States": {"paid": wait_for("paid")}},
+                {"StartAt": "ask", "States": {"ask": ask()}},
+            ],
+            "End": True,
+        }
+    }
+)
+
+
+def tenant(name: Any) -> Authorizer:
+    """-> what API Gateway says of a caller whose JWT it has verified."""
+    return {"jwt": {"claims": {"sub": "somebody", "tenant": name}, "scopes": None}}
+
+
+@dataclass
+class Doors:
+    """One stack with the workflow `flow`, which waits for an event and for a person."""
+
+    site: Site = field(default_factory=lambda: site(BOTH))
+    #: The effects of the last request.
+    seen: list[Effect] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._api = api_handler(self.site.host, PLACE.region)
+        inner = self.site.ports.perform
+
+        def perform(effect: Effect) -> Any:
+            self.seen.append(effect)
+            return inner(effect)
+
+        self.site.ports.perform = perform  # type: ignore[method-assign]
+
+    @property
+    def services(self) -> Any:
+        return self.site.shop.world.services
+
+    def http(
+        self,
+        method: str,
+        target: str,
+        body: Json = b"",
+        who: Authorizer = IAM,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, Json]:
+        """-> status and answer. `target`: path and query as sent; `body`: bytes, or JSON."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        event = event_of(method, target, headers or {}, raw, self.site.shop.world.now_ms)
+        if who is not None:
+            event["requestContext"]["authorizer"] = who
+        self.seen.clear()
+        answer = self._api(event, Context())
+        return int(answer["statusCode"]), json.loads(answer["body"])
+
+    def states(
+        self, operation: str, body: Json, who: Authorizer = IAM, target: str = "/"
+    ) -> tuple[int, Json]:
+        """-> status and answer of an operation of Step Functions."""
+        headers = {"x-amz-target": f"AWSStepFunctions.{operation}"}
+        return self.http("POST", target, body, who, headers)
+
+    def stored(self) -> Json:
+        """-> everything that the stack holds."""
+        services = self.services
+        queues = ("work", "single", "work-dlq", "single-dlq")
+        items = [services.items(table) for table in ("executions", "mail")]
+        return items, services.blobs(), [services.depth(queue) for queue in queues]
+
+    def wrote(self) -> list[Effect]:
+        """-> what the last request asked to be written or sent."""
+        return [effect for effect in self.seen if isinstance(effect, WRITES)]
+
+    def foreign(self, name: str) -> list[Effect]:
+        """-> effects of the last request that touch what is not this tenant's."""
+        own = (f"{name}#", f"{name}/", *(OPERATORS if name == TENANT_DEFAULT else ()))
+        return [effect for effect in self.seen for key in _keys(effect) if not key.startswith(own)]
+
+
+def _keys(effect: Effect) -> Iterator[str]:
+    match effect:
+        case Put(_, item) | PutIfAbsent(_, item) | Replace(_, item, _):
+            is_due = str(item["pk"]).startswith("~due#")
+            yield str(item["sk"]).partition("#")[2] if is_due else str(item["pk"])
+        case Query(_, "~hurt", begins_with=prefix):
+            yield str(prefix)
+        case Query(_, partition) if partition.startswith(READ_BY_ALL):
+            return
+        case Query() | Get() | Delete() | Unlist() | Extend():
+            yield effect.pk
+        case QueryList():
+            yield effect.partition
+        case PutBlob() | GetBlob():
+            yield effect.key
+        case Send(messages):
+            yield from (f"{message.body['t']}#" for message in messages)
+
+
+# -- what stands in a stack before bad input comes -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shop:
+    """One tenant's things: an execution that waits, its token, and what the API has made."""
+
+    doors: Doors
+    name: str
+    run: str
+    token: str
+    machine_arn: str
+    execution_arn: str
+    activity_arn: str
+
+    @property
+    def who(self) -> Authorizer:
+        return IAM if self.name == TENANT_DEFAULT else tenant(self.name)
+
+
+def opened(doors: Doors, name: str = TENANT_DEFAULT) -> Shop:
+    """-> a tenant with one of each kind."""
+    who = IAM if name == TENANT_DEFAULT else tenant(name)
+    start = {"workflow": "flow", "input": {"n": 0}, "name": "order-1"}
+    run = doors.http("POST", "/executions", start, who)[1]["execution"]
+    create = {"name": "desk", "definition": PASS, "roleArn": ROLE}
+    machine_arn = doors.states("CreateStateMachine", create, who)[1]["stateMachineArn"]
+    begin = {"stateMachineArn": machine_arn, "name": "first"}
+    execution_arn = doors.states("StartExecution", begin, who)[1]["executionArn"]
+    activity_arn = doors.states("CreateActivity", {"name": "press"}, who)[1]["activityArn"]
+    doors.site.work()
+    shown = doors.http("GET", f"/executions/{run}", who=who)[1]
+    token = next(wait["token"] for wait in shown["waits"] if "token" in wait)
+    return Shop(doors, name, run, token, machine_arn, execution_arn, activity_arn)

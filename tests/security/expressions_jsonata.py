@@ -1,0 +1,267 @@
+"""JSONata that is meant to hold a worker, or is none. The code is JSONata's; U1001: stopped."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.cases import Case
+
+EVALUATED: Final = (
+    Case("endless recursion that grows", "($f := function($n){$n + $f($n - 1)}; $f(1))", "U1001"),
+    Case(
+        "three maps in one another",
+        "$map([1..1000], function($i){$map([1..1000], function($j){$map([1..1000], function($k){$i})})})",
+        "U1001",
+    ),
+    Case("a range of two million", "[1..2000000]", "D2014"),
+    Case("a range of the whole of time", "[-9007199254740991..9007199254740991]", "D2014"),
+    Case("a range that counts a range", "[1..1000000].[1..1000000]", "U1001"),
+    Case("every item of a million by itself", "[1..999999].($ * 2)", "U1001"),
+    Case("a million items joined twice", "$append([1..1000000], [1..1000000])", "U1001"),
+    Case(
+        "five columns of a million",
+        "$zip([1..1000000], [1..1000000], [1..1000000], [1..1000000], [1..1000000])",
+        "U1001",
+    ),
+    Case("a million items shuffled", "$shuffle([1..1000000])", "U1001"),
+    Case(
+        "a million items sorted by a function",
+        "$sort([1..1000000], function($a, $b){$a < $b})",
+        "U1001",
+    ),
+    Case("a group of a hundred thousand", '[1..100000]{"a": $}', "U1001"),
+    Case("a hundred thousand groups", "[1..100000]{$string($): $}", "U1001"),
+    Case("every pair of five thousand", "($xs := [1..5000]; $xs@$x.$xs@$y.($x + $y))", "U1001"),
+    Case(
+        "a list searched thirty thousand times",
+        "($x := [1..100000]; $map([1..30000], function($i){-1 in $x}))",
+        "U1001",
+    ),
+    Case(
+        "a list negated thirty thousand times",
+        "($x := $map([1..1000], function($i){0}); $map([1..30000], function($i){$not($x)}))",
+        "U1001",
+    ),
+    Case(
+        "an object's keys ten thousand times",
+        "($o := $merge($map([1..9000], function($i){{$string($i): $i}})); $map([1..9000], function($i){$keys($o)}))",
+        "U1001",
+    ),
+    Case("a text doubled fifty times", '$reduce([1..50], function($a, $i){$a & $a}, "x")', "U1001"),
+    Case(
+        "a list doubled fifty times",
+        "$reduce([1..50], function($a, $i){$append($a, $a)}, [1])",
+        "U1001",
+    ),
+    Case(
+        "a list of itself, written down",
+        "($x := $reduce([1..60], function($a, $i){[$a, $a]}, [0]); $string($x))",
+        "U1001",
+    ),
+    Case(
+        "a list of itself, asked for its truth",
+        "$reduce([1..60], function($a, $i){[$a, $a]}, [0]) ? 1 : 2",
+        "U1001",
+    ),
+    Case(
+        "a list of itself, compared",
+        "($x := $reduce([1..60], function($a, $i){[$a, $a]}, [0]); $x = [$x])",
+        "U1001",
+    ),
+    Case(
+        "a list of itself, filtered by",
+        "[1..3][$reduce([1..60], function($a, $i){[$a, $a]}, [0])]",
+        "U1001",
+    ),
+    Case(
+        "a list of itself, given away", "$reduce([1..60], function($a, $i){[$a, $a]}, [0])", "U1001"
+    ),
+    Case("a list a thousand deep", "$reduce([1..1000], function($a, $i){[[$a]]}, [1])", "U1001"),
+    Case("all descendants of all descendants", "$states.input.**.**.**.**", "value"),
+    Case("a text of a hundred million", '$pad("x", 100000000)', "U1001"),
+    Case("a text of 1e300", '$pad("x", 1e300)', "U1001"),
+    Case(
+        "a text joined from two thousand",
+        '$join($map([1..2000], function($i){$pad("x", 1000)}))',
+        "U1001",
+    ),
+    Case("a text split into its characters", '$split($pad("a", 1000000, "a"), "")', "U1001"),
+    Case(
+        "a text a thousand times over",
+        '($s := $pad("x", 1000000); [$map([1..1000], function($i){$s})])',
+        "U1001",
+    ),
+    Case(
+        "a text encoded that is too long",
+        '$base64encode($pad("x", 1000000)) & $pad("x", 100000)',
+        "U1001",
+    ),
+    Case(
+        "a pattern that backtracks in alternatives",
+        '$match($pad("a", 60, "a"), /(a|a)*b/)',
+        "undefined",
+    ),
+    Case("a pattern that splits slowly", '$split($pad("a", 60, "a"), /(a|a)*c/)', "value"),
+    Case("a pattern that replaces slowly", '$replace($pad("a", 60, "a"), /(a|a)*c/, "")', "value"),
+    Case("a pattern used as a function, slowly", '/(a|a)*c/($pad("a", 60, "a"))', "undefined"),
+    Case("a pattern that calls itself", '$contains("aaaa", /(?R)?a/)', "S0302"),
+    Case("a pattern that matches nothing", '$match("abc", /x*/)', "D1004"),
+    Case("a pattern that is none", '$match("abc", /(/)', "S0302"),
+    Case(
+        "a pattern with a count beyond counting",
+        '$contains("a", /a{99999999999999999999}/)',
+        "S0302",
+    ),
+    Case("$eval", '$eval("1")', "T1006"),
+    Case("$eval by another name", '($e := $eval; $e("1"))', "T1006"),
+    Case("$eval of a text that is made", '("$e" & "val")("1")', "T1006"),
+    Case("an attribute of Python", "$states.__class__.__mro__", "undefined"),
+    Case("a method of Python", "$states.input.a.append(1)", "undefined"),
+    Case("a module of Python", '$__import__("os")', "T1006"),
+    Case("an unknown function", '$system("id")', "T1006"),
+    Case("a function as the result", "function($x){$x}", "undefined"),
+    Case("a number as a function", "(1)(2)", "T1006"),
+    Case("a division by nothing", "1 / 0", "D1001"),
+    Case("a number beyond doubles", "1e308 * 10", "D1001"),
+    Case("a power beyond doubles", "$power(10, 309)", "D3061"),
+    Case("a root that is none", "$sqrt(-1)", "D3060"),
+    Case("not a number", '$number("NaN")', "D3030"),
+    Case("a hexadecimal number beyond doubles", '$number("0x" & $pad("F", 10000, "F"))', "D1000"),
+    Case("a base that is none", "$formatBase(1e300, 36)", "D1000"),
+    Case("a moment beyond the year 9999", "$fromMillis(1e300)", "D1001"),
+    Case("a moment before the year 1", "$fromMillis(-1e300)", "D1001"),
+    Case("a picture of a billion digits", '$fromMillis(0, "[f,1000000000-1000000000]")', "U1001"),
+    Case("a picture of a year of a million digits", '$now("[Y,1000000]")', "U1001"),
+    Case("a picture of three hundred thousand parts", '$now($pad("[Y]", 900000, "[Y]"))', "U1001"),
+    Case(
+        "a picture read that is too long",
+        '$toMillis("2020", "[Y" & $pad("0", 100000, "0") & "]")',
+        "U1001",
+    ),
+    Case("JSON a hundred thousand deep", '$parse($pad("[", 100000, "["))', "U1001"),
+    Case("JSON with a number beyond doubles", '$parse("1e400")', "D1001"),
+    Case("JSON with a number of many digits", '$parse($pad("1", 100000, "1"))', "D3120"),
+    Case("JSON of Python", '$parse("[NaN]")', "D3120"),
+    Case("a URL cut in a character", '$decodeUrlComponent("%C3%")', "D3140"),
+    Case("half a character as a URL", '$encodeUrl("\\ud800")', "D3140"),
+    Case("an error that the author throws", '$error("no")', "D3137"),
+    Case("an error of a megabyte", '$error($pad("x", 1000000))', "D3137"),
+    Case("an assertion", '$assert(false, "no")', "D3141"),
+)
+
+#: Those that are stopped only after a part of a second.
+LONG: Final = (
+    Case("endless recursion", "($f := function($n){$f($n + 1)}; $f(1))", "U1001"),
+    Case(
+        "Ackermann of 3 and 9",
+        "($a := function($m, $n){$m = 0 ? $n + 1 : "
+        "$n = 0 ? $a($m - 1, 1) : $a($m - 1, $a($m, $n - 1))}; $a(3, 9))",
+        "U1001",
+    ),
+    Case(
+        "Fibonacci of 30",
+        "($f := function($n){$n < 2 ? $n : $f($n - 1) + $f($n - 2)}; $f(30))",
+        "U1001",
+    ),
+    Case(
+        "a function that calls what it is given",
+        "(function($x){$x($x)})(function($x){$x($x)})",
+        "U1001",
+    ),
+    Case(
+        "two functions that call each other",
+        "($f := function($n){$g($n)}; $g := function($n){$f($n)}; $f(1))",
+        "U1001",
+    ),
+    Case(
+        "a list asked for its truth thirty thousand times",
+        "($x := $map([1..1000], function($i){0}); $map([1..30000], function($i){$x or false}))",
+        "U1001",
+    ),
+    Case(
+        "an object's text ten thousand times",
+        "($o := $merge($map([1..9000], function($i){{$string($i): $i}})); $map([1..9000], function($i){$string($o)}))",
+        "U1001",
+    ),
+    Case(
+        "two lists compared ten thousand times",
+        "($x := [1..100000]; $y := [1..100000]; $map([1..10000], function($i){$x = $y}))",
+        "U1001",
+    ),
+    Case(
+        "a list added up ten thousand times",
+        "($x := [1..100000]; $map([1..10000], function($i){$sum($x)}))",
+        "U1001",
+    ),
+    Case(
+        "an object of itself, all its descendants",
+        '($x := $reduce([1..60], function($a, $i){{"a": $a, "b": $a}}, [0]); $x.**)',
+        "U1001",
+    ),
+    Case(
+        "an object of itself, changed",
+        '($x := $reduce([1..60], function($a, $i){{"a": $a, "b": $a}}, [0]); $x ~> |**|{"c": 1}|)',
+        "U1001",
+    ),
+    Case(
+        "an object of itself, its distinct values",
+        '($x := $reduce([1..60], function($a, $i){{"a": $a, "b": $a}}, [0]); $distinct([$x, $x]))',
+        "U1001",
+    ),
+    Case(
+        "a text that grows when it is replaced",
+        '$replace($pad("a", 1000000, "a"), "a", "bb")',
+        "U1001",
+    ),
+    Case(
+        "a text hashed ten thousand times",
+        '$map([1..10000], function($i){$hash($pad("x", 1000000), "SHA-512")})',
+        "U1001",
+    ),
+    Case(
+        "a pattern that backtracks",
+        '$contains($pad("a", 60, "a") & "b", /(?:(?:a|aa)+)+$/)',
+        "U1001",
+    ),
+    Case(
+        "a pattern that backtracks a little, a thousand times",
+        '$map([1..1000], function($i){$contains($pad("a", 22, "a") & "b", /(a|a)*$/)})',
+        "U1001",
+    ),
+    Case(
+        "a pattern nested five thousand deep",
+        '$contains("a", /' + "(a" * 5000 + ")" * 5000 + "/)",
+        "U1001",
+    ),
+    Case("fifteen thousand additions", "1+" * 15000 + "1", "U1001"),
+    Case("sixteen thousand steps", "a." * 15000 + "a", "U1001"),
+    Case("ten thousand functions", "λ(){" * 7000, "U1001"),
+    Case("eight thousand conditions", "a?b:" * 8000 + "1", "U1001"),
+    Case("ten thousand pipes", "a~>" * 10000 + "a", "U1001"),
+)
+
+SYNTAX: Final = (
+    Case("nothing", "", "S0207"),
+    Case("sixty thousand characters", '{"\'" + "x" * 60000 + "\'"}', "S0202"),
+    Case("thirty thousand opening brackets", "(" * 30000, "U1001"),
+    Case("thirty thousand lists", "[" * 30000, "U1001"),
+    Case("thirty thousand signs", "-" * 30000 + "1", "U1001"),
+    Case("objects in objects", '{"a":' * 6000 + "1" + "}" * 6000, "S0500"),
+    Case("lists in lists", "[" * 12000 + "]" * 12000, "U1001"),
+    Case("a text that does not end", '"abc', "S0101"),
+    Case("a name in quotes that does not end", "`abc", "S0105"),
+    Case("a comment that does not end", "1 /* abc", "S0106"),
+    Case("a pattern that does not end", "/abc", "S0302"),
+    Case("an unknown escape", '"\\q"', "S0103"),
+    Case("half an escape", '"\\u12"', "S0104"),
+    Case("an operator at the end", "1 +", "S0207"),
+    Case("two values", "1 2", "S0201"),
+    Case("a NUL", "\x00", "undefined"),
+    Case("a value that is assigned to", "1 := 2", "S0212"),
+    Case("a parameter that is no variable", "function(1){1}", "S0208"),
+    Case("a signature that is none", "function($a)<x-y-z>{$a}", "undefined"),
+    Case("a partial call of nothing", "$f(?", "S0203"),
+    Case("a sort of nothing", "a^()", "S0211"),
+    Case("an index of no variable", "a#b", "S0214"),
+    Case("a parent of nothing", "%", "S0217"),
+)

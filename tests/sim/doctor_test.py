@@ -1,0 +1,247 @@
+"""Everything that can be stuck, made by hand: found, said, repaired, and it ends well.
+
+The other half: of a world in which all goes well, or waits for people, nothing is ever said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.core.diagnosis import Reason, should_move_since
+from holdfast.errors import RequestError
+from holdfast.limits import STUCK_SECONDS
+from holdfast.runtime import doctor, sweeper
+from holdfast.runtime.effects import Item, Put, TaskSucceeded
+from holdfast.runtime.examination import Found
+from holdfast.sim.invariants import histories
+from tests.builders import Shop, ask, call, chain, machine, wait_for
+from tests.sim import doctor_kit as kit
+from tests.sim.doctor_kit import Stuck, findings
+
+CASES: list[tuple[Reason | Found, Callable[[], Stuck]]] = [
+    (Reason.RECORD_FULL, kit.record_full),
+    (Reason.ATTEMPT_DUE, kit.attempt_due),
+    (Reason.CLAIM_LAPSED, kit.claim_lapsed),
+    (Reason.TIMER_OVERDUE, kit.timer_overdue),
+    (Reason.WAIT_TIMED_OUT, kit.wait_timed_out),
+    (Reason.HEARTBEAT_MISSED, kit.heartbeat_missed),
+    (Reason.QUESTION_OVERDUE, kit.question_overdue),
+    (Reason.DEADLINE_PASSED, kit.deadline_passed),
+    (Reason.EXECUTION_TIMED_OUT, kit.execution_timed_out),
+    (Found.CONTROL_UNSEEN, kit.control_unseen),
+    (Found.EVENT_UNAPPLIED, kit.event_unapplied),
+    (Found.ANSWER_UNAPPLIED, kit.answer_unapplied),
+    (Found.UNKNOWN_FUNCTION, kit.unknown_function),
+    (Found.NOT_WATCHED, kit.not_watched),
+    (Found.LIST_STALE, kit.list_stale),
+    (Found.CHILD_UNTOLD, kit.child_untold),
+    (Found.CHILD_UNSTOPPED, kit.child_unstopped),
+    (Found.NOTICE_UNAPPLIED, kit.notice_unapplied),
+    (Found.CHILD_MISSING, kit.lane_missing),
+]
+
+
+@pytest.mark.parametrize(("reason", "make"), CASES, ids=[case[0].name for case in CASES])
+def test_what_is_stuck_is_found_repaired_and_ends(
+    reason: Reason | Found, make: Callable[[], Stuck]
+) -> None:
+    stuck = make()
+    found = findings(stuck.world, names=stuck.names)
+    # A child that died before it told its parent had not left the list either.
+    also = {Found.LIST_STALE.name} if reason is Found.CHILD_UNTOLD else set[str]()
+    assert {row["reason"] for row in found} == {reason.name, *also}
+    assert reason.value in [row["says"] for row in found]
+    assert findings(stuck.world, names=stuck.names, is_repairing=True) == found
+    kit.settle(stuck.world, 50)
+    assert findings(stuck.world, names=stuck.names) == []
+    stuck.world.run()
+    assert stuck.ends == stuck.statuses
+    assert findings(stuck.world, names=stuck.names) == []
+
+
+# -- what cannot be set going ----------------------------------------------------------------------
+
+
+def one(shop: Shop, identifier: str, *, is_repairing: bool = False) -> Any:
+    request = {"execution": identifier}
+    made = shop.front.doctor(shop.tenant, request, is_repairing=is_repairing)
+    return shop.world.call(made)
+
+
+def test_a_redrive_that_nobody_has_seen_is_found_by_the_id_of_what_has_ended() -> None:
+    stuck = kit.redrive_unseen()
+    run = stuck.histories[0].run
+    asked = doctor.report_one("default", run, None, is_repairing=True)
+    (found,) = stuck.world.call(asked)["findings"]
+    assert found["reason"] == "CONTROL_UNSEEN"
+    stuck.world.run()
+    assert stuck.ends == {"SUCCEEDED"}
+
+
+def test_a_child_that_never_began_is_said_and_its_parent_can_be_stopped() -> None:
+    stuck = kit.child_missing()
+    (found,) = findings(stuck.world, names=stuck.names, is_repairing=True)
+    assert found["reason"] == "CHILD_MISSING"
+    assert "repair" not in found
+    assert "holdfast stop" in found["advice"]
+    stuck.world.run()
+    assert stuck.ends == stuck.statuses
+
+
+def test_a_name_whose_start_was_lost_is_found_by_its_name_and_begins_when_started_again() -> None:
+    shop = Shop(chain(2))
+    run = shop.start({"n": 0})
+    kit.vanish(shop.world)
+    answer = one(shop, "order-1", is_repairing=True)
+    assert answer["examined"] == 0
+    (found,) = answer["findings"]
+    assert (found["reason"], found["execution"]) == ("NOT_BEGUN", run)
+    assert "start it again" in found["advice"]
+    assert shop.start({"n": 0}) == run
+    shop.world.run()
+    assert one(shop, "order-1") == {"examined": 1, "findings": []}
+    assert shop.history(run).state.status == "SUCCEEDED"
+
+
+def test_who_asks_for_an_execution_that_nobody_started_is_told_so() -> None:
+    with pytest.raises(RequestError, match="there is no execution 'order-9'"):
+        one(Shop(chain(1)), "order-9")
+
+
+def damage(shop: Shop, **fields: Any) -> None:
+    newest = shop.world.services.items("executions")[-1]
+    kept = {key: value for key, value in newest.items() if key != "ev" or "f" in fields}
+    shop.world.services.perform(Put("executions", {**kept, **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "said"),
+    [({}, "UNREADABLE_LOG", "HF9"), ({"f": 99}, "NEWER_FORMAT", "HF301")],
+)
+def test_a_log_that_cannot_be_read_is_said_with_its_code_and_left_alone(
+    fields: Item, reason: str, said: str
+) -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    kit.settle(shop.world)
+    damage(shop, **fields)
+    before = shop.world.services.items("executions")
+    kit.vanish(shop.world)
+    (found,) = findings(shop.world, names=("flow",), is_repairing=True)
+    assert (found["execution"], found["reason"]) == (run, reason)
+    assert said in found["says"]
+    assert one(shop, run)["findings"] == [found]
+    assert shop.world.services.items("executions") == before
+    assert shop.world.services.depth("work") == 0
+
+
+def test_a_dead_letter_that_nobody_can_read_is_named_for_as_long_as_it_is_there() -> None:
+    shop = Shop(chain(1))
+    letter = sweeper.DeadLetter({"f": 1, "k": "sing", "secret": "hunter2"}, "letter-7")
+    with pytest.raises(Exception, match="of no kind"):
+        shop.world.call(sweeper.revive(letter))
+    (found,) = findings(shop.world, is_repairing=True)
+    assert found["reason"] == "UNREADABLE_LETTER"
+    assert "letter-7" in found["says"]
+    assert "hunter2" not in str(found)
+    assert shop.world.call(doctor.report("other", (), None, is_repairing=False))["findings"] == []
+    shop.world.now_ms += 3_600_000  # the sweeper has met it no more
+    assert findings(shop.world) == []
+
+
+# -- nothing is wrong ------------------------------------------------------------------------------
+
+
+EACH = 30
+
+
+def people() -> Shop:
+    """Executions that wait for a person, an event and a month: thirty of each."""
+    states = {
+        "which": {
+            "Type": "Choice",
+            "Choices": [
+                {"Condition": "{% $states.input.n % 3 = 0 %}", "Next": "ask"},
+                {"Condition": "{% $states.input.n % 3 = 1 %}", "Next": "paid"},
+            ],
+            "Default": "month",
+        },
+        "ask": ask(),
+        "paid": wait_for("paid", TimeoutSeconds=60 * 86_400),
+        "month": {"Type": "Wait", "Seconds": 30 * 86_400, "Next": "work"},
+        "work": call("work"),
+    }
+    shop = Shop(machine(states), tasks=lambda _: TaskSucceeded(None))
+    for n in range(EACH * 3):
+        shop.world.now_ms += 997
+        chance = n.to_bytes(8, "big")
+        request = {"workflow": "flow", "input": {"n": n}}
+        shop.world.call(shop.front.start(shop.tenant, request, chance))
+    return shop
+
+
+def test_of_many_executions_that_wait_for_people_and_time_nothing_is_said() -> None:
+    shop = people()
+    for days in (0, 1, 20):
+        kit.settle(shop.world, days * 86_400)
+        assert findings(shop.world, names=("flow",)) == []
+        states = [history.state for history in histories(shop.world)]
+        assert len(states) == EACH * 3
+        assert {should_move_since(state, shop.world.now_ms) for state in states} == {None}
+
+
+def test_what_is_young_is_nobodys_concern_and_late_is_late_to_the_second() -> None:
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 100, "End": True}}))
+    shop.start()
+    kit.settle(shop.world)
+    kit.purge(shop.world)
+    (history,) = histories(shop.world)
+    due_ms = history.state.started_ms + 101_000  # the clock error, twice
+    shop.world.now_ms = due_ms - 1
+    assert should_move_since(history.state, shop.world.now_ms) is None
+    shop.world.now_ms = due_ms + STUCK_SECONDS * 1_000 - 1
+    assert should_move_since(history.state, shop.world.now_ms) == due_ms
+    assert findings(shop.world, names=("flow",)) == []
+    shop.world.now_ms += 1
+    assert [row["reason"] for row in findings(shop.world, names=("flow",))] == ["TIMER_OVERDUE"]
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("examined_max", [1, 2, 7, 40])
+def test_page_by_page_everything_is_found_once(
+    examined_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "DOCTOR_EXAMINED_MAX", examined_max)
+    shop = people()
+    kit.settle(shop.world)
+    kit.unwatch(shop.world)
+    found = findings(shop.world, names=("none", "flow"))
+    assert {row["reason"] for row in found} == {"NOT_WATCHED"}
+    assert len({row["execution"] for row in found}) == len(found) == EACH * 3
+
+
+@pytest.mark.parametrize("after", ["", "x", "1", "9#", "1##", "1#flow#zzz", "1#flow", 7, ["1"]])
+def test_what_no_page_gave_is_refused(after: Any) -> None:
+    shop = Shop(chain(1))
+    with pytest.raises(RequestError) as refused:
+        shop.world.call(shop.front.doctor("default", {"after": after}, is_repairing=False))
+    assert refused.value.code == "HF209"
+
+
+def test_a_page_goes_on_where_a_workflow_was_that_is_gone() -> None:
+    shop = Shop(chain(1))
+    for after in ("3#gone#", "3#gone#000000000000000#01abc", "8#flow#", "9#flow#"):
+        answer = shop.world.call(doctor.report("default", ("flow",), after, is_repairing=False))
+        assert answer == {"examined": 0, "findings": []}
+
+
+def test_a_tenant_sees_and_repairs_its_own_executions_alone() -> None:
+    stuck = kit.timer_overdue()
+    other = doctor.report("other", stuck.names, None, is_repairing=True)
+    assert stuck.world.call(other) == {"examined": 0, "findings": []}
+    assert stuck.world.services.depth("work") == 0

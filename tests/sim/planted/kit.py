@@ -1,0 +1,79 @@
+"""Planted bugs: each is patched in, and must be caught by schedules that are clean without it.
+
+A bug comes with the programs and the faults that can show it: `schedules` are tried in their order
+until one is violated. Written tapes come first where a schedule is aimed by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from holdfast.sim import swarm
+from holdfast.sim.runner import Deployed, Result, play
+from holdfast.sim.scenarios import Brought, Outcome, Scenario
+from holdfast.sim.swarm import RATES_MAX, Swarm
+from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
+
+Patch = pytest.MonkeyPatch
+
+#: A bug that lives longer than this is not caught.
+SCHEDULES_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """`name` says what the code would do; `plant` makes it do so. `caught_by`: numbers of the
+    invariants one of which must be violated. `rates`: the faults that matter, at these rates; None:
+    all, as drawn. `tapes` are tried before any seed.
+    """
+
+    name: str
+    plant: Callable[[Patch], Any]
+    caught_by: frozenset[str]
+    scenario: Scenario
+    rates: dict[str, float] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    tapes: Sequence[Sequence[Choice]] = ()
+
+    def schedules(self, first_seed: int = 0) -> Iterator[Callable[[], Result]]:
+        """Parsed anew under each patch: a bug may be in the reading of the definition."""
+        deployed = Deployed(self.scenario)
+        for tape in self.tapes:
+            chosen = replace(swarm.Swarm(safety_ms=10**9), **self.settings)
+            yield lambda tape=tape, chosen=chosen: play(deployed, chosen, WrittenTape(tape))
+        for seed in range(first_seed, first_seed + SCHEDULES_MAX):
+            chosen = replace(self._swarm(seed), **self.settings)
+            yield lambda seed=seed, chosen=chosen: play(deployed, chosen, DrawnTape(seed))
+
+    def _swarm(self, seed: int) -> Swarm:
+        drawn = swarm.drawn(seed)
+        if self.rates is None:
+            return drawn
+        assert self.rates.keys() <= RATES_MAX.keys(), f"no such fault: {self.rates}"
+        return replace(drawn, rates=self.rates, safety_ms=max(drawn.safety_ms, 200_000))
+
+
+def require_caught(planted: Planted, first_seed: int = 0) -> int:
+    """-> how many schedules it took. The one that shows the bug must be clean without it."""
+    for number, schedule in enumerate(planted.schedules(first_seed), start=1):
+        with pytest.MonkeyPatch.context() as patch:
+            planted.plant(patch)
+            result = schedule()
+        found = {one.invariant for one in result.violations}
+        if not found:
+            continue
+        print(f"{planted.name}: schedule {number}: {result.violations[0]}")
+        assert found & planted.caught_by, (
+            f"{planted.name}: caught by {found}, meant for {planted.caught_by}"
+        )
+        clean = schedule()
+        assert not clean.violations, f"without the bug: {clean.violations}"
+        return number
+    raise AssertionError(f"{planted.name}: survived {SCHEDULES_MAX} schedules")
+
+
+__all__ = ["Brought", "Outcome", "Patch", "Planted", "Scenario", "require_caught"]

@@ -1,0 +1,140 @@
+"""A scenario played through the real worker without faults, and what the reference says of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.asl.parse import definition_hash
+from holdfast.errors import RequestError
+from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.effects import (
+    Effect,
+    PutIfAbsent,
+    RunTask,
+    TaskFailed,
+    TaskResult,
+    TaskSucceeded,
+)
+from holdfast.runtime.front import Front
+from holdfast.runtime.tokens import require_token
+from holdfast.runtime.worker import Setting
+from holdfast.sim.histories import History, histories
+from holdfast.sim.rulings import Ended, Ruling, ended, rulings_of
+from holdfast.sim.scenarios import Brought, Outcome, Scenario
+from holdfast.sim.world import When, World
+from tests.builders import KEYS, AnyTypes
+
+_TENANT = "default"
+
+
+class Played:
+    """`stop_after_seconds`: when somebody stops the execution that was started."""
+
+    def __init__(self, scenario: Scenario, stop_after_seconds: float | None = None) -> None:
+        self.scenario = scenario
+        events = {"events": {one.event: "m:Data" for one in scenario.events}}
+        known = {
+            name: Definition(machine, events, definition_hash(machine))
+            for name, machine in scenario.machines.items()
+        }
+        programs = Programs()
+        for definition in known.values():
+            programs.add(definition)
+        self.front = Front(programs, known, AnyTypes(), KEYS)
+        workflows = Workflows(known, lambda _workflow, value: value)
+        setting = Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
+        self.world = World(setting, self._work, self._note)
+        self._asks = ".waitForTaskToken" in json.dumps(dict(scenario.machines))
+        self.changed: set[str] = set()
+        self.asked: set[tuple[str, int, int]] = set()
+        self._numbers = itertools.count()
+        self._play(stop_after_seconds)
+
+    def _play(self, stop_after_seconds: float | None) -> None:
+        started_ms = self.world.now_ms
+        request = {"workflow": self.scenario.started, "input": self.scenario.input, "name": "one"}
+        self.root = str(self._call("start", request, self._chance())["execution"])
+        for brought in self.scenario.events:
+            at_ms = started_ms + int(brought.after_seconds * 1_000)
+            self.world.at(at_ms, functools.partial(self._bring, brought))
+        if stop_after_seconds is not None:
+            at_ms = started_ms + int(stop_after_seconds * 1_000)
+            self.world.at(at_ms, lambda: self._call("stop", self.root, {}, self._chance()))
+        while (next_ms := self.world._next_ms()) is not None:
+            self.world.run(until_ms=next_ms)
+            self._answer()
+            if self.world.now_ms - started_ms > 400 * 86_400_000:
+                return
+
+    def _chance(self) -> bytes:
+        return next(self._numbers).to_bytes(8)
+
+    def _call(self, door: str, *arguments: Any) -> Any:
+        return self.world.call(getattr(self.front, door)(_TENANT, *arguments))
+
+    def _bring(self, brought: Brought) -> None:
+        request = {"name": brought.event, "key": brought.key}
+        request |= {"data": brought.data, "id": brought.id}  # type: ignore[dict-item]
+        self._call("event", request, self._chance())
+
+    def _work(self, effect: RunTask) -> TaskResult:
+        outcome = self.scenario.outcome(effect.name, effect.attempt)
+        if self.world.now_ms + outcome.seconds * 1_000 > effect.deadline_ms:
+            return TaskFailed("States.Timeout", None)
+        if outcome.error is not None:
+            return TaskFailed(outcome.error, outcome.cause)
+        return TaskSucceeded(outcome.output_for(effect.arguments))
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def _note(self, _world: World, effect: Effect, when: When) -> None:
+        if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
+            self.changed.add(str(effect.item["pk"]).partition("#")[2])
+
+    def _answer(self) -> None:
+        """Whoever is asked, by what is new, will answer when they have thought about it."""
+        changed = sorted(self.changed) if self._asks else []
+        self.changed.clear()
+        for run in changed:
+            for wait in self._call("describe", run)["waits"]:
+                if "token" in wait:
+                    self._ask(wait["state"], wait["token"])
+
+    def _ask(self, state_name: str, text: str) -> None:
+        token = require_token(text, KEYS, _TENANT, self.world.now_ms)
+        place = (token.run, token.entry, token.attempt)
+        if place in self.asked:
+            return
+        self.asked.add(place)
+        answer = self.scenario.answer(state_name)
+        at_ms = self.world.now_ms + int(answer.seconds * 1_000)
+        self.world.at(at_ms, functools.partial(self._tell, text, answer))
+
+    def _tell(self, token: str, answer: Outcome) -> None:
+        request: dict[str, Any] = {"output": answer.output}
+        if answer.error is not None:
+            request = {"error": answer.error, "cause": answer.cause or ""}
+        # Whoever thinks for too long is told that nobody waits any more.
+        with contextlib.suppress(RequestError):
+            self._call("answer", {"token": token, **request})
+
+    # -- what it came to ---------------------------------------------------------------------------
+
+    @property
+    def histories(self) -> list[History]:
+        return histories(self.world.services)
+
+    def rulings(self) -> dict[str, Ruling]:
+        return rulings_of(self.histories)
+
+    def ends(self) -> Iterator[tuple[Ruling, Ended]]:
+        """For each execution: what was decided in it, and how it ended."""
+        rulings = self.rulings()
+        for history in self.histories:
+            yield rulings[history.run], ended(history.events)

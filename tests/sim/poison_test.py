@@ -1,0 +1,262 @@
+"""What kills its worker, always: it ends or rests by name, and nobody else has to wait for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.core import steps
+from holdfast.core.decision import Decision
+from holdfast.core.state import Frame
+from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
+from holdfast.runtime import keys, messages, quarantine, sweeper, worker
+from holdfast.runtime.effects import QueueName, RunTask, TaskResult, TaskSucceeded
+from holdfast.sim.invariants import check, histories
+from holdfast.sim.world import START_MS, Killed, World
+from tests.builders import Machine, Shop, call, machine
+from tests.sim.doctor_kit import findings, settle
+
+HOUR_MS = 3_600_000
+DAY_SECONDS = 86_400
+
+
+# -- a task ----------------------------------------------------------------------------------------
+
+
+def killing(effect: RunTask) -> TaskResult:
+    if effect.name == "poison":
+        raise Killed
+    return TaskSucceeded(effect.arguments)
+
+
+@pytest.mark.parametrize(("catches", "status"), [(False, "FAILED"), (True, "SUCCEEDED")])
+def test_a_task_that_always_kills_its_worker_fails_by_its_fourth_owner(
+    catches: bool, status: str
+) -> None:
+    caught = [{"ErrorEquals": ["Holdfast.WorkerLost"], "Next": "fine"}] if catches else []
+    states = {"it": call("poison", "fine", Catch=caught), "fine": call("fine")}
+    shop = Shop(machine(states), tasks=killing)  # type: ignore[arg-type]
+    state = shop.run().state
+    assert state.status == status
+    assert state.error == (None if catches else "Holdfast.WorkerLost")
+    assert shop.world.kills == 5  # once before there was a record, then four owners
+    assert check(shop.world) == []
+
+
+class Company(World):
+    """Workers take ten messages at once, and who is in a batch with the poison dies with it.
+
+    The worst that can be: nobody's task is over before the poison strikes.
+    """
+
+    poison = ""
+    is_doomed = False
+
+    def _deliver_visible(self) -> bool:
+        sizes: list[tuple[QueueName, int]] = [("work", WORK.batch_size), ("single", 1)]
+        for queue, size in sizes:
+            batch = self.services.receive(queue, size)
+            self.is_doomed = any(received.body["run"] == self.poison for received in batch)
+            for received in batch:
+                self.deliver(received, queue)
+            if batch:
+                return True
+        return False
+
+
+POISON = "poison-1"
+
+
+def company(executions: int) -> tuple[Shop, str]:
+    """One poison among so many good ones, all started in the same second."""
+
+    def together(effect: RunTask) -> TaskResult:
+        assert isinstance(shop.world, Company)
+        if shop.world.is_doomed or effect.arguments["name"] == POISON:
+            raise Killed
+        return TaskSucceeded(effect.arguments)
+
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 3}]
+    arguments = {"name": "{% $states.input.name %}"}
+    is_poison = {"Condition": f"{{% $states.input.name = '{POISON}' %}}", "Next": "poison"}
+    states = {
+        "which": {"Type": "Choice", "Choices": [is_poison], "Default": "step 0"},
+        "poison": call("work", Arguments=arguments, Retry=retry),
+    } | {
+        f"step {n}": call("work", f"step {n + 1}" if n < 2 else None, Arguments=arguments)
+        for n in range(3)
+    }
+    shop = Shop(machine(states), tasks=together)  # type: ignore[arg-type]
+    shop.world = Company(shop.world.setting, together)  # type: ignore[arg-type]
+    runs = []
+    for number, name in enumerate([POISON, *(f"good-{n}" for n in range(executions))]):
+        request = {"workflow": "flow", "input": {"name": name}, "name": name}
+        start = shop.front.start(shop.tenant, request, number.to_bytes(8, "big"))
+        runs.append(str(shop.world.call(start)["execution"]))
+    shop.world.poison = runs[0]
+    return shop, runs[0]
+
+
+def problems_of_company(executions: int) -> list[str]:
+    shop, poison = company(executions)
+    shop.world.run()
+    found = check(shop.world)
+    for history in histories(shop.world):
+        state = history.state
+        if history.run == poison and state.error != "Holdfast.WorkerLost":
+            found.append(f"the poison ended {state.status} {state.error}")
+        if history.run != poison and state.status != "SUCCEEDED":
+            found.append(f"{state.name} ended {state.status} {state.error}")
+        minutes = ((state.stopped_ms or shop.world.now_ms) - START_MS) / 60_000
+        if history.run != poison and minutes > 10:
+            found.append(f"{state.name} took {minutes:.0f} minutes")
+    return found
+
+
+@pytest.mark.parametrize("executions", [9, 100])
+def test_good_executions_finish_while_one_poison_goes_round(executions: int) -> None:
+    assert problems_of_company(executions) == []
+
+
+def test_without_a_batch_of_its_own_the_poison_takes_the_others_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stays(_hold: worker.Hold) -> Any:
+        return False
+        yield
+
+    monkeypatch.setattr(worker.Hold, "_goes_alone", stays)
+    assert problems_of_company(9) != []
+
+
+# -- what cannot be evaluated ----------------------------------------------------------------------
+
+
+class Bomb:
+    """The state «bomb» kills whoever evaluates it, until it is mended."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.is_armed = True
+        evaluate = steps.run
+
+        def run(decision: Decision, frame: Frame) -> None:
+            if self.is_armed and frame.position == "bomb":
+                raise Killed
+            evaluate(decision, frame)
+
+        patch.setattr(steps, "run", run)
+
+
+@pytest.fixture
+def bomb(monkeypatch: pytest.MonkeyPatch) -> Bomb:
+    return Bomb(monkeypatch)
+
+
+BOMB: Machine = {"Type": "Pass", "End": True}
+AT_ONCE = machine({"bomb": BOMB})
+LATER = machine({"nap": {"Type": "Wait", "Seconds": 60, "Next": "bomb"}, "bomb": BOMB})
+BOTH = pytest.mark.parametrize("definition", [AT_ONCE, LATER], ids=["at its start", "later"])
+
+
+def quarantined(definition: Machine) -> tuple[Shop, str]:
+    shop = Shop(definition)
+    run = shop.start({"secret": "hunter2"})
+    settle(shop.world, DAY_SECONDS)
+    return shop, run
+
+
+def listed(shop: Shop, **wanted: Any) -> list[Any]:
+    asked = {"workflow": None, "status": None, **wanted}
+    return list(shop.world.call(shop.front.executions(shop.tenant, **asked))["executions"])
+
+
+@BOTH
+def test_what_kills_whoever_evaluates_it_rests_in_quarantine_where_everybody_sees_it(
+    definition: Machine, bomb: Bomb
+) -> None:
+    shop, run = quarantined(definition)
+    shown = shop.describe(run)
+    assert (shown["status"], shown["waits"][0]["kind"]) == ("RUNNING", "quarantined")
+    assert "failed in every delivery" in shown["waits"][0]["reason"]
+    for wanted in ({}, {"status": "RUNNING"}, {"workflow": "flow"}):
+        (row,) = listed(shop, **wanted)
+        assert (row["execution"], row["waits_for"]) == (run, "quarantined")
+        assert (row["name"], row["workflow"]) == ("order-1", "flow")
+    assert listed(shop, status="FAILED") == []
+    assert shop.world.services.metrics[METRIC_EXECUTIONS_QUARANTINED] >= 1
+    (found,) = findings(shop.world, names=("flow",))
+    assert (found["execution"], found["reason"]) == (run, "QUARANTINED")
+    assert "hunter2" not in str([row, found])
+
+
+@BOTH
+def test_who_is_in_quarantine_is_left_alone(definition: Machine, bomb: Bomb) -> None:
+    shop, _ = quarantined(definition)
+    kills = shop.world.kills
+    assert kills < 1_000
+    settle(shop.world, 30 * DAY_SECONDS)
+    assert shop.world.kills == kills
+
+
+@BOTH
+def test_what_is_mended_is_sent_again_by_a_repair_and_ends_well(
+    definition: Machine, bomb: Bomb
+) -> None:
+    shop, run = quarantined(definition)
+    bomb.is_armed = False
+    (found,) = findings(shop.world, names=("flow",), is_repairing=True)
+    assert found["repair"] == "its message is sent again, alone in its batch"
+    shop.world.run()
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert findings(shop.world, names=("flow",)) == []
+    assert [row["status"] for row in listed(shop)] == ["SUCCEEDED"]
+    assert quarantine_items(shop) == []
+
+
+@BOTH
+def test_what_is_repaired_and_not_mended_comes_back_into_quarantine(
+    definition: Machine, bomb: Bomb
+) -> None:
+    shop, run = quarantined(definition)
+    findings(shop.world, names=("flow",), is_repairing=True)
+    settle(shop.world, DAY_SECONDS)
+    (found,) = findings(shop.world, names=("flow",))
+    assert (found["execution"], found["reason"]) == (run, "QUARANTINED")
+
+
+@BOTH
+def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> None:
+    shop, run = quarantined(definition)
+    shop.stop(run)
+    shop.world.run()
+    assert shop.history(run).state.status == "ABORTED"
+    assert findings(shop.world, names=("flow",)) == []
+    assert [row["status"] for row in listed(shop)] == ["ABORTED"]
+    assert check(shop.world) == []
+
+
+def quarantine_items(shop: Shop) -> list[Any]:
+    items = shop.world.services.items("mail")
+    return [item for item in items if item["pk"] == keys.QUARANTINE]
+
+
+def test_a_start_in_quarantine_is_not_replaced_by_what_fails_later(bomb: Bomb) -> None:
+    shop, run = quarantined(AT_ONCE)
+    later = messages.recover(shop.tenant, run, ("a", "b"))
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(later, "c")))
+    (held,) = shop.world.call(quarantine.of_tenant(shop.tenant))
+    assert held.is_start
+    assert held.letters == ("a", "b", "c")
+
+
+def test_what_has_moved_since_is_in_quarantine_no_more() -> None:
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
+    run = shop.start()
+    settle(shop.world, 1)
+    letter = messages.recover(shop.tenant, run, ("a", "b"))
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "c")))
+    assert [wait["kind"] for wait in shop.describe(run)["waits"]] == ["quarantined", "timer"]
+    shop.world.run()
+    assert shop.describe(run)["waits"] == []
+    assert shop.history(run).state.status == "SUCCEEDED"

@@ -1,0 +1,182 @@
+"""The reference interpreter against the engine: what both make of the same programs, unfaulted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from holdfast.asl.program import Catcher
+from holdfast.core import retry
+from holdfast.sim import generator
+from holdfast.sim.reference import Contradiction, Undecided, expected
+from holdfast.sim.rulings import Ended, Ruling
+from holdfast.sim.scenarios import Outcome, Scenario, corpus
+from tests.builders import Machine, call, machine, wait_for
+from tests.sim.played import Played
+
+#: The states of a random machine take a few seconds each: some stops come before its end.
+_STOP_SECONDS_MAX = 300
+
+
+def compare(seed: int) -> Counter[str]:
+    """Plays one random scenario. -> how its executions have ended, all as the reference says."""
+    random = Random(seed)
+    scenario = generator.scenario(random, f"seed {seed}")
+    stop = random.randint(1, _STOP_SECONDS_MAX) if random.random() < 0.15 else None
+    played = Played(scenario, stop)
+    assert played.world.faults == []
+    found: Counter[str] = Counter()
+    for ruling, came in played.ends():
+        assert expected(scenario, ruling) == came, f"seed {seed}, {ruling.workflow}"
+        found[came.status] += 1
+    return found
+
+
+def test_random_programs_end_as_the_reference_says() -> None:
+    found: Counter[str] = Counter()
+    for seed in range(20):
+        print(f"seed {seed}")
+        found += compare(seed)
+    assert min(found["SUCCEEDED"], found["FAILED"]) > 5, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 3_000, 500))
+def test_three_thousand_random_programs_end_as_the_reference_says(first: int) -> None:
+    found: Counter[str] = Counter()
+    for seed in range(first, first + 500):
+        print(f"seed {seed}")
+        found += compare(seed)
+    print(dict(found))
+
+
+# -- by the scenario alone -------------------------------------------------------------------------
+
+
+def scenario_of(definition: Machine, data: object = None, **tasks: tuple[Outcome, ...]) -> Scenario:
+    return Scenario("one", "", {"main": definition}, data, tasks)  # type: ignore[arg-type]
+
+
+LATE = Outcome(seconds=9)
+BROKEN = Outcome(error="Broken", cause="why")
+RETRY = [{"ErrorEquals": ["Broken"], "MaxAttempts": 2}]
+CATCH = [{"ErrorEquals": ["States.Timeout"], "Next": "caught"}]
+BRANCHES = [machine({"a": call("a")}), machine({"b": call("b")})]
+LANES: Machine = {"Type": "Parallel", "Branches": BRANCHES, "End": True}
+FAILED = Ended("FAILED", None, "Broken", "why")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "end"),
+    [
+        (scenario_of(machine({"a": call("a")}), {"n": 1}), Ended("SUCCEEDED", {"n": 1})),
+        (scenario_of(machine({"a": call("a")}), a=(BROKEN,)), FAILED),
+        (
+            scenario_of(machine({"a": call("a", Retry=RETRY)}), a=(BROKEN, BROKEN, Outcome(7))),
+            Ended("SUCCEEDED", 7),
+        ),
+        (scenario_of(machine({"a": call("a", Retry=RETRY)}), a=(BROKEN,)), FAILED),
+        (
+            scenario_of(
+                machine(
+                    {
+                        "a": call("a", "caught", TimeoutSeconds=5, Catch=CATCH),
+                        "caught": {"Type": "Succeed"},
+                    }
+                ),
+                a=(LATE,),
+            ),
+            Ended("SUCCEEDED", {"Error": "States.Timeout", "Cause": ""}),
+        ),
+        (
+            scenario_of(machine({"both": LANES}), a=(Outcome(1),), b=(Outcome(2),)),
+            Ended("SUCCEEDED", [1, 2]),
+        ),
+        (scenario_of(machine({"both": LANES}), a=(Outcome(1),), b=(BROKEN,)), FAILED),
+    ],
+    ids=["echo", "fails", "retried", "used up", "late", "lanes", "a lane fails"],
+)
+def test_what_no_schedule_can_change_follows_from_the_scenario(
+    scenario: Scenario, end: Ended
+) -> None:
+    assert expected(scenario) == end
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        machine({"first": {**LANES, "Holdfast": {"Needed": 1}}}),
+        machine({"paid": wait_for("paid", TimeoutSeconds=60)}),
+        machine({"a": call("a")}, TimeoutSeconds=60),
+    ],
+    ids=["a race", "an event and a time-out", "a deadline"],
+)
+def test_what_a_schedule_decides_is_not_guessed(definition: Machine) -> None:
+    with pytest.raises(Undecided):
+        expected(scenario_of(definition))
+
+
+# -- it sees what is wrong -------------------------------------------------------------------------
+
+
+def test_a_wrong_output_of_a_task_is_seen() -> None:
+    """The history is of other arguments than the scenario gives."""
+    definition = machine({"a": call("a", Arguments="{% $states.input.n %}")})
+    played = Played(scenario_of(definition, {"n": 1}))
+    ((ruling, came),) = played.ends()
+    ruling.input = {"n": 2}
+    assert expected(played.scenario, ruling) == Ended("SUCCEEDED", 2) != came
+
+
+def test_an_attempt_that_was_never_made_is_a_contradiction() -> None:
+    """The history has one attempt; with another outcome it would have made a second one."""
+    definition = machine({"a": call("a", Retry=RETRY)})
+    ((ruling, _),) = Played(scenario_of(definition, a=(Outcome(1),))).ends()
+    with pytest.raises(Contradiction, match="attempt 2"):
+        expected(scenario_of(definition, a=(BROKEN, Outcome(1))), ruling)
+
+
+def _nothing(*_arguments: object) -> None:
+    """There is no undo, no retrier: none is ever found."""
+
+
+def _last_catcher(catchers: Sequence[Catcher], error: str) -> Catcher | None:
+    return next((one for one in reversed(catchers) if retry.matches(one.errors, error)), None)
+
+
+def _never(*_arguments: object) -> bool:
+    return False
+
+
+#: What is wrong in the engine, and the scenario of the corpus in which the reference sees it.
+PLANTED = [
+    ("holdfast.core.cancelling._next_undo", _nothing, "block undone"),
+    ("holdfast.core.cancelling._is_shielded", _never, "late behind a shield"),
+    ("holdfast.core.cancelling.is_late", _never, "late on the way out"),
+    ("holdfast.core.flow.find_catcher", _last_catcher, "caught by name"),
+    ("holdfast.core.flow.find_retrier", _nothing, "retried to success"),
+    ("holdfast.core.lanes.is_tolerated", _never, "two of three"),
+    ("holdfast.core.advance._is_heartbeat_missed", _never, "heartbeat missed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "bug", "name"), PLANTED, ids=[place.rpartition(".")[2] for place, _, _ in PLANTED]
+)
+def test_a_planted_bug_of_the_engine_is_seen(
+    monkeypatch: pytest.MonkeyPatch, place: str, bug: object, name: str
+) -> None:
+    scenario = next(one for one in corpus() if one.name == name)
+    monkeypatch.setattr(place, bug)
+    played = Played(scenario)
+    assert any(_differs(scenario, ruling, came) for ruling, came in played.ends())
+
+
+def _differs(scenario: Scenario, ruling: Ruling, came: Ended) -> bool:
+    try:
+        return expected(scenario, ruling) != came
+    except Contradiction:
+        return True

@@ -1,0 +1,121 @@
+"""`holdfast doctor`, from the command line through the HTTP API to an execution and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+import pytest
+
+from holdfast import cli
+from holdfast.local import remote
+from holdfast.local.client import Client
+from holdfast.runtime import messages, sweeper
+from tests.builders import chain, machine
+from tests.sim.doctor_kit import settle, vanish
+from tests.unit.host_kit import Site, site
+
+NAP = machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}})
+Command = Callable[..., int]
+
+
+def client_of(found: Site) -> Client:
+    def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        path, _, query = target.partition("?")
+        asked = dict(parse_qsl(query))
+        status, answer = found.request(method, path, json.loads(body or b"{}"), query=asked)
+        return status, json.dumps(answer).encode()
+
+    return Client(carry, "the test")
+
+
+@pytest.fixture
+def found() -> Site:
+    return site(NAP)
+
+
+@pytest.fixture
+def doctor(found: Site, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setattr(remote, "_client", lambda _: client_of(found))
+    return lambda *arguments: cli.main(["doctor", *arguments])
+
+
+def lost_wake(found: Site) -> str:
+    run = found.shop.start()
+    settle(found.shop.world)
+    vanish(found.shop.world)
+    return run
+
+
+def test_where_all_is_well_it_says_so_and_exits_with_0(
+    found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found.shop.start()
+    settle(found.shop.world)
+    assert doctor() == 0
+    assert capsys.readouterr().out == "everything that should move does\n"
+    assert doctor("--json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_what_is_stuck_is_shown_with_reason_and_repair_and_exits_with_1(
+    found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = lost_wake(found)
+    assert doctor() == 1
+    shown = capsys.readouterr().out
+    for part in ("order-1  TIMER_OVERDUE", "a timer is overdue", "in state nap", run, "--repair:"):
+        assert part in shown
+    assert found.shop.world.services.depth("work") == 0  # who only looks, sends nothing
+    assert doctor("order-1", "--json") == 1
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["execution"], row["reason"]) == (run, "TIMER_OVERDUE")
+
+
+def test_a_repair_sets_it_going_and_says_what_it_did(
+    found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = lost_wake(found)
+    assert doctor("--repair") == 1
+    assert "repaired: a worker is told to look at it" in capsys.readouterr().out
+    found.shop.world.run()
+    assert found.shop.history(run).state.status == "SUCCEEDED"
+    assert doctor() == 0
+
+
+def test_who_does_not_exist_is_said_with_a_code(
+    doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert doctor("order-9") == 1
+    assert "error[HF207]" in capsys.readouterr().err
+
+
+def test_what_is_quarantined_is_marked_in_the_list_and_explained(
+    found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = found.shop.start()
+    settle(found.shop.world)
+    letter = sweeper.DeadLetter(messages.recover("default", run, ("a", "b")), "c")
+    found.shop.world.call(sweeper.revive(letter))
+    assert cli.main(["list"]) == 0
+    assert "quarantined" in capsys.readouterr().out
+    assert cli.main(["show", "order-1"]) == 0
+    assert "somebody to look: it is quarantined" in capsys.readouterr().out
+    found.shop.world.now_ms += 600_000
+    assert doctor() == 1
+    assert "QUARANTINED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("body", [{"after": 7}, {"after": "x"}, {"execution": ["a"]}])
+def test_a_request_that_means_nothing_is_refused(found: Site, body: dict[str, object]) -> None:
+    status, answer = found.request("POST", "/doctor", body)
+    assert (status, answer["error"]["code"]) in {(400, "HF209"), (400, "HF201")}
+    assert found.shop.world.services.depth("work") == 0
+
+
+def test_a_tenant_without_a_name_gets_no_report() -> None:
+    found = site(chain(1))
+    for method in ("GET", "POST"):
+        status, answer = found.request(method, "/doctor", {}, claims={"tenant": "a#b"})
+        assert (status, answer["error"]["code"]) == (403, "HF240")
