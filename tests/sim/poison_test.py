@@ -88,7 +88,7 @@ def company(executions: int) -> tuple[Shop, str]:
         for n in range(3)
     }
     shop = Shop(machine(states), tasks=together)  # type: ignore[arg-type]
-    shop.world = Company(shop.world.setting, together)  # type: ignore[arg-type]
+    shop.world = Company(shop.world.setting, together)
     runs = []
     for number, name in enumerate([POISON, *(f"good-{n}" for n in range(executions))]):
         request = {"workflow": "flow", "input": {"name": name}, "name": name}

@@ -96,6 +96,19 @@ def test_of_a_distributed_map_that_failed_the_lanes_that_were_open_are_owed_a_st
     assert (case.status, stops(case)) == ("FAILED", [(entry, 2), (entry, 3)])
 
 
+def test_a_job_that_is_asked_for_is_no_child() -> None:
+    job = {"Type": "Task", "Resource": "arn:aws:states:::codebuild:startBuild.sync", "End": True}
+    branches = [
+        {"StartAt": "call", "States": {"call": call_of("inner")}},
+        {"StartAt": "job", "States": {"job": {**job, "Arguments": {}}}},
+    ]
+    case = MachineCase(machine({"both": {"Type": "Parallel", "Branches": branches, "End": True}}))
+    assert stops(case.begin()) == []
+    case.fail("Broken", at="job")
+    assert (case.status, sorted(case.state.children)) == ("FAILED", stops(case))
+    assert len(stops(case)) == 1
+
+
 def test_a_call_needs_somebody_who_can_make_its_token() -> None:
     with pytest.raises(HoldfastBug, match="a token was asked for"):
         Case(machine(CALL)).start()

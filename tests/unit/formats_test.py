@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from typing import Any
 
 import pytest
@@ -16,12 +17,13 @@ from holdfast.errors import (
     RequestError,
     SnapshotError,
 )
-from holdfast.runtime import control, formats, keys
+from holdfast.runtime import control, formats, keys, messages
 from holdfast.runtime.control import Control
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Delete, Effect, Item, Put, Query, Replace
 from holdfast.runtime.formats import FORMATS, Formats, compress, inflate
 from holdfast.runtime.log import Log
+from holdfast.runtime.sweeper import DeadLetter, revive
 from holdfast.sim.services import Services
 from tests.builders import chain
 from tests.unit.core_kit import START_MS
@@ -45,7 +47,7 @@ def test_what_one_format_compresses_no_other_reads() -> None:
     data = compress("TaskScheduled TaskSucceeded", 2)
 
     assert inflate(data, 2) == "TaskScheduled TaskSucceeded"
-    with pytest.raises(formats.zlib.error):
+    with pytest.raises(zlib.error):
         inflate(data, 1)
 
 
@@ -114,6 +116,15 @@ def test_a_format_that_is_too_old_is_refused_with_its_code() -> None:
 
     with pytest.raises(OlderFormatError, match="HF302"):
         loaded(world, Formats(oldest=2, newest=3, asked=2))
+
+
+def test_a_dead_letter_of_a_log_that_this_code_cannot_read_is_not_sent_round() -> None:
+    world, letter = services(), DeadLetter(messages.recover("default", "0" * 26), "m1")
+    world.perform(Put("executions", {"pk": "default#" + "0" * 26, "sk": 0, "f": 2}))
+
+    with pytest.raises(NewerFormatError, match="HF301"):
+        run(revive(letter, OLD), world.perform)
+    assert world.depth("single") == 0
 
 
 # -- a snapshot of other code ----------------------------------------------------------------------
@@ -263,7 +274,7 @@ def test_a_host_that_cannot_read_what_is_asked_for_gives_everything_back_and_swe
     None
 ):
     found = site(chain(1))
-    item = {"pk": "~ctl", "sk": "-", "f": 1, "format": FORMATS.newest + 1, "at": 0, "rv": 1}
+    item: Item = {"pk": "~ctl", "sk": "-", "f": 1, "format": FORMATS.newest + 1, "at": 0, "rv": 1}
     found.shop.world.services.perform(Put("mail", item))
     found.shop.start({"n": 0})
 

@@ -9,6 +9,7 @@ import pytest
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import VISIBILITY_SECONDS
 from holdfast.runtime import messages
+from holdfast.runtime.claims import Delivery
 from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send
 from tests.builders import CHANCE, Shop, chain, machine, wait_for
 from tests.unit.host_kit import Context, Site, site
@@ -162,3 +163,23 @@ def test_ids_of_starts_differ_though_they_come_in_the_same_moment() -> None:
 
     assert len({answer["execution"] for _, answer in statuses}) == 3
     assert CHANCE.hex() not in str(statuses)
+
+
+def test_a_delivery_knows_whether_others_would_die_with_its_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[bool] = []
+
+    def note(_setting: Any, delivery: Delivery) -> Any:
+        seen.append(delivery.is_alone)
+        return True
+        yield
+
+    monkeypatch.setattr("holdfast.aws.host.deliver", note)
+    found = site(chain(1))
+    send(found, messages.recover("default", RUN))
+    found.work()
+    send(found, messages.recover("default", RUN), messages.recover("default", RUN))
+    found.work()
+
+    assert seen == [True, False, False]

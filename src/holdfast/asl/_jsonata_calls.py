@@ -36,7 +36,7 @@ def text_of(value: Any, pretty: Any = None) -> str:
         return ""
     if isinstance(value, float) and not math.isfinite(value):
         raise JException("D3001", -1)
-    evaluator().charge(values.node_count(value))  # before it is copied, which takes ten times as long
+    evaluator().charge(values.node_count(value))  # before it is copied, which takes longer
     text = values.json_text(exported_for_text(value), pretty=bool(pretty))
     evaluator().charge(len(text) // 8)
     return text

@@ -22,7 +22,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # it must never hold a worker that serves other executions. A step is one evaluated node or call;
 # items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
 # Together they are less than a second of work.
-STEPS_MAX: Final = 100_000
+STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 ITEMS_PER_STEP: Final = 25  # what a step costs of the items
 DEPTH_MAX: Final = 400

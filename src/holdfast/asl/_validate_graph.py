@@ -49,7 +49,7 @@ def _extension_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _extension_members(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The names of states in `Holdfast` that a part is about: misspelt, they would be about none."""
+    """The states that a part of `Holdfast` is about: misspelt, it would be about none."""
     extension = machine.get("Holdfast")
     if not isinstance(extension, dict):
         return

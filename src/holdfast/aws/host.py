@@ -158,9 +158,7 @@ class Host:
             yield holds
             return
         done = threading.Event()
-        keeper = threading.Thread(
-            target=self._keep_hidden, args=(queue, holds, done), daemon=True
-        )
+        keeper = threading.Thread(target=self._keep_hidden, args=(queue, holds, done), daemon=True)
         keeper.start()
         try:
             yield holds

@@ -87,8 +87,11 @@ def note(program: Program, state: Execution | None, fact: Fact, moment: Moment) 
 
 
 def _offer_open(decision: Decision, fact: Fact) -> None:
-    is_ended = decision.is_started and decision.state.is_ended
-    if not is_ended or isinstance(fact, facts.RedriveRequested):
+    if not decision.is_started:
+        is_open = isinstance(fact, facts.Started)
+    else:
+        is_open = not decision.state.is_ended or isinstance(fact, facts.RedriveRequested)
+    if is_open:
         _offer(decision, fact)
         _settle(decision)
 
@@ -131,8 +134,7 @@ def _offer(decision: Decision, fact: Fact) -> None:
         case facts.ActivityStarted():
             _activity_started(decision, fact)
         case facts.ChildEnded():
-            if decision.is_started:
-                map_run.child_ended(decision, fact)
+            map_run.child_ended(decision, fact)
         case facts.Polled():
             _polled(decision, fact)
         case facts.FailedWith():
@@ -214,8 +216,6 @@ def _current(
     decision: Decision, entry: int, attempt: int
 ) -> tuple[Frame, Task | Map, Attempt | Awaiting] | None:
     """-> where the result belongs, or None when its entry is closed or its attempt was replaced."""
-    if not decision.is_started:
-        return None
     frame = decision.state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, Attempt | Awaiting):
         return None
@@ -282,7 +282,7 @@ def _activity_started(decision: Decision, fact: facts.ActivityStarted) -> None:
 
 
 def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
-    frame = decision.state.frame_of(fact.entry) if decision.is_started else None
+    frame = decision.state.frame_of(fact.entry)
     if frame is None or not isinstance(frame.waiting, Awaiting):
         return
     is_used = fact.event_id in decision.state.used_events
@@ -360,7 +360,7 @@ def _fail(
 
 
 def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:
-    frame = decision.state.frame_of(fact.entry) if decision.is_started else None
+    frame = decision.state.frame_of(fact.entry)
     if frame is None or not isinstance(frame.waiting, Awaiting):
         return
     seconds, due_ms = frame.waiting.heartbeat_seconds, frame.waiting.heartbeat_due_ms
@@ -372,8 +372,6 @@ def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:
 
 
 def _tick(decision: Decision) -> None:
-    if not decision.is_started:
-        return
     past_ms = decision.moment.now_ms - 2 * decision.moment.clock_error_ms
     due_ms = decision.state.due_ms
     if due_ms is not None and due_ms <= past_ms:
@@ -434,7 +432,7 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:
-    if decision.is_started and fact.control_id > decision.state.last_control:
+    if fact.control_id > decision.state.last_control:
         cancelling.stop(decision, fact)
 
 

@@ -18,10 +18,13 @@ from holdfast.sim.scenarios import Brought, Outcome, Scenario
 Machine: TypeAlias = dict[str, Any]
 
 SECONDS_MAX: Final = 100
-#: Of one machine: bigger ones show nothing that two small ones do not.
+#: Of one machine, give or take what is begun already: bigger ones show nothing that two small ones do not.
 STATES_MAX: Final = 40
 _DEPTH_MAX: Final = 4
 _LANES_MAX: Final = 3
+#: How often one state is run, by loops and Maps in one another; and one that begins a child.
+_TIMES_MAX: Final = 8
+_CHILD_TIMES_MAX: Final = 2
 _ALL: Final = ["States.ALL"]
 _TASKS: Final = ("work", "ship", "charge")
 #: Event names and keys are few, so that waits collide.
@@ -94,6 +97,7 @@ class Generator:
     shielded: list[list[str]] = field(default_factory=list)
     count: int = 0
     lanes: int = 0
+    times: int = 1
     asked: list[str] = field(default_factory=list)
     has_paths: bool = False
 
@@ -114,7 +118,7 @@ class Generator:
     # -- parts: each adds its states to the level, and gives the name of the first -----------------
 
     def _parts(self, level: Level, depth: int, target: str) -> str:
-        for _ in range(self.random.randint(1, 3)):
+        for _ in range(1 if self._is_full() else self.random.randint(1, 3)):
             target = self._part(level, depth, target)
         return target
 
@@ -122,15 +126,20 @@ class Generator:
         simple: list[Callable[[Level, str], str]] = [self._task, self._task, self._pass, self._wait]
         if self.has_data:
             simple += [self._task, self._choice]
-        is_full = depth >= _DEPTH_MAX or self.count > STATES_MAX - 8
-        if is_full or self.random.random() < 0.3:
+        if depth >= _DEPTH_MAX or self._is_full() or self.random.random() < 0.3:
             return self.random.choice(simple)(level, target)
         nested = [self._undone, self._undone, self._shield, self._block]
-        if self.has_data:
-            nested.append(self._loop)
         if self.lanes < _LANES_MAX:
-            nested += [self._branches, self._items]
+            nested.append(self._branches)
+        if self.lanes < _LANES_MAX and self.times < _TIMES_MAX:
+            nested.append(self._items)
+        if self.has_data and self.times < _TIMES_MAX:
+            nested.append(self._loop)
         return self.random.choice(nested)(level, depth, target)
+
+    def _is_full(self) -> bool:
+        """What is begun already needs the rest."""
+        return self.count > STATES_MAX // 2
 
     def _task(self, level: Level, target: str) -> str:
         name = self._name("task")
@@ -158,7 +167,7 @@ class Generator:
             self.asked.append(name)
             arguments = {"title": "Approve?", "assignee": "role:clerk"}
             return "holdfast:ask.waitForTaskToken", arguments
-        if chance < 0.45 and self.called:
+        if chance < 0.45 and self.called and self.times <= _CHILD_TIMES_MAX:
             return f"holdfast:workflow:{self.random.choice(self.called)}", {}
         return f"holdfast:task:{self.random.choice(_TASKS)}", None
 
@@ -225,11 +234,13 @@ class Generator:
 
     def _loop(self, level: Level, depth: int, target: str) -> str:
         """for turns in range(…): …"""
-        start, again = self._name("loop"), self._name("again")
-        body, _ = self._inside(level, depth, again, handler=level.handler)
+        start, again, count = self._name("loop"), self._name("again"), self.random.randint(1, 2)
         turns = f"turns_{self.count}"
+        self.times *= count
+        body, _ = self._inside(level, depth, again, handler=level.handler)
+        self.times //= count
         rule = {
-            "Condition": f"{{% ${turns} < {self.random.randint(1, 2)} %}}",
+            "Condition": f"{{% ${turns} < {count} %}}",
             "Next": body,
             "Assign": {turns: f"{{% ${turns} + 1 %}}"},
         }
@@ -255,12 +266,14 @@ class Generator:
 
     def _items(self, level: Level, depth: int, target: str) -> str:
         count = self.random.randint(0, 4)
+        self.times *= max(count, 1)
         body: Machine = {
             "Type": "Map",
             "Items": list(range(count)),
             "ItemProcessor": self._lane(depth),
             "MaxConcurrency": self.random.randint(1, 3),
         }
+        self.times //= max(count, 1)
         if self.random.random() < 0.2:
             body["ItemSelector"] = "{% $states.context.Map.Item.Index = 1 ? $error('no') : 1 %}"
         return self._opened(level, self._written(body), self._quorum(max(count, 1)), target)

@@ -18,6 +18,17 @@ from holdfast.sim.invariants import ends, liveness, log, outside, timing, work
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.services import Services
 
+__all__ = [
+    "ALL",
+    "VIOLATIONS_MAX",
+    "History",
+    "Invariant",
+    "check",
+    "histories",
+    "lost",
+    "violations",
+]
+
 VIOLATIONS_MAX: Final = 20
 
 
