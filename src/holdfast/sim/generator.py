@@ -18,7 +18,7 @@ from holdfast.sim.scenarios import Brought, Outcome, Scenario
 Machine: TypeAlias = dict[str, Any]
 
 SECONDS_MAX: Final = 100
-#: Of one machine, give or take what is begun already: bigger ones show nothing that two small ones do not.
+#: Of one machine, more or less: bigger ones show nothing that two small ones do not.
 STATES_MAX: Final = 40
 _DEPTH_MAX: Final = 4
 _LANES_MAX: Final = 3

@@ -348,11 +348,10 @@ class _Interpreter(Blocks):
 
     def _lanes(self, line: Line, state: Parallel | Map, lanes: Sequence[_Lane]) -> Json:
         needed, tolerated = self._quorum(line, state.quorum)
-        opening = line.openings[line.position]
-        line.openings[line.position] += 1
         results: dict[int, Json] = {}
         failures: list[Failed] = []
         ending = self._ending(line)
+        opening = 0 if ending is None else ending.opening
         for number in range(len(lanes)) if ending is None else ending.order:
             path = (*line.path, (line.position, opening, number))
             try:

@@ -44,7 +44,6 @@ class Line:
     retries: Counter[int] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     endings: int = 0
-    openings: Counter[str] = field(default_factory=Counter)
     blocks: list[int] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
     undone: set[int] = field(default_factory=set)

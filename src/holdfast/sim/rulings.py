@@ -53,8 +53,9 @@ class Ended:
 
 @dataclass(slots=True)
 class Ending:
-    """Of an attempt: its error, the event that it used, the child that it began. Of lanes: in which
-    order they ended, be it well or badly, until enough had.
+    """Of an attempt: its error, the event that it used, the child that it began. Of lanes: which
+    opening of them on this line it is, and in which order they ended, well or badly, until enough
+    had.
     """
 
     began_ms: int
@@ -64,6 +65,7 @@ class Ending:
     is_heartbeat: bool = False
     event: str | None = None
     child: str = ""
+    opening: int = 0
     order: list[int] = field(default_factory=list)
 
 
@@ -219,10 +221,10 @@ class _Reader:
     # -- lanes -------------------------------------------------------------------------------------
 
     def _open(self, event: Event, frame: str) -> None:
-        ending = Ending(event.at_ms)
-        self.visit[frame].endings.append(ending)
         key = (self.paths[frame], self.position[frame])
         number, self.openings[key] = self.openings[key], self.openings[key] + 1
+        ending = Ending(event.at_ms, opening=number)
+        self.visit[frame].endings.append(ending)
         path = (*self.paths[frame], (self.position[frame], number, 0))
         self.lanes[event.holdfast["entry"]] = _Lanes(frame, path, ending)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,10 +45,10 @@ class Planted:
         deployed = Deployed(self.scenario)
         for tape in self.tapes:
             chosen = replace(swarm.Swarm(safety_ms=10**9), **self.settings)
-            yield lambda tape=tape, chosen=chosen: play(deployed, chosen, WrittenTape(tape))
+            yield partial(play, deployed, chosen, WrittenTape(tape))
         for seed in range(first_seed, first_seed + SCHEDULES_MAX):
             chosen = replace(self._swarm(seed), **self.settings)
-            yield lambda seed=seed, chosen=chosen: play(deployed, chosen, DrawnTape(seed))
+            yield partial(_drawn, deployed, chosen, seed)
 
     def _swarm(self, seed: int) -> Swarm:
         drawn = swarm.drawn(seed)
@@ -55,6 +56,10 @@ class Planted:
             return drawn
         assert self.rates.keys() <= RATES_MAX.keys(), f"no such fault: {self.rates}"
         return replace(drawn, rates=self.rates, safety_ms=max(drawn.safety_ms, 200_000))
+
+
+def _drawn(deployed: Deployed, chosen: Swarm, seed: int) -> Result:
+    return play(deployed, chosen, DrawnTape(seed))
 
 
 def require_caught(planted: Planted, first_seed: int = 0) -> int:
