@@ -41,11 +41,10 @@ class Planted:
     tapes: Sequence[Sequence[Choice]] = ()
 
     def schedules(self, first_seed: int = 0) -> Iterator[Callable[[], Result]]:
-        """Parsed anew under each patch: a bug may be in the reading of the definition."""
         deployed = Deployed(self.scenario)
         for tape in self.tapes:
             chosen = replace(swarm.Swarm(safety_ms=10**9), **self.settings)
-            yield partial(play, deployed, chosen, WrittenTape(tape))
+            yield partial(_written, deployed, chosen, tape)
         for seed in range(first_seed, first_seed + SCHEDULES_MAX):
             chosen = replace(self._swarm(seed), **self.settings)
             yield partial(_drawn, deployed, chosen, seed)
@@ -56,6 +55,10 @@ class Planted:
             return drawn
         assert self.rates.keys() <= RATES_MAX.keys(), f"no such fault: {self.rates}"
         return replace(drawn, rates=self.rates, safety_ms=max(drawn.safety_ms, 200_000))
+
+
+def _written(deployed: Deployed, chosen: Swarm, tape: Sequence[Choice]) -> Result:
+    return play(deployed, chosen, WrittenTape(tape))
 
 
 def _drawn(deployed: Deployed, chosen: Swarm, seed: int) -> Result:
