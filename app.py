@@ -11,7 +11,7 @@ from aws_cdk import App
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError
 from infra.bundle import build_asset
-from infra.settings import Settings
+from infra.settings import Settings, require_key
 from infra.stack import HoldfastStack
 
 
@@ -19,8 +19,8 @@ def main() -> None:
     app = App()
     try:
         settings = Settings.from_context(app.node.try_get_context)
-        # A workflow that is not compiled must fail here, not in Lambda.
-        Deployment.from_modules(settings.modules)
+        # A workflow that is not compiled, or lacks its key, must fail here, not in Lambda.
+        require_key(settings, Deployment.from_modules(settings.modules).secrets)
         with tempfile.TemporaryDirectory() as directory:
             asset = Path(directory)
             build_asset(asset, project=Path(__file__).parent, settings=settings)

@@ -7,6 +7,7 @@ from typing import Final
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
@@ -36,7 +37,10 @@ _ACCESS_LOG: Final = {
 
 
 class Api(Construct):
-    """Callers are verified by IAM signatures, or by a JWT when its issuer is given."""
+    """Callers are verified by IAM signatures, or by a JWT when its issuer is given.
+
+    `key` encrypts the access log; None: CloudWatch's own.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,9 @@ class Api(Construct):
         *,
         function: lambda_.IFunction,
         jwt: JwtIssuer | None,
+        key: kms.IKey | None,
     ) -> None:
+        self._key = key
         super().__init__(scope, construct_id)
         self.http_api = apigateway.HttpApi(
             self,
@@ -81,7 +87,7 @@ class Api(Construct):
         return Stack.of(self).format_arn(
             service="logs",
             resource="log-group",
-            resource_name=log_group(self, "AccessLog").log_group_name,
+            resource_name=log_group(self, "AccessLog", self._key).log_group_name,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
@@ -23,6 +24,7 @@ class HoldfastFunction(Construct):
     """`rights` is all that the role may do, besides writing its own log.
 
     `policy_arns` are managed policies that the user wrote for the tasks of state machines.
+    `key` encrypts its log; None: CloudWatch's own.
 
     CDK's own grants are switched off for the role: they are wider than what the code calls.
     """
@@ -35,13 +37,14 @@ class HoldfastFunction(Construct):
         shape: resources.Function,
         code: lambda_.Code,
         settings: Settings,
+        key: kms.IKey | None,
         environment: Mapping[str, str],
         rights: Sequence[iam.PolicyStatement],
         policy_arns: Sequence[str] = (),
         failed_events: sqs.IQueue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.log_group = log_group(self, "Log")
+        self.log_group = log_group(self, "Log", key)
         self.role = iam.Role(
             self,
             "Role",
@@ -102,9 +105,13 @@ def allow(*actions: str, on: Sequence[str]) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=list(actions), resources=list(on))
 
 
-def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
+def log_group(scope: Construct, construct_id: str, key: kms.IKey | None) -> logs.LogGroup:
     return logs.LogGroup(
-        scope, construct_id, retention=LOG_RETENTION, removal_policy=RemovalPolicy.DESTROY
+        scope,
+        construct_id,
+        encryption_key=key,
+        retention=LOG_RETENTION,
+        removal_policy=RemovalPolicy.DESTROY,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -19,10 +20,14 @@ _SWEEP_RETENTION: Final = Duration.days(1)
 
 
 class Messaging(Construct):
-    """`dead_letters` names every dead-letter queue, so that none is left without an alarm."""
+    """`dead_letters` names every dead-letter queue, so that none is left without an alarm.
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    `key` None: SQS's own keys encrypt the messages.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None) -> None:
         super().__init__(scope, construct_id)
+        self._key = key
         self.work_dead = self._queue("WorkDead", _retention(resources.WORK))
         self.single_dead = self._queue("SingleDead", _retention(resources.SINGLE))
         self.events_dead = self._queue("EventsDead", _EVENT_RETENTION)
@@ -51,9 +56,14 @@ class Messaging(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=dead_letters, max_receive_count=shape.receives_max
             ),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=self._encryption,
+            encryption_master_key=self._key,
             enforce_ssl=True,
         )
+
+    @property
+    def _encryption(self) -> sqs.QueueEncryption:
+        return sqs.QueueEncryption.KMS if self._key else sqs.QueueEncryption.SQS_MANAGED
 
     def _queue(self, construct_id: str, retention: Duration) -> sqs.Queue:
         return sqs.Queue(
@@ -61,7 +71,8 @@ class Messaging(Construct):
             construct_id,
             visibility_timeout=_HANDLING,
             retention_period=retention,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=self._encryption,
+            encryption_master_key=self._key,
             enforce_ssl=True,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
@@ -36,6 +36,8 @@ class Settings:
     `task_policies` are ARNs of managed policies: what the tasks of state machines may do.
     `tells_status`: the account's default bus hears when executions of state machines begin and end.
     `limits_payloads`: AWS's 256 KiB hold for the data of state machines.
+    `seals_secrets`: the stack has a key for the values that workflows mark as secret.
+    `owns_key`: what is stored is encrypted with a key of the stack's own, not with AWS's.
     """
 
     modules: tuple[str, ...]
@@ -47,6 +49,8 @@ class Settings:
     task_policies: tuple[str, ...]
     tells_status: bool
     limits_payloads: bool
+    seals_secrets: bool
+    owns_key: bool
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
@@ -66,6 +70,19 @@ class Settings:
             task_policies=_policies(text("task_policies")),
             tells_status=_switch("status_events", text("status_events")),
             limits_payloads=_switch("payload_limit", text("payload_limit")),
+            seals_secrets=_switch("secrets", text("secrets")),
+            owns_key=_switch("customer_managed_key", text("customer_managed_key")),
+        )
+
+
+def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> None:
+    """`secrets`: the secret values of each workflow. Raises HoldfastError HF404."""
+    named = [f"{workflow} ({', '.join(values)})" for workflow, values in secrets.items() if values]
+    if named and not settings.seals_secrets:
+        raise HoldfastError(
+            "HF404",
+            f"there are secrets in {'; '.join(named)}, and the stack has no key for them",
+            help="set context `secrets` to on, in cdk.json or with `cdk deploy -c secrets=on`",
         )
 
 

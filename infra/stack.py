@@ -19,6 +19,7 @@ from .alarms import Alarms
 from .api import Api
 from .compute import HoldfastFunction, allow
 from .dashboard import Dashboard
+from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
 from .settings import Settings
 from .storage import Storage
@@ -26,6 +27,8 @@ from .storage import Storage
 # The API runs what its caller waits for: StartSyncExecution and TestState.
 _RUN_TASKS = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS = (resources.WORKER, resources.WORKER_SINGLE)
+# Who takes in what a workflow marks as secret: from callers, from the bus, from tasks.
+_SEAL = (*_WORKERS, resources.API, resources.EVENTS)
 
 
 class HoldfastStack(Stack):
@@ -42,13 +45,16 @@ class HoldfastStack(Stack):
         super().__init__(scope, construct_id, description="Holdfast: durable workflows")
         self._settings = settings
         self._code = lambda_.Code.from_asset(str(asset))
-        self._storage = Storage(self, "Storage")
-        self._messaging = Messaging(self, "Messaging")
+        self._secrets = SecretsKey(self, "Secrets") if settings.seals_secrets else None
+        self._at_rest = StorageKey(self, "AtRest") if settings.owns_key else None
+        self._key = None if self._at_rest is None else self._at_rest.key
+        self._storage = Storage(self, "Storage", key=self._key)
+        self._messaging = Messaging(self, "Messaging", key=self._key)
         worker, single = self._worker(), self._worker_single()
         self._events()
         self._sweeper()
         handler = self._api_function()
-        api = Api(self, "Api", function=handler.function, jwt=settings.jwt)
+        api = Api(self, "Api", function=handler.function, jwt=settings.jwt, key=self._key)
         self._watch()
         self._outputs(api, [worker, single, handler])
         Tags.of(self).add("application", "holdfast")
@@ -227,13 +233,20 @@ class HoldfastStack(Stack):
             shape=shape,
             code=self._code,
             settings=self._settings,
+            key=self._key,
             environment=self._environment(shape),
-            rights=rights,
+            rights=[*rights, *self._key_rights(shape)],
             policy_arns=self._settings.task_policies if shape in _RUN_TASKS else (),
             failed_events=failed_events,
         )
         acknowledge_function(made, self._storage.blobs)
         return made
+
+    def _key_rights(self, shape: resources.Function) -> list[iam.PolicyStatement]:
+        rights = [] if self._at_rest is None else [self._at_rest.rights()]
+        if self._secrets is not None and shape in _SEAL:
+            rights.append(self._secrets.rights(may_open=shape in _WORKERS))
+        return rights
 
     def _environment(self, shape: resources.Function) -> dict[str, str]:
         storage, messaging = self._storage, self._messaging
@@ -249,6 +262,8 @@ class HoldfastStack(Stack):
         if shape is resources.SWEEPER:
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
             names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
+        if self._secrets is not None and shape in _SEAL:
+            names[resources.ENV_SECRETS_KEY] = self._secrets.arn
         if shape in _RUN_TASKS:
             names[resources.ENV_SECRET_ID] = storage.secret_arn
             names[resources.ENV_ACCOUNT] = self.account

@@ -6,6 +6,7 @@ from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
@@ -19,17 +20,24 @@ _KEY_TYPES: Final = {"N": dynamodb.AttributeType.NUMBER, "S": dynamodb.Attribute
 
 
 class Storage(Construct):
-    """Deleting the stack leaves all of this in place: it is the history of running business."""
+    """Deleting the stack leaves all of this in place: it is the history of running business.
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    `key` None: AWS's own keys encrypt it.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None) -> None:
         super().__init__(scope, construct_id)
+        self._key = key
         self.executions = self._table(resources.EXECUTIONS)
         self.mail = self._table(resources.MAIL)
         self.blobs = s3.Bucket(
             self,
             "Blobs",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            # One data key serves many objects: a call of KMS for each would cost more than S3.
+            bucket_key_enabled=True if key else None,
             enforce_ssl=True,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[
@@ -51,6 +59,8 @@ class Storage(Construct):
             partition_key=_attribute(shape.partition_key, "S"),
             sort_key=_attribute(shape.sort_key, shape.sort_key_type),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
+            encryption_key=self._key,
             time_to_live_attribute=shape.ttl_attribute,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
@@ -73,6 +83,7 @@ class Storage(Construct):
             self,
             "Secret",
             description="Signs Holdfast's callback tokens and execution ids",
+            kms_key_id=self._key.key_arn if self._key else None,
             generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
                 password_length=_SECRET_CHARACTERS, exclude_punctuation=True
             ),

@@ -63,10 +63,10 @@ def add(effect: RunTask) -> TaskSucceeded | TaskFailed:
 class AnyTypes:
     """Lets every value through."""
 
-    def normalise_input(self, workflow: str, value: Any) -> Any:
+    def normalise_input(self, tenant: str, workflow: str, value: Any) -> Any:
         return value
 
-    def normalise_payload(self, reference: str, value: Any, what: str) -> Any:
+    def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         return value
 
 

@@ -18,10 +18,11 @@ from holdfast.asl.program import Json
 from holdfast.dsl import payloads
 from holdfast.dsl.boundary import Misfit, normalise_payload
 from holdfast.dsl.registry import Registry
+from holdfast.dsl.sealing import NO_VAULT, Seals, Vault
 from holdfast.dsl.surface import InvalidResult, TaskContext, Workflow, running_task
-from holdfast.errors import RequestError, WorkflowError
+from holdfast.errors import RequestError, VaultFault, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.front import Front
@@ -52,11 +53,16 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
+    """`vault` seals the secrets of its tenants."""
+
     registry: Registry
     definitions: Mapping[str, Definition]
+    vault: Vault = NO_VAULT
 
     @classmethod
-    def from_modules(cls, names: Iterable[str], load: Load = load_compiled) -> Deployment:
+    def from_modules(
+        cls, names: Iterable[str], load: Load = load_compiled, vault: Vault = NO_VAULT
+    ) -> Deployment:
         registry = Registry.from_modules(names)
         definitions = {}
         for name, workflow in registry.workflows.items():
@@ -64,7 +70,13 @@ class Deployment:
             called = source_map.get("tasks", ()), source_map.get("workflows", {})
             registry.require_known(name, *called)
             definitions[name] = Definition(asl, source_map, definition_hash(asl))
-        return cls(registry, definitions)
+        return cls(registry, definitions, vault)
+
+    @property
+    def secrets(self) -> dict[str, tuple[str, ...]]:
+        """The values of each workflow that are or hold secrets."""
+        found = self.definitions.items()
+        return {name: tuple(one.source_map.get("secrets", ())) for name, one in found}
 
     def programs(self) -> Programs:
         programs = Programs()
@@ -93,6 +105,7 @@ class Deployment:
         Error: the exception's class name. Cause: its text. The idempotency key is that of the
         entry, so every attempt and every repetition of one step has the same.
         """
+        seals = Seals(self.vault, effect.tenant)
         context = TaskContext(
             execution=effect.run,
             name=effect.run_name,
@@ -105,14 +118,16 @@ class Deployment:
             with running_task(context):
                 # A copy: what the task does to its arguments must not reach the state.
                 arguments = json.loads(json.dumps(effect.arguments))
-                output = self.registry.tasks[effect.name].call_json(arguments)
+                output = self.registry.tasks[effect.name].call_json(arguments, seals)
         except KeyboardInterrupt:
             raise  # that is somebody at a keyboard, not the task
+        except VaultFault as fault:
+            return TaskFailed(SECRET_UNAVAILABLE, fault.message)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError, too, is no Exception: it must not take the whole batch away.
             return TaskFailed(
                 printable(_name(error))[:ERROR_CHARACTERS_MAX],
-                printable(_text(error))[:CAUSE_CHARACTERS_MAX],
+                printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX],
             )
         try:
             plain_text(output, f"the result of {effect.name}")
@@ -125,11 +140,15 @@ class Deployment:
             )
         return TaskSucceeded(output)
 
-    def _child_input(self, workflow: str, value: Json) -> Json:
-        """As `normalise_input`, and whatever the author's own validators raise is HF210, too."""
+    def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
+        """As `normalise_input`, for an input that holds its secrets sealed already.
+
+        Whatever the author's own validators raise is HF210, too.
+        """
         try:
-            return self.normalise_input(workflow, value)
-        except RequestError:
+            seals = Seals(self.vault, tenant)
+            return self.registry.workflows[workflow].normalise_input(value, seals)
+        except (RequestError, VaultFault):
             raise
         except Exception as error:  # noqa: BLE001  # else each delivery of the message would fail
             raise RequestError(
@@ -139,12 +158,14 @@ class Deployment:
 
     # -- types (runtime.front.Types) ---------------------------------------------------------------
 
-    def normalise_input(self, workflow: str, value: Json) -> Json:
-        return self.registry.workflows[workflow].normalise_input(value)
+    def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
+        seals = Seals(self.vault, tenant, may_open=False)
+        return self.registry.workflows[workflow].normalise_input(value, seals)
 
-    def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
+    def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
+        seals = Seals(self.vault, tenant, may_open=False)
         try:
-            return normalise_payload(payloads.resolve(reference), value)
+            return normalise_payload(payloads.resolve(reference), value, seals)
         except Misfit as misfit:
             raise RequestError(
                 "HF211",

@@ -91,6 +91,10 @@ class ServiceFault(HoldfastError):  # noqa: N818
         self.retry = retry
 
 
+class VaultFault(ServiceFault):
+    """A secret could not be sealed or opened. The message never holds any of it."""
+
+
 BUG: Final = "HF900"
 
 

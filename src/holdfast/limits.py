@@ -7,6 +7,8 @@ from typing import Final
 # -- The front door (our choice) -------------------------------------------------------------------
 BODY_BYTES_MAX: Final = 5_000_000
 VALUE_BYTES_MAX: Final = 64_000_000
+#: KMS Encrypt takes no more in one call.
+SECRET_BYTES_MAX: Final = 4_096
 EVENT_BYTES_MAX: Final = 900_000
 JSON_DEPTH_MAX: Final = 64
 NAME_CHARACTERS_MAX: Final = 80  # Step Functions quota: execution and state names

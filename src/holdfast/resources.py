@@ -109,6 +109,9 @@ ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
+# The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
+# workers); without it a secret is refused.
+ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
 # "on": the bus is told when executions of state machines begin and end; else nobody is.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
 

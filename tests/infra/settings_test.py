@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from infra.bundle import build_asset
-from infra.settings import JwtIssuer, Settings
+from infra.settings import JwtIssuer, Settings, require_key
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
@@ -33,6 +33,8 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         task_policies=(),
         tells_status=False,
         limits_payloads=True,
+        seals_secrets=False,
+        owns_key=False,
     )
 
 
@@ -46,7 +48,11 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         task_policies="arn:aws:iam::111122223333:policy/a/b, arn:aws-cn:iam::aws:policy/c",
         status_events="on",
         payload_limit="off",
+        secrets="on",
+        customer_managed_key="on",
     )
+    assert chosen.seals_secrets
+    assert chosen.owns_key
     assert chosen.tells_status
     assert not chosen.limits_payloads
     assert chosen.modules == ("orders.flow", "refunds")
@@ -72,6 +78,8 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("reserved_concurrency", "perhaps"),
         ("status_events", ""),
         ("payload_limit", "256"),
+        ("secrets", ""),
+        ("customer_managed_key", "alias/mine"),
         ("jwt_issuer", "https://issuer.example"),
         ("jwt_audience", "shop"),
         ("task_policies", "AmazonSQSFullAccess"),
@@ -89,6 +97,15 @@ def test_a_choice_that_cannot_be_is_refused_by_name_with_the_way_to_set_it(
     assert message.startswith("error[HF401]: context `")
     assert "; expected " in message
     assert "cdk deploy -c" in message
+
+
+def test_a_workflow_with_secrets_is_not_deployed_without_their_key() -> None:
+    secrets = {"fulfil": ("fulfil.card", "charge.card"), "refund": ()}
+    with pytest.raises(HoldfastError, match=r"secrets in fulfil \(fulfil.card, charge") as refused:
+        require_key(settings(), secrets)
+    assert refused.value.code == "HF404"
+    require_key(settings(secrets="on"), secrets)
+    require_key(settings(), {"refund": ()})
 
 
 def test_a_module_that_the_project_does_not_have_is_refused_before_anything_is_installed(

@@ -32,6 +32,8 @@ def main(asset: str, directory: str) -> None:
         alarm_topic_arn=TOPIC_ARN,
         task_policies=TASK_POLICY_ARNS,
         tells_status=True,
+        seals_secrets=True,
+        owns_key=True,
     )
     HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
     made = HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))

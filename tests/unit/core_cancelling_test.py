@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holdfast.core.facts import RedriveRequested, StopRequested
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.core_kit import Case, part
@@ -319,6 +321,31 @@ def test_what_follows_a_shielded_part_without_a_step_is_not_cancelled() -> None:
 
     assert case.positions == ["undo three"]
     assert case.frame("undo three").variables["n"] == 1
+
+
+@pytest.mark.parametrize(
+    ("starts", "is_undone"),
+    [(["wait"], True), (["nothing"], False), (["nothing", "nothing"], True)],
+)
+def test_of_branches_only_those_with_something_to_wait_for_are_a_step(
+    starts: list[str], is_undone: bool
+) -> None:
+    """After a shielded part a stop finds a Parallel, and behind it the task `three`."""
+    states, undo = part("three")
+    lanes = {"wait": {"Type": "Pass", "End": True}, "nothing": {"Type": "Succeed"}}
+    branches = [
+        {"StartAt": f"{start} {number}", "States": {f"{start} {number}": lanes[start]}}
+        for number, start in enumerate(starts)
+    ]
+    parallel = {"Type": "Parallel", "Branches": branches, "Assign": {"n": 1}, "Next": "three"}
+    definition = machine(
+        {"one": call("one", "all"), "all": parallel, **states},
+        Holdfast={"Shielded": [["one"]], "Undo": [{**undo, "States": ["all", "three"]}]},
+    )
+    case = Case(definition).start().offer(STOP).succeed()
+
+    assert case.positions == ["undo three"]
+    assert ("n" not in case.frame("undo three").variables) == is_undone
 
 
 def nested_blocks(outer_s: int, inner_s: int) -> Machine:

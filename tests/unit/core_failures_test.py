@@ -416,6 +416,30 @@ def test_arguments_that_fail_only_in_a_later_attempt_are_tried_again_too() -> No
     assert case.succeed("done").output == "done"
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Parameters": {"n.$": "States.ArrayGetItem($.zero, $$.State.RetryCount)"}},
+        {"InputPath": "$$.State.RetryCount", "Parameters": {"n.$": "States.ArrayRange(1, 9, $)"}},
+        {"TimeoutSecondsPath": "$.none"},
+    ],
+)
+def test_a_path_that_fails_only_in_a_later_attempt_is_not_tried_again(fields: Any) -> None:
+    """Nobody handles a runtime error, and what a path raises is one: a retry without an event
+    between would be tried for ever."""
+    state = {
+        "Type": "Task",
+        "Resource": "holdfast:task:ship",
+        **fields,
+        "Retry": [retry("States.ALL")],
+    }
+    case = Case(one(state, QueryLanguage="JSONPath")).start({"zero": [0]})
+    if case.status == "RUNNING":
+        case.fail("Busy")
+
+    assert case.failure[0] == "States.Runtime"
+
+
 def test_a_result_whose_output_fails_runs_the_task_again_when_retried() -> None:
     state = call("ship", Output="{% $states.result.x %}", Retry=[retry(MaxAttempts=1)])
     case = Case(one(state)).start().succeed({}).after(1)

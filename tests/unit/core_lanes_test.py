@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.facts import FailedWith, Succeeded
 from holdfast.core.state import Attempt, Lanes
-from holdfast.limits import MAX_CONCURRENCY_DEFAULT
+from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case, one, run
 
@@ -195,6 +195,13 @@ def test_an_input_that_is_no_list_is_shown_in_the_failure_of_its_map() -> None:
     assert "location" not in details
     assert details["cause"].endswith('Map state input must be an array but was: {"a":true}')
     assert case.types[-3:] == ["EvaluationFailed", "MapStateFailed", "ExecutionFailed"]
+
+
+def test_more_items_than_one_state_may_have_fail_the_map() -> None:
+    case = run(one(map_over("{% $states.input %}", call("each"))), [0] * (LANES_MAX + 1))
+
+    assert case.failure[0] == "Holdfast.TooManyLanes"
+    assert "MapStateStarted" not in case.types
 
 
 @pytest.mark.parametrize("items", ["{% 'text' %}", "{% {'a': 1} %}", "{% 5 %}"])

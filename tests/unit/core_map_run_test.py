@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holdfast.core import facts
 from holdfast.core.state import Attempt, Children, ChildResult
-from tests.unit.core_kit import START_MS, Case, one
+from tests.unit.core_kit import START_MS, Case, nobody, one
 
 READER = {
     "Resource": "arn:aws:states:::s3:getObject",
@@ -136,6 +138,11 @@ def test_a_reader_whose_arguments_cannot_be_had_is_not_asked() -> None:
     assert "MapRunStarted" not in case.types
 
 
+def test_a_map_of_a_workflow_has_children_with_a_region_and_a_name() -> None:
+    arn = begun([1]).children.map_run_arn
+    assert arn.startswith("arn:holdfast:states:holdfast::mapRun:flow/L:")
+
+
 # -- batches ---------------------------------------------------------------------------------------
 
 
@@ -180,7 +187,7 @@ def test_a_tolerated_failure_is_a_record_among_the_outputs() -> None:
     assert record == {
         "Cause": "C",
         "Error": "E",
-        "ExecutionArn": f"flow/L:{name}",
+        "ExecutionArn": f"arn:holdfast:states:holdfast::execution:flow/L:{name}",
         "Input": "2",
         "InputDetails": {"Included": True},
         "Name": name,
@@ -188,7 +195,7 @@ def test_a_tolerated_failure_is_a_record_among_the_outputs() -> None:
         "RedriveCount": 0,
         "RedriveStatus": "REDRIVABLE",
         "StartDate": "2027-01-15T08:00:00.000Z",
-        "StateMachineArn": "flow/L",
+        "StateMachineArn": "arn:holdfast:states:holdfast::stateMachine:flow/L",
         "Status": "FAILED",
         "StopDate": "2027-01-15T08:00:00.007Z",
     }
@@ -199,6 +206,29 @@ def test_the_lower_of_two_thresholds_holds() -> None:
     case = begun([1, 2, 3, 4], **both).fail_child(0)
     assert case.status == "RUNNING"
     assert case.fail_child(1).status == "FAILED"
+
+
+@pytest.mark.parametrize("bound", ["3", 3])
+def test_a_bound_is_a_number_or_a_text_that_says_one(bound: Any) -> None:
+    case = begun([bound], ToleratedFailureCount="{% $states.input[0] %}")
+    assert case.children.failures_max == 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "problem"),
+    [
+        ("many", 'Path field refers to value "many" which is not a valid integer'),
+        ("inf", 'Path field refers to value "inf" which is not a valid integer'),
+        (None, "Path field refers to value null which is not a valid integer"),
+        (True, "Path field refers to value true which is not a valid integer"),
+        (-1, " cannot be negative."),
+    ],
+)
+def test_a_bound_that_is_no_number_fails_the_map(bound: Any, problem: str) -> None:
+    error, cause = begun([bound], ToleratedFailureCount="{% $states.input[0] %}").failure
+    assert error == "States.Runtime"
+    assert cause is not None
+    assert cause.endswith(f"ToleratedFailureCount{problem}")
 
 
 def test_a_hundred_percent_may_fail() -> None:
@@ -262,6 +292,19 @@ def test_an_object_that_is_read_has_keys() -> None:
     assert case.children.inputs == [{"Key": "a", "Value": 1}]
 
 
+def test_an_item_that_is_read_and_cannot_be_selected_fails_the_map() -> None:
+    case = MapCase(a_map(ItemReader=READER, ItemSelector="{% $nothing %}"))
+    case.start()
+    case.succeed({"items": [7], "sources": [["S3://b/x", 1]]})
+    assert case.failure[0] == "States.QueryEvaluationError"
+
+
+def test_a_reader_that_nobody_can_run_yet_has_no_claim() -> None:
+    case = MapCase(a_map(ItemReader=READER), claim=nobody)
+    case.start()
+    assert case.attempt.claim is None
+
+
 def test_a_reader_that_fails_fails_the_run() -> None:
     case = MapCase(a_map(ItemReader=READER))
     case.start()
@@ -295,6 +338,14 @@ def test_what_is_known_is_written_before_a_run_fails() -> None:
     assert statuses == ["SUCCEEDED", "FAILED", "ABORTED", None]
     case.succeed({})
     assert case.failure[0] == "States.ExceedToleratedFailureThreshold"
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_writer_whose_arguments_cannot_be_had_fails_the_run(is_over: bool) -> None:
+    writer = {**WRITER, "Arguments": {"Bucket": "{% $nothing %}"}}
+    case = begun([1], ResultWriter=writer)
+    (case.fail_child if is_over else case.end)(0)
+    assert case.failure[0] == "States.QueryEvaluationError"
 
 
 def test_a_writer_that_fails_fails_the_run() -> None:

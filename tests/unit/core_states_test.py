@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.core import advance
+from holdfast.core.advance import TOO_MANY_EVENTS
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from tests.builders import ask, call, machine, wait_for
@@ -294,6 +296,33 @@ def test_a_failing_condition_is_named_with_its_rule() -> None:
     case = run(choice("{% false %}", FAILING))
 
     assert case.last("EvaluationFailed").details["location"] == "Choices[1]/Condition"
+
+
+def test_a_condition_is_true_or_false_and_nothing_else() -> None:
+    case = run(choice("{% 1 %}"))
+
+    cause = case.last("EvaluationFailed").details["cause"]
+    assert cause.endswith("Expected 'boolean', but was 'number' for value: 1")
+
+
+def test_a_pass_whose_parameters_fail_fails() -> None:
+    state = {"Type": "Pass", "Parameters": {"a.$": "$.nothing"}}
+    case = run(one(state, QueryLanguage="JSONPath"), {})
+
+    assert case.failure[0] == "States.Runtime"
+
+
+def test_a_loop_without_an_end_is_ended_and_nobody_catches_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advance, "EVENTS_MAX", 50)
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "all"}]
+    again = {"StartAt": "it", "States": {"it": {"Type": "Pass", "Next": "it"}}}
+    case = run(
+        machine({"all": {"Type": "Parallel", "Branches": [again], "Catch": catch, "End": True}})
+    )
+
+    assert case.failure == (TOO_MANY_EVENTS, "The execution has more than 50 events.")
 
 
 # -- full records ----------------------------------------------------------------------------------

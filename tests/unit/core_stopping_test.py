@@ -86,6 +86,14 @@ def test_a_stop_that_a_parent_passes_on_does_not_cut_the_undo_that_somebody_aske
     assert (case.status, len(case.events)) == ("RUNNING", seen)
 
 
+def test_a_stop_that_a_parent_has_passed_on_does_not_count_as_somebodys_first() -> None:
+    passed_on = StopRequested("1", None, None, by_parent=True)
+    case = stopped(undoable({"ship": call("ship")}, ["ship"]), passed_on)
+
+    assert case.offer(StopRequested("2", "Now", None)).status == "RUNNING"
+    assert case.offer(StopRequested("3", "Now", None)).status == "ABORTED"
+
+
 def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
     case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
     case.start().after(61).offer(STOP)

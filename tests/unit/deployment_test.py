@@ -156,20 +156,20 @@ def test_a_deployment_knows_its_own_functions_by_kind(deployment: Deployment) ->
 
 
 def test_an_input_is_filled_up_or_refused_at_the_door(deployment: Deployment) -> None:
-    filled = deployment.normalise_input("shopping", {"order": {"id": "o1"}})
+    filled = deployment.normalise_input("T", "shopping", {"order": {"id": "o1"}})
     assert filled == {"order": {"id": "o1", "pence": 5}}
     with pytest.raises(RequestError) as caught:
-        deployment.normalise_input("shopping", {"order": {"pence": "many"}})
+        deployment.normalise_input("T", "shopping", {"order": {"pence": "many"}})
 
     assert (caught.value.code, caught.value.status) == ("HF210", 400)
 
 
 def test_a_payload_is_filled_up_or_refused_at_the_door(deployment: Deployment) -> None:
     reference = "shopping_flows:Order"
-    filled = deployment.normalise_payload(reference, {"id": "o1"}, "event 'paid'")
+    filled = deployment.normalise_payload("T", reference, {"id": "o1"}, "event 'paid'")
     assert filled == {"id": "o1", "pence": 5}
     with pytest.raises(RequestError) as caught:
-        deployment.normalise_payload(reference, {"pence": 5}, "event 'paid'")
+        deployment.normalise_payload("T", reference, {"pence": 5}, "event 'paid'")
 
     assert caught.value.code == "HF211"
     assert caught.value.message.startswith("the event 'paid' does not fit Order")

@@ -45,7 +45,7 @@ def test_what_arrives_is_checked_in_every_element() -> None:
     assert found == [{"id": "p", "status": "ok"}]
     deployment = Deployment(Registry.from_modules([SHOP]), {})
     with pytest.raises(RequestError) as caught:
-        deployment.normalise_payload(f"list[{SHOP}:Payment]", [{"id": "p"}], "event 'paid'")
+        deployment.normalise_payload("T", f"list[{SHOP}:Payment]", [{"id": "p"}], "event 'paid'")
     assert caught.value.code == "HF211"
     assert "event 'paid' does not fit list[Payment]: data[0].status: " in caught.value.message
 

@@ -21,7 +21,7 @@ NAP = {"nap": {"Type": "Wait", "Seconds": 30 * DAY, "End": True}}
 class Strict(AnyTypes):
     """Payloads are objects with an amount."""
 
-    def normalise_payload(self, reference: str, value: Any, what: str) -> Any:
+    def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         if not isinstance(value, dict) or "pence" not in value:
             raise RequestError("HF211", f"the {what} does not fit {reference}: pence is missing")
         return {"currency": "GBP", **value}

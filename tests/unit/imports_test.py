@@ -18,9 +18,12 @@ AUTHORING = {
     "holdfast.dsl.harness",
     "holdfast.dsl.lambdas",
     "holdfast.dsl.scopes",
+    "holdfast.dsl.sealing",
     "holdfast.dsl.surface",
     "holdfast.dsl.tasks",
     "holdfast.errors",
+    "holdfast.limits",
+    "holdfast.sealed",
 }
 #: What a module with models imports itself.
 PYDANTIC = {

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.asl import _jsonata_fallback as fallback
 from holdfast.asl._jsonata_closures import Compiled
-from holdfast.asl._jsonata_runtime import Declined
+from holdfast.asl._jsonata_runtime import Declined, Run
 from holdfast.asl._jsonata_tree import Refused
 from holdfast.asl.jsonata import UNDEFINED, JsonataError, Moment
 
@@ -115,10 +115,10 @@ def compare(text: str, bindings: dict[str, Any]) -> bool:
     tree = fallback.parse(text)
     try:
         compiled = Compiled(tree, fallback.FUNCTION_NAMES)
-        mine = outcome(lambda: compiled.evaluate(bindings))
+        mine = outcome(lambda: compiled.evaluate(Run(bindings)))
     except (Refused, Declined):
         return False
-    reference = outcome(lambda: fallback.evaluate(tree, bindings, MOMENT))
+    reference = outcome(lambda: fallback.evaluate(tree, Run(bindings), MOMENT))
     assert mine == reference, f"{text} with {before}"
     assert json.dumps(bindings) == before, f"{text} changed its bindings"
     return True

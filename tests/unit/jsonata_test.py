@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.asl import _jsonata_fallback as fallback
+from holdfast.asl._jsonata_runtime import Run
 from holdfast.asl.jsonata import (
     UNDEFINED,
     Json,
@@ -61,7 +62,7 @@ def on_both(text: str, /, **bindings: Any) -> list[Any]:
     """The results of the door and of jsonata-python alone."""
     return [
         evaluate(text, **bindings),
-        fallback.evaluate(fallback.parse(text), bindings, MOMENT),
+        fallback.evaluate(fallback.parse(text), Run(bindings), MOMENT),
     ]
 
 

@@ -6,7 +6,7 @@ known here. Anything else raises `Refused`, and the whole expression runs on jso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast.asl import _jsonata_nodes as nodes
@@ -39,13 +39,14 @@ class Compiled:
         self._called = frozenset(compiler.called)
         self._grows = compiler.grows
 
-    def evaluate(self, bindings: Mapping[str, Json]) -> Json | Undefined:
+    def evaluate(self, run: Run) -> Json | Undefined:
+        bindings = run.bindings
         if self._called and not self._called.isdisjoint(bindings):
             raise Declined  # a variable hides a function
         document = bindings.get("$", UNDEFINED)
         if type(document) is list:
             raise Declined
-        result = self._node(Frame({}, None, Run(bindings)), document)
+        result = self._node(Frame({}, None, run), document)
         if type(result) is float:
             return tidy_number(result)
         if self._grows:

@@ -25,6 +25,7 @@ from holdfast.asl._jsonata_calls import text_of
 from holdfast.asl._jsonata_convert import exported, imported
 from holdfast.asl._jsonata_errors import translate, translate_syntax
 from holdfast.asl._jsonata_regex import CompiledRegex, compile_regex, match_object
+from holdfast.asl._jsonata_runtime import Run
 from holdfast.asl._jsonata_values import Json, Moment, Undefined, budget_error
 
 _BULK_MIN: Final = 64  # shorter lists and texts are part of their step
@@ -64,13 +65,13 @@ def _with_surrogates_joined(text: str) -> str:
     )
 
 
-def evaluate(tree: Any, bindings: Mapping[str, Json], moment: Moment) -> Json | Undefined:
-    """The value of a syntax tree. Raises JsonataError."""
-    evaluator = _Evaluator(moment)
+def evaluate(tree: Any, run: Run, moment: Moment) -> Json | Undefined:
+    """The value of a syntax tree, within what `run` has left to spend. Raises JsonataError."""
+    evaluator = _Evaluator(run, moment)
     before = getattr(Jsonata.CURRENT, "jsonata", None)
     Jsonata.CURRENT.jsonata = evaluator  # where the library's functions look for their evaluator
     try:
-        return exported(evaluator.run(tree, bindings))
+        return exported(evaluator.run(tree, run.bindings))
     except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
         raise translate(error) from None
     finally:
@@ -106,14 +107,14 @@ class _Transformer(Jsonata.Transformer):  # type: ignore[misc]  # the library is
 class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: budgets, and the operators of JSONata 2.0.6."""
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, run: Run, moment: Moment) -> None:
         # Not super().__init__(): it parses, and puts itself into the thread's current instance.
         self.moment = moment
         self.parser = _PARSER
         self.environment = functions.FRAME
         self.input = None
-        self._steps = 0
-        self._items = 0
+        self._steps = run.steps
+        self._items = run.items
         self._depth = 0
         self._items_per_result = 1
         self.regex_seconds_left = values.REGEX_SECONDS_MAX
@@ -141,9 +142,6 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
                 self.charge(values.node_count(value))
         elif isinstance(value, str) and len(value) > _BULK_MIN:
             self.charge(len(values.checked_text(value)) // _CHARACTERS_PER_ITEM)
-
-    def get_per_thread_instance(self) -> _Evaluator:
-        return self
 
     def eval(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         self._steps += 1

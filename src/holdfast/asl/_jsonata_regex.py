@@ -86,13 +86,8 @@ class CompiledRegex:
                 raise JException("D1004", -1)
             yield match
 
-    def search(self, text: str) -> Any:
-        return next(self.finditer(text), None)
-
-    def sub(self, *_: object) -> str:
-        raise NotImplementedError  # $replace has its own; the name marks a regular expression
-
-    split = sub
+    # The names mark a regular expression. Nobody calls them: $replace and $split are ours.
+    search = sub = split = finditer
 
 
 def _next_within(allowance: _Allowance, matches: Iterator[Any]) -> Any:

@@ -12,10 +12,11 @@ The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`, `$range`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from holdfast.asl import _jsonata_closures as closures
+from holdfast.asl._jsonata_runtime import Run
 from holdfast.asl._jsonata_tree import Refused
 from holdfast.asl._jsonata_values import (
     BUDGET_CODE,
@@ -41,7 +42,7 @@ __all__ = [
 
 _CACHED_EXPRESSIONS_MAX: Final = 4_096
 
-_Interpret: TypeAlias = "Callable[[Mapping[str, Json], Moment], Json | Undefined]"
+_Interpret: TypeAlias = "Callable[[object, Run, Moment], Json | Undefined]"
 
 
 @lru_cache(maxsize=_CACHED_EXPRESSIONS_MAX)
@@ -58,7 +59,7 @@ def compile_expression(text: str) -> Expression:
         compiled = closures.Compiled(tree, fallback.FUNCTION_NAMES)
     except (Refused, RecursionError):
         compiled = None
-    return _Expression(text, tree, compiled, partial(fallback.evaluate, tree))
+    return _Expression(text, tree, compiled, fallback.evaluate)
 
 
 class _Expression:
@@ -79,13 +80,15 @@ class _Expression:
         return self._compiled is not None
 
     def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json | Undefined:
+        run = Run(bindings)
         if self._compiled is not None:
             try:
-                return self._compiled.evaluate(bindings)
+                return self._compiled.evaluate(run)
             except JsonataError:
                 raise
             except Exception:  # noqa: BLE001, S110
                 # Nearly always Declined: jsonata-python knows what is meant, or which error it is.
                 # Whatever else went wrong in a closure is no reason to fail an execution either.
+                # It goes on with the budget that is left: one evaluation has one.
                 pass
-        return self._interpret(bindings, moment)
+        return self._interpret(self.tree, run, moment)

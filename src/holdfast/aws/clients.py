@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from botocore.session import Session
 
-ClientName = Literal["store", "store-once", "queues", "blobs", "bus", "secrets"]
+ClientName = Literal["store", "store-once", "queues", "blobs", "bus", "secrets", "keys"]
 
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 5
@@ -38,6 +38,7 @@ _KINDS: Final[dict[ClientName, _Kind]] = {
     "blobs": _Kind("s3", read_timeout_seconds=BLOB_READ_TIMEOUT_SECONDS),
     "bus": _Kind("events"),
     "secrets": _Kind("secretsmanager"),
+    "keys": _Kind("kms"),
 }
 
 

@@ -15,6 +15,7 @@ from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.tasks import Perform, Tasks
 from holdfast.aws.telemetry import Metrics
+from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.status_events import OWN_SOURCE
@@ -54,12 +55,15 @@ def _api() -> Any:
 
 def make_host(keys: Keys) -> Host:
     modules = os.environ[resources.ENV_MODULES].split(",")
+    clients, key_arn = Clients(), os.environ.get(resources.ENV_SECRETS_KEY)
     deployment = Deployment.from_modules(name.strip() for name in modules)
+    if key_arn:
+        deployment = replace(deployment, vault=KmsVault(clients, key_arn))
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
     tasks = Tasks(deployment.run_task, lambda: _services(host))
     ports = AwsPorts(
-        Clients(),
+        clients,
         Names.from_environment(os.environ),
         tasks=tasks.perform,
         clock=lambda: time.time_ns() // 1_000_000,

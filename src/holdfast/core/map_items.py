@@ -82,14 +82,22 @@ def _bytes(value: Json) -> int:
     return len(text.encode(errors="surrogatepass"))
 
 
+def _said_by(text: str) -> float | None:
+    """-> the number that the text says; None for one that there is not, or that has no end."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
 def a_number(value: Json, where: str, kind: str) -> float:
     """A number, or a text that says one: AWS takes both."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    try:
-        return float(value) if isinstance(value, str) else math.nan
-    except ValueError:
-        pass
+    found = _said_by(value) if isinstance(value, str) else None
+    if found is not None:
+        return found
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
     raise StateError("States.Runtime", cause)

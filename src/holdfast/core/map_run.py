@@ -32,7 +32,7 @@ from holdfast.core.map_items import (
 from holdfast.core.map_results import Child, as_lines, transformed
 from holdfast.core.run_ids import as_uuid, child_name, map_run_uuid
 from holdfast.core.state import Attempt, Children, Frame
-from holdfast.core.tasks import whole_number
+from holdfast.core.tasks import OWN_REGION, whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
 THRESHOLD_EXCEEDED: Final = "States.ExceedToleratedFailureThreshold"
@@ -88,7 +88,9 @@ def _run_of(state: Map) -> MapRun:
 def _arn(decision: Decision, frame: Frame, run: MapRun, entry: int) -> str:
     """The same for whoever asks: it is made of what the log holds."""
     origin = decision.state.origin
-    machine = decision.state.workflow if origin is None else origin["state_machine_arn"]
+    # The children have an origin, whatever their parent has: theirs is made of this name.
+    own = f"arn:holdfast:states:{OWN_REGION}::stateMachine:{decision.state.workflow}"
+    machine = own if origin is None else origin["state_machine_arn"]
     named = f"{decision.program.hash}/{frame.position}"
     label = run.label or as_uuid(hashlib.sha256(named.encode()).hexdigest()[:32])
     number = map_run_uuid(decision.state.run, entry)

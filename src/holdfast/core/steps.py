@@ -114,7 +114,7 @@ def _text(
 def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
     try:
         for rule in state.rules:
-            if _is_true(decision.evaluate(rule.condition, frame)):
+            if decision.evaluate(rule.condition, frame):  # True or False: templates see to that
                 results = (rule.assign, rule.output)
                 leave(decision, frame, rule.next, results, default=frame.input)
                 return
@@ -127,12 +127,6 @@ def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
         return
     cause = "Failed to transition out of the state. The state does not point to a next state."
     fail_state(decision, frame, StateError("States.NoChoiceMatched", cause))
-
-
-def _is_true(value: Json) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise EvaluationError("Condition", f"Condition has to be a boolean, found {value!r:.40}.")
 
 
 def _wait(decision: Decision, frame: Frame, state: Wait) -> None:

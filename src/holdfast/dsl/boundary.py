@@ -1,7 +1,9 @@
 """Where Python values become JSON and back: a function's annotations, read once, by pydantic.
 
 pydantic is imported when the first value crosses, not when the module of a workflow is imported.
-Messages name fields and what was expected; they never contain a value that was sent.
+Messages name fields and what was expected; they never contain a value that was sent. A `SecretStr`
+is a sealed text in JSON: `seals` makes it and opens it (`sealing.py`). What the vault cannot do
+raises VaultFault.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from holdfast.dsl.sealing import NO_SEALS, Seals, schema_has_secrets
+
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -33,32 +37,85 @@ class Misfit(Exception):  # noqa: N818
         super().__init__(f"{shown}; and {more} more" if more > 0 else shown)
 
 
+class NoJson(Misfit):
+    """A value fits its annotation, and JSON has no form for it."""
+
+
+class _Form:
+    """What an annotation says of a value, as Python and as JSON."""
+
+    def __init__(self, annotation: Any) -> None:
+        from pydantic import TypeAdapter  # noqa: PLC0415
+
+        self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        self._has_secrets = schema_has_secrets(self._adapter.core_schema)
+
+    def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
+        """-> the Python value and the problems; with a problem the value means nothing."""
+        from pydantic import ValidationError  # noqa: PLC0415
+
+        try:
+            given = seals.opened(value) if self._has_secrets else value
+        except ValueError as error:
+            return None, [f"{where}: {error}"]
+        try:
+            return self._adapter.validate_python(given), []
+        except ValidationError as error:
+            return None, list(_problems(error, where))
+
+    def restore(self, value: Json, seals: Seals) -> Any:
+        """The Python value of what `dump` gave."""
+        return self._adapter.validate_python(seals.opened(value) if self._has_secrets else value)
+
+    def dump(self, value: object, where: str, seals: Seals) -> Json:
+        """Raises Misfit."""
+        try:
+            dumped: Json = self._adapter.dump_python(value, mode="json")
+            # Where the annotation says nothing, pydantic makes NaN None: asked of the value itself.
+            is_finite = _is_finite(value) and _is_finite(dumped)
+        except (RecursionError, TypeError, ValueError):
+            # An object of no known kind, bytes that are no text, a value in itself: pydantic's
+            # words for them may quote the value.
+            raise NoJson([f"{where}: a value that JSON has no form for"]) from None
+        if not is_finite:
+            raise NoJson([f"{where}: JSON has no infinite number and no NaN"])
+        return self._sealed(dumped, value, where, seals) if self._has_secrets else dumped
+
+    def _sealed(self, dumped: Json, value: object, where: str, seals: Seals) -> Json:
+        """pydantic hides a secret in JSON, and keeps it in Python: so both are asked."""
+        try:
+            sealed: Json = seals.merged(dumped, self._adapter.dump_python(value))
+        except ValueError as error:
+            raise NoJson([f"{where}: {error}"]) from None
+        return sealed
+
+
 class Boundary:
     """The parameters and the result of one function, as JSON."""
 
     def __init__(self, function: Callable[..., object]) -> None:
-        from pydantic import TypeAdapter  # noqa: PLC0415
-
         annotations = typing.get_type_hints(function, include_extras=True)
-        self._parameters: dict[str, TypeAdapter[Any]] = {}
+        self._parameters: dict[str, _Form] = {}
         self._defaults: dict[str, object] = {}
         for name, parameter in inspect.signature(function).parameters.items():
-            self._parameters[name] = TypeAdapter(annotations.get(name, Any))
+            self._parameters[name] = _Form(annotations.get(name, Any))
             if parameter.default is not inspect.Parameter.empty:
                 self._defaults[name] = parameter.default
-        self._result: TypeAdapter[Any] = TypeAdapter(annotations.get("return", Any))
+        self._result = _Form(annotations.get("return", Any))
         self._returns_nothing = annotations.get("return", Any) is type(None)
 
-    def parse_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+    def parse_arguments(
+        self, arguments: Mapping[str, Json], seals: Seals = NO_SEALS
+    ) -> dict[str, Any]:
         """The Python values for the JSON `arguments`; raises Misfit.
 
         A parameter that was left out keeps its default and does not appear in the answer.
         """
         problems = [f"{name}: unknown" for name in arguments if name not in self._parameters]
         values: dict[str, Any] = {}
-        for name, adapter in self._parameters.items():
+        for name, form in self._parameters.items():
             if name in arguments:
-                value, found = _validate(adapter, arguments[name], name)
+                value, found = form.parse(arguments[name], name, seals)
                 values[name] = value
                 problems.extend(found)
             elif name not in self._defaults:
@@ -67,44 +124,39 @@ class Boundary:
             raise Misfit(problems)
         return values
 
-    def normalise_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    def normalise_arguments(
+        self, arguments: Mapping[str, Json], seals: Seals = NO_SEALS
+    ) -> dict[str, Json]:
         """The same JSON with every parameter and every field present; raises Misfit."""
-        values = {**self._defaults, **self.parse_arguments(arguments)}
-        return {
-            name: _dump(adapter, values[name], name) for name, adapter in self._parameters.items()
-        }
+        values = {**self._defaults, **self.parse_arguments(arguments, seals)}
+        forms = self._parameters.items()
+        return {name: form.dump(values[name], name, seals) for name, form in forms}
 
     def normalise_argument(self, name: str, value: object) -> Json:
         """The JSON of a value for one parameter, with every field present; raises Misfit."""
-        parsed, problems = _validate(self._parameters[name], value, name)
-        if problems:
-            raise Misfit(problems)
-        return _dump(self._parameters[name], parsed, name)
+        return self._parameters[name].dump(self.parse_argument(name, value), name, NO_SEALS)
 
     def parse_argument(self, name: str, value: object) -> Any:
         """The Python value of one parameter; raises Misfit."""
-        parsed, problems = _validate(self._parameters[name], value, name)
+        parsed, problems = self._parameters[name].parse(value, name, NO_SEALS)
         if problems:
             raise Misfit(problems)
         return parsed
 
-    def default_arguments(self) -> dict[str, Json]:
-        """The JSON of the parameters that a call may leave out."""
+    def default_arguments(self, seals: Seals = NO_SEALS) -> dict[str, Json]:
+        """The JSON of the parameters that a call may leave out; raises Misfit."""
         return {
-            name: _dump(self._parameters[name], value, name)
+            name: self._parameters[name].dump(value, name, seals)
             for name, value in self._defaults.items()
         }
 
-    def dump_result(self, result: object) -> Json:
+    def dump_result(self, result: object, seals: Seals = NO_SEALS) -> Json:
         """The JSON of a returned value; raises Misfit."""
-        value, problems = _validate(self._result, result, "result")
-        if problems:
-            raise Misfit(problems)
-        return _dump(self._result, value, "result")
+        return _normalised(self._result, result, "result", seals)
 
-    def parse_result(self, result: Json) -> Any:
+    def parse_result(self, result: Json, seals: Seals = NO_SEALS) -> Any:
         """The Python value of what `dump_result` gave."""
-        return self._result.validate_python(result)
+        return self._result.restore(result, seals)
 
     @property
     def returns_nothing(self) -> bool:
@@ -112,47 +164,24 @@ class Boundary:
         return self._returns_nothing
 
 
-@functools.cache
-def _adapter(payload: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter  # noqa: PLC0415
-
-    return TypeAdapter(payload)
+_form: Callable[[Any], _Form] = functools.cache(_Form)
 
 
-def normalise_payload(payload: Any, value: Json) -> Json:
+def normalise_payload(payload: Any, value: Json, seals: Seals = NO_SEALS) -> Json:
     """An event's or answer's JSON with every field present; raises Misfit."""
-    parsed, problems = _validate(_adapter(payload), value, "data")
+    return _normalised(_form(payload), value, "data", seals)
+
+
+def parse_payload(payload: Any, value: Json, seals: Seals = NO_SEALS) -> Any:
+    """The Python value of what `normalise_payload` gave."""
+    return _form(payload).restore(value, seals)
+
+
+def _normalised(form: _Form, value: object, where: str, seals: Seals) -> Json:
+    parsed, problems = form.parse(value, where, seals)
     if problems:
         raise Misfit(problems)
-    return _dump(_adapter(payload), parsed, "data")
-
-
-def parse_payload(payload: Any, value: Json) -> Any:
-    """The Python value of what `normalise_payload` gave."""
-    return _adapter(payload).validate_python(value)
-
-
-def _validate(adapter: TypeAdapter[Any], value: object, where: str) -> tuple[Any, list[str]]:
-    from pydantic import ValidationError  # noqa: PLC0415
-
-    try:
-        return adapter.validate_python(value), []
-    except ValidationError as error:
-        return None, list(_problems(error, where))
-
-
-def _dump(adapter: TypeAdapter[Any], value: object, where: str) -> Json:
-    try:
-        dumped: Json = adapter.dump_python(value, mode="json")
-        # Where the annotation says nothing, pydantic makes NaN None: asked of the value itself.
-        is_finite = _is_finite(value) and _is_finite(dumped)
-    except (RecursionError, TypeError, ValueError):
-        # An object of no known kind, bytes that are no text, a value in itself: pydantic's words
-        # for them may quote the value.
-        raise Misfit([f"{where}: a value that JSON has no form for"]) from None
-    if not is_finite:
-        raise Misfit([f"{where}: JSON has no infinite number and no NaN"])
-    return dumped
+    return form.dump(parsed, where, seals)
 
 
 def _is_finite(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast.dsl.context import Expression
 from holdfast.dsl.ir import (
@@ -14,6 +14,7 @@ from holdfast.dsl.ir import (
     Break,
     Compensate,
     Deadline,
+    Failures,
     Finally,
     Handler,
     If,
@@ -42,26 +43,24 @@ from holdfast.dsl.surface import BlockTimeout, CompensationFailed, WaitTimeout
 Report = Callable[[Origin, str, str, str], None]
 
 
-class Failures(NamedTuple):
-    """What a block can fail with; `anything` when a task runs in it."""
-
-    anything: bool = False
-    raised: frozenset[type[BaseException]] = frozenset()
-    expressions: frozenset[str] = frozenset()
-
-
 NO_FAILURES: Final = Failures()
 
 
 def failures_of(block: Block) -> Failures:
     """More than can happen, never less: what an inner handler catches counts as well."""
     anything, raised, expressions = False, set[type[BaseException]](), set[str]()
-    for statement in statements_of(block):
+    pending = [*block]
+    while pending:
+        statement = pending.pop()
         found = _failures_of_statement(statement)
         if found is not NO_FAILURES:
             anything = anything or found.anything
             raised |= found.raised
             expressions |= found.expressions
+        # What the body of a `try` can fail with is known.
+        known = 1 if isinstance(statement, Try) else 0
+        for inner in (*blocks_of(statement)[known:], *branches_of(statement)):
+            pending += inner
     return Failures(anything, frozenset(raised), frozenset(expressions))
 
 
@@ -88,6 +87,8 @@ def _failures_of_statement(statement: Statement) -> Failures:
             return Failures(raised=frozenset({BlockTimeout}), expressions=seconds.fails)
         case Step(_, action):
             return _failures_of_action(action)
+        case Try(failures=failures):
+            return failures
         case _:
             return NO_FAILURES
 
@@ -124,10 +125,10 @@ def check(block: Block, lost_lines: Collection[int], report: Report) -> None:
     payloads: dict[str, Any] = {}
     for statement in statements_of(block):
         match statement:
-            case Try(origin, body, handlers):
+            case Try(origin, handlers=handlers):
                 lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
                 is_whole = not any(line in lines for line in lost_lines)
-                failures = failures_of(body) if is_whole else _ANY_FAILURE
+                failures = statement.failures if is_whole else _ANY_FAILURE
                 _check_handlers(failures, handlers, report)
             case Loop(origin, test=None, body=body) if not _has_exit(body):
                 help_ = "add a `break`, a `return`, or a condition that can become false"

@@ -7,12 +7,13 @@ import json
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
 from holdfast.asl.parse import definition_hash
 from holdfast.dsl.boundary import Json
-from holdfast.dsl.checks import check
+from holdfast.dsl.checks import check, statements_of
 from holdfast.dsl.context import Environment, Expression, Unit
 from holdfast.dsl.dag import Dag
 from holdfast.dsl.diagnostics import CompileErrors, Diagnostic
@@ -21,10 +22,11 @@ from holdfast.dsl.emit.emit import emit_block
 from holdfast.dsl.emit.states import Machine
 from holdfast.dsl.expressions.query import Field, Variable
 from holdfast.dsl.graphs.compile import emit_dag
-from holdfast.dsl.graphs.places import Spot
+from holdfast.dsl.graphs.places import Spot, spot_of
 from holdfast.dsl.graphs.plan import by_levels
 from holdfast.dsl.ir import Assign, Block, Origin
 from holdfast.dsl.payloads import reference_of
+from holdfast.dsl.secret_places import check_secrets, crossing, crossing_of
 from holdfast.dsl.source import Source
 from holdfast.dsl.statements.aliases import captured_names, changes_in_place
 from holdfast.dsl.statements.flow import Flow
@@ -51,6 +53,8 @@ class Compiled:
     sources: dict[str, Json]
     #: States that wait for others without need, for the target has no other way.
     false_waits: tuple[tuple[str, str], ...] = ()
+    #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
+    secrets: tuple[str, ...] = ()
 
     @cached_property
     def definition_hash(self) -> str:
@@ -74,6 +78,7 @@ class Compiled:
                 "events": self.events,
                 "answers": self.answers,
                 "sources": self.sources,
+                **({"secrets": list(self.secrets)} if self.secrets else {}),
             }
         )
 
@@ -128,7 +133,17 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> Compiled:
         answers={},
         sources={name: _place(spot) for name, spot in emitted.spots.items()},
         false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
+        secrets=_secrets_of(graph),
     )
+
+
+def _secrets_of(graph: Dag) -> tuple[str, ...]:
+    def refuse(_: Origin, code: str, message: str, help_: str) -> None:
+        raise WorkflowError(code, f"graph {graph.name}: {message}", help=help_)
+
+    origin = Origin(spot_of(graph.written).span, "")
+    steps = (crossing_of(origin, step.task) for step in graph.steps)
+    return check_secrets(chain(crossing_of(origin, graph), *steps), refuse)
 
 
 def _place(spot: Spot) -> Json:
@@ -161,10 +176,13 @@ def _compile(
     try:
         block = () if node is None else _lower(unit, node, workflow)
         lost_lines = unit.lost_lines | {diagnostic.line for diagnostic in unit.diagnostics}
-        check(block, lost_lines, lambda origin, *refusal: unit.refuse_at(origin.span, *refusal))
+        report = lambda origin, *refusal: unit.refuse_at(origin.span, *refusal)  # noqa: E731
+        check(block, lost_lines, report)
+        own = () if node is None else crossing_of(Origin(unit.source.span(node), ""), workflow)
+        secrets = check_secrets((*own, *crossing(statements_of(block))), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return _emit(unit, workflow, block)
+        return _emit(unit, workflow, block, secrets)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
@@ -240,7 +258,9 @@ def _start(
     return (Assign(origin, tuple(values)),) if values else ()
 
 
-def _emit(unit: Unit, workflow: Workflow[..., Any], block: Block) -> Compiled:
+def _emit(
+    unit: Unit, workflow: Workflow[..., Any], block: Block, secrets: tuple[str, ...]
+) -> Compiled:
     machine = Machine(unit.world)
     states = emit_block(machine, block)
     head: dict[str, Any] = {"Comment": workflow.name, "QueryLanguage": "JSONata"}
@@ -256,6 +276,7 @@ def _emit(unit: Unit, workflow: Workflow[..., Any], block: Block) -> Compiled:
         events={name: reference_of(payload) for name, payload in sorted(machine.events.items())},
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
+        secrets=secrets,
     )
 
 

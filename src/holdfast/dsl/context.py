@@ -81,7 +81,12 @@ class Environment(NamedTuple):
     def _facts_without(self, name: str) -> Mapping[str, Type]:
         if not self.facts:
             return self.facts
-        return {path: type_ for path, type_ in self.facts.items() if path.split(".", 1)[0] != name}
+        inside = f"{name}."
+        return {
+            path: type_
+            for path, type_ in self.facts.items()
+            if path != name and not path.startswith(inside)
+        }
 
     def shared(self, names: Iterable[str]) -> Environment:
         """Where something else refers to the values of `names`, too."""
@@ -129,9 +134,8 @@ def join_environments(
     """
     if left is None or right is None or left is right:
         return left or right
-    facts = _join_facts(left, right) if left.facts or right.facts else left.facts
     if left.entries is right.entries:
-        return Environment(left.entries, facts)
+        return Environment(left.entries, _join_facts(left, right, left.entries))
     before = None if included is None else included.entries
     entries: dict[str, Entry] = {}
     for name, entry in left.entries.items():
@@ -144,20 +148,27 @@ def join_environments(
     for name, entry in right.entries.items():
         if name not in left.entries and (joined := _join_entries(None, entry)) is not None:
             entries[name] = joined
-    return Environment(entries, facts)
+    return Environment(entries, _join_facts(left, right, entries))
 
 
-def _join_facts(left: Environment, right: Environment) -> dict[str, Type]:
+def _join_facts(
+    left: Environment, right: Environment, entries: Mapping[str, Entry]
+) -> Mapping[str, Type]:
     """`if note is None: note = ""`: a name that got a value on one way was looked at on the other.
 
-    What is known of the fields of a name says nothing of another value of that name.
+    What is known of the fields of a name says nothing of another value of that name. What says no
+    more than `entries`, which hold on both ways, is no fact.
     """
-    pairs = {path: (left.known(path), right.known(path)) for path in (*left.facts, *right.facts)}
-    return {
-        path: join(some, other)
-        for path, (some, other) in pairs.items()
-        if some is not None and other is not None
-    }
+    if not (left.facts or right.facts):
+        return left.facts
+    joined: dict[str, Type] = {}
+    for path in {**left.facts, **right.facts}:
+        some, other, entry = left.known(path), right.known(path), entries.get(path)
+        if some is not None and other is not None:
+            type_ = join(some, other)
+            if not isinstance(entry, Held) or entry.type != type_:
+                joined[path] = type_
+    return joined
 
 
 def is_alike(some: Environment, other: Environment) -> bool:
@@ -174,15 +185,14 @@ def _readable(environment: Environment) -> dict[str, Entry]:
 
 
 def _join_entries(left: Entry | None, right: Entry | None) -> Entry | None:
-    match (left, right):
-        case Held() as some, Held() as other:
-            is_definite = some.is_definite and other.is_definite
-            is_own = some.is_own and other.is_own
-            return Held(some.value, bounded(join(some.type, other.type)), is_definite, is_own)
-        case (Held() as only, None) | (None, Held() as only):
-            return only._replace(is_definite=False) if only.is_definite else only
-        case _:
-            return left if left == right else None
+    if isinstance(left, Held) and isinstance(right, Held):
+        is_definite = left.is_definite and right.is_definite
+        is_own = left.is_own and right.is_own
+        return Held(left.value, bounded(join(left.type, right.type)), is_definite, is_own)
+    only = left if right is None else right
+    if isinstance(only, Held) and (left is None or right is None):
+        return only._replace(is_definite=False) if only.is_definite else only
+    return left if left == right else None
 
 
 NOTHING: Final = object()
@@ -227,7 +237,7 @@ class Unit:
         The body of a loop is lowered until its types are stable; names must not change meanwhile.
         """
         if key not in self._scopes:
-            self._scopes[key] = Scope(parent, frozenset(local_names), sees)
+            self._scopes[key] = Scope(parent, local_names, sees)
         return self._scopes[key]
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
@@ -298,7 +308,11 @@ class Lowering(Protocol):
 
 
 def fails_of(*expressions: Expression) -> frozenset[str]:
-    return frozenset().union(*[expression.fails for expression in expressions])
+    found: frozenset[str] = frozenset()
+    for expression in expressions:
+        if expression.fails:
+            found |= expression.fails
+    return found
 
 
 def path_of(node: ast.expr) -> str | None:

@@ -57,6 +57,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF061": "retry settings that no state machine can keep",
         "HF064": "for `--target stepfunctions`: what only Holdfast's engine can run",
         "HF065": "for `--target stepfunctions`: what is beyond a limit of AWS",
+        "HF066": "a secret where none can be kept",
         "HF070": "a module that cannot be found",
         "HF071": "two tasks or two workflows with one name",
         "HF080": "a wait outside an engine",

@@ -107,14 +107,23 @@ class Handler:
     body: Block
 
 
+class Failures(NamedTuple):
+    """What a block can fail with; `anything` when a task runs in it."""
+
+    anything: bool = False
+    raised: frozenset[type[BaseException]] = frozenset()
+    expressions: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`orelse` follows the body; the handlers do not see its errors."""
+    """`orelse` follows the body; the handlers do not see its errors. `failures`: of the body."""
 
     origin: Origin
     body: Block
     handlers: tuple[Handler, ...]
     orelse: Block
+    failures: Failures
 
 
 class Way(Enum):
@@ -282,6 +291,8 @@ class RunEach:
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
     """The blocks inside a statement that belong to the same frame of execution."""
     match statement:
+        case Assign() | Step():
+            return ()
         case If(_, _, body, orelse):
             return (body, orelse)
         case Loop(_, _, head, _, _, body, orelse):

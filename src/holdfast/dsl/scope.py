@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 #: A variable of one of these names would hide the function in every expression.
@@ -41,12 +41,12 @@ class Scope:
     """
 
     def __init__(
-        self, parent: Scope | None, local_names: frozenset[str], sees: Scope | None = None
+        self, parent: Scope | None, local_names: Iterable[str], sees: Scope | None = None
     ) -> None:
         self.parent = parent
         self.sees = parent if sees is None else sees
-        #: What Python holds to be local here, assigned yet or not.
-        self.local_names = local_names
+        #: What Python holds to be local here, assigned yet or not, in the order of the source.
+        self.local_names = dict.fromkeys(local_names)
         self.children: list[Scope] = []
         self.given: dict[object, str] = {}
         #: The names given here, in a scope around this one, or in one inside.
@@ -58,9 +58,12 @@ class Scope:
 
     def is_local(self, name: str) -> bool:
         """Whether `name` belongs to this function or one around it, not to the module."""
-        if name in self.local_names:
-            return True
-        return self.sees is not None and self.sees.is_local(name)
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.local_names:
+                return True
+            scope = scope.sees
+        return False
 
     def name(self, wanted: str, key: object = None) -> str:
         """A free name like `wanted`; the same for the same `key`, however often it is asked."""

@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.dsl.boundary import Boundary, Json, Misfit
 from holdfast.dsl.harness import harness
+from holdfast.dsl.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
 P = ParamSpec("P")
@@ -174,20 +175,20 @@ class Task(_Declared[P, R]):
         changed.label = label if label is not None else self.label
         return changed
 
-    def call_json(self, arguments: Mapping[str, Json]) -> Json:
+    def call_json(self, arguments: Mapping[str, Json], seals: Seals = NO_SEALS) -> Json:
         """Calls the function with JSON and gives its result as JSON.
 
-        Raises InvalidArguments, InvalidResult, or whatever the function raises.
+        Raises InvalidArguments, InvalidResult, VaultFault, or whatever the function raises.
         """
         try:
-            values = self.boundary.parse_arguments(arguments)
+            values = self.boundary.parse_arguments(arguments, seals)
         except Misfit as misfit:
             raise InvalidArguments(f"{self.name}({misfit})") from None
         # The annotations were just checked by name; P cannot say so.
         function: Callable[..., R] = self.function
         result = function(**values)
         try:
-            return self.boundary.dump_result(result)
+            return self.boundary.dump_result(result, seals)
         except Misfit as misfit:
             raise InvalidResult(f"{self.name}: {misfit}") from None
 
@@ -225,8 +226,11 @@ class Workflow(_Declared[P, R]):
         """What parameters are that are left out, as JSON. Raises what pydantic raises."""
         return self.boundary.default_arguments()
 
-    def normalise_input(self, value: Json) -> Json:
-        """The input with every parameter and field present; raises RequestError HF210."""
+    def normalise_input(self, value: Json, seals: Seals = NO_SEALS) -> Json:
+        """The input with every parameter and field present.
+
+        Raises RequestError HF210, VaultFault.
+        """
         parameters = ", ".join(inspect.signature(self.function).parameters)
         if not isinstance(value, dict):
             raise RequestError(
@@ -235,7 +239,7 @@ class Workflow(_Declared[P, R]):
                 help=f"send an object of its parameters: {parameters}",
             )
         try:
-            normal: dict[str, Json] = self.boundary.normalise_arguments(value)
+            normal: dict[str, Json] = self.boundary.normalise_arguments(value, seals)
         except Misfit as misfit:
             raise RequestError(
                 "HF210",

@@ -24,6 +24,7 @@ from holdfast.aws.tasks import Perform, Tasks
 from holdfast.aws.telemetry import Metrics
 from holdfast.deployment import Deployment
 from holdfast.dsl.compile import compile_workflow
+from holdfast.dsl.sealing import LocalVault
 from holdfast.dsl.surface import Workflow
 from holdfast.integrations import Integrations
 from holdfast.limits import PAYLOAD_BYTES_MAX
@@ -47,7 +48,7 @@ def deployment_of(modules: Sequence[str]) -> Deployment:
     """Compiled from the source as it stands: a laptop needs no compiled files."""
     for name in modules:
         import_module(name)
-    return Deployment.from_modules(modules, _compile)
+    return Deployment.from_modules(modules, _compile, LocalVault())
 
 
 def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:

@@ -17,7 +17,7 @@ from holdfast.core.nested import FAILED
 from holdfast.core.retry import RUNTIME, TIMEOUT
 from holdfast.core.run_ids import child_depth, child_run
 from holdfast.core.state import Attempt, Execution, Parent
-from holdfast.errors import HoldfastBug, RequestError
+from holdfast.errors import HoldfastBug, RequestError, VaultFault
 from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import mail, messages
 from holdfast.runtime.definitions import Definition, Programs
@@ -28,9 +28,11 @@ from holdfast.runtime.log import Log
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
 TOO_DEEP: Final = "Holdfast.TooDeep"
+#: A task's own secret, too: the vault could not seal it, or not open it.
+SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
-def _nothing_fits(workflow: str, _input: Json) -> Json:
+def _nothing_fits(_tenant: str, workflow: str, _input: Json) -> Json:
     raise HoldfastBug(f"the input of {workflow} was asked for, which nobody knows here")
 
 
@@ -38,11 +40,12 @@ def _nothing_fits(workflow: str, _input: Json) -> Json:
 class Workflows:
     """The workflows that this process can start, each by its newest definition.
 
-    `normalise_input` gives the input with every field present, or raises RequestError HF210.
+    `normalise_input` gives the input with every field present: tenant, workflow, input. It raises
+    RequestError HF210, VaultFault.
     """
 
     definitions: Mapping[str, Definition]
-    normalise_input: Callable[[str, Json], Json]
+    normalise_input: Callable[[str, str, Json], Json]
 
 
 NO_WORKFLOWS: Final = Workflows({}, _nothing_fits)
@@ -68,10 +71,12 @@ def call(
         cause = f"{workflow} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
         return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
     try:
-        data = workflows.normalise_input(workflow, attempt.arguments)
+        data = workflows.normalise_input(log.tenant, workflow, attempt.arguments)
         stowed = yield from mail.stow(log.tenant, run, data)
     except RequestError as misfit:
         return facts.FailedWith(attempt.entry, attempt.attempt, INVALID_ARGUMENTS, misfit.message)
+    except VaultFault as fault:
+        return facts.FailedWith(attempt.entry, attempt.attempt, SECRET_UNAVAILABLE, fault.message)
     definition = workflows.definitions[workflow]
     yield from programs.store(log.tenant, definition)
     parent: Parent = {"run": log.run, "entry": attempt.entry, "attempt": attempt.attempt}

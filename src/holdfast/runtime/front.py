@@ -45,12 +45,13 @@ from holdfast.runtime.log import Log
 from holdfast.runtime.plain import printable, require_plain
 from holdfast.runtime.quarantine import Quarantined
 from holdfast.runtime.tokens import Keys, Token, make_token, require_token
+from holdfast.sealed import hidden
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 
 LISTED_MAX = 100
 #: What an answer item holds of the answer itself.
-ANSWER = ("v", "ref", "error", "cause")
+ANSWER = ("v", "ref", "error", "cause", "sh")
 #: A start message lives no longer; an execution that has no log by then never began.
 SQS_RETENTION_MS = 14 * 86_400_000
 
@@ -58,11 +59,14 @@ SQS_RETENTION_MS = 14 * 86_400_000
 class Types(Protocol):
     """The user's types, by the names under which the compiler's map knows them."""
 
-    def normalise_input(self, workflow: str, value: Json) -> Json:
-        """-> the input with every field present. Raises RequestError HF210."""
+    def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
+        """-> the input with every field present, its secrets sealed.
 
-    def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
-        """`reference`: as the compiler's map has it. Raises RequestError HF211."""
+        Raises RequestError HF210, VaultFault.
+        """
+
+    def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
+        """`reference`: as the compiler's map has it. Raises RequestError HF211, VaultFault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Front:
         name = request.get("name")
         if name is not None:
             keys.require_execution_name(name)
-        data = self.types.normalise_input(workflow, request.get("input"))
+        data = self.types.normalise_input(tenant, workflow, request.get("input"))
         now_ms = yield Clock()
         yield from self.programs.store(tenant, definition)
         run = keys.mint_run(tenant, now_ms, chance, self.keys.secret)
@@ -107,7 +111,7 @@ class Front:
             "sk": keys.ONLY,
             "f": FORMAT,
             "run": started["run"],
-            "ih": _hash(data),
+            "ih": _hash(hidden(data)),
             "dh": started["definition"],
             "t0": started["t0"],
             "ttl": started["t0"] // 1_000 + NAME_RETENTION_SECONDS,
@@ -150,14 +154,14 @@ class Front:
         """`request`: name, key, data, id?. -> its id, and how many executions wait for it."""
         name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
         data = self.types.normalise_payload(
-            self._event_type(name), request.get("data"), f"event {name!r}"
+            tenant, self._event_type(name), request.get("data"), f"event {name!r}"
         )
         if len(json.dumps(data)) > EVENT_BYTES_MAX:
             raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
         now_ms = yield Clock()
         event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
         partition = keys.event(tenant, str(name), key)
-        stowed = yield from mail.stow(tenant, "events", data)
+        stowed = {**(yield from mail.stow(tenant, "events", data)), **_mark(data)}
         item = {
             "pk": partition,
             "sk": keys.stored_event(event_id),
@@ -168,7 +172,7 @@ class Front:
             **stowed,
         }
         found = yield PutIfAbsent("mail", item)
-        if found is not None and _stowed(found) != stowed:
+        if found is not None and not _is_same(_stowed(found), stowed):
             raise RequestError(
                 "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
             )
@@ -257,7 +261,7 @@ class Front:
             **fields,
         }
         found = yield PutIfAbsent("mail", item)
-        if found is not None and _given(found) != fields:
+        if found is not None and not _is_same(_given(found), fields):
             raise RequestError(
                 "HF231",
                 "another answer has been given before",
@@ -281,8 +285,9 @@ class Front:
         reference = definition.source_map.get("answers", {}).get(frame.position)
         output = request.get("output")
         if reference is not None:
-            output = self.types.normalise_payload(reference, output, f"answer to {frame.position}")
-        return (yield from mail.stow(token.tenant, token.run, output))
+            what = f"answer to {frame.position}"
+            output = self.types.normalise_payload(token.tenant, reference, output, what)
+        return {**(yield from mail.stow(token.tenant, token.run, output)), **_mark(output)}
 
     def _answered_before(self, token: Token, request: Mapping[str, Any]) -> Answer:
         """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
@@ -292,7 +297,8 @@ class Front:
         if "error" in request:
             given = _failure(request)
         else:
-            given = yield from mail.stow(token.tenant, token.run, request.get("output"))
+            # Only looked at: nobody has found the secrets in it.
+            given, _ = mail.form_of(request.get("output"))
         if not stored or stored != given:
             raise RequestError(
                 "HF232",
@@ -322,7 +328,7 @@ class Front:
             token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
             return make_token(token, self.keys)
 
-        shown = view.execution(log.state, definition.source_map, token_of)
+        shown: dict[str, Any] = hidden(view.execution(log.state, definition.source_map, token_of))
         if held is not None:
             shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
         return shown
@@ -343,7 +349,7 @@ class Front:
         if not items:
             run = (yield from self._require_log(tenant, identifier)).run
         events = yield from view.history(tenant, run, items, self.formats)
-        return {"execution": run, "events": events}
+        return {"execution": run, "events": hidden(events)}
 
     def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
         """-> the newest executions. The list may be a moment behind; describe is not."""
@@ -498,4 +504,16 @@ def _texts(request: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: item[key] for key in ("v", "ref") if key in item}
+    return {key: item[key] for key in ("v", "ref", "sh") if key in item}
+
+
+def _mark(data: Json) -> dict[str, str]:
+    """-> of data with secrets: the hash of all but them. A secret is sealed in another way each
+    time, and who sends it twice is still told yes twice.
+    """
+    shown = hidden(data)
+    return {} if shown == data else {"sh": _hash(shown)}
+
+
+def _is_same(found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    return found == given or ("sh" in given and found.get("sh") == given["sh"])

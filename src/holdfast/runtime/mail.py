@@ -38,13 +38,21 @@ def stow(
 
     Every value from outside comes through here. Raises RequestError HF243, HF244.
     """
+    stowed, data = form_of(value, inline_bytes_max)
+    if "ref" in stowed:
+        yield PutBlob(keys.blob(tenant, place, stowed["ref"]), data)
+    return stowed
+
+
+def form_of(
+    value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
+) -> tuple[dict[str, Any], bytes]:
+    """-> what `stow` gives, and the bytes of the blob. Raises RequestError HF243, HF244."""
     text = plain_text(value, "the value")
     data = text.encode()
     if len(data) <= inline_bytes_max:
-        return {"v": text}
-    digest = hashlib.sha256(data).hexdigest()
-    yield PutBlob(keys.blob(tenant, place, digest), data)
-    return {"ref": digest}
+        return {"v": text}, data
+    return {"ref": hashlib.sha256(data).hexdigest()}, data
 
 
 def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:

@@ -463,7 +463,7 @@ class Hold:
         """
         while True:
             now_ms, limit_ms = (yield Clock()), (yield Limit())
-            if now_ms > limit_ms:
+            if now_ms >= limit_ms:
                 return False
             state = pending.state if pending is not None else self.state
             if pending is None:

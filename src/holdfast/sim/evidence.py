@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.asl.program import Json
+from holdfast.sim.dispatches import Dispatches
 from holdfast.sim.scenarios import Scenario
 from holdfast.sim.services import Services
 from holdfast.sim.swarm import Swarm
@@ -21,17 +22,20 @@ class Ran:
     attempt: int
     is_poll: bool
     at_ms: int
+    name: str
+    arguments: Json
 
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """One record got into a log, at this true time."""
+    """One record got into a log, at this true time. `skew_ms` is the error of its writer's clock."""
 
     tenant: str
     run: str
     sequence: int
     nonce: str
     at_ms: int
+    skew_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Somebody from outside was answered: `what` is "answer", "event" or "stop"."""
+    """Somebody from outside was answered: `what` is "answer", "event", "stop" or "redrive"; those
+    that have to be refused are a "contradiction" of an answer that was accepted, and a "forgery".
+
+    `asked_ms`: when the request began that was answered.
+    """
 
     what: str
     tenant: str
@@ -57,27 +65,45 @@ class Told:
     request: Any
     refused: str | None
     at_ms: int
+    asked_ms: int
 
 
 @dataclass
 class Evidence:
     """`faults_end_ms`: from then on nothing went wrong. `stuck`: (run, since, at) of executions
     that should have moved long before they were looked at. `foreign`: effects on another tenant's
-    keys. `messages`: how many were sent, by execution. `refused_by_bug`: errors of our own code.
+    keys. `messages`: how many were sent, by execution. `stored`: the true time at which each item of
+    `mail` was first stored, by its key. `refused_by_bug`: errors of our own code.
+
+    `lost`: executions of which a message vanished; `unhidden`: of which one stayed hidden for as
+    long as its queue hides it. `unguarded`: those that run, and nobody will
+    look at them. `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead
+    letters were sent again after the end. `is_endless`: it was broken off.
     """
 
     scenario: Scenario
     swarm: Swarm
     services: Services
     ran: list[Ran] = field(default_factory=list)
+    dispatches: Dispatches = field(default_factory=Dispatches)
     wrote: list[Wrote] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     stuck: list[tuple[str, int, int]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)
+    stored: dict[tuple[str, str], int] = field(default_factory=dict)
     marks: Counter[str] = field(default_factory=Counter)
     refused_by_bug: list[str] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    unhidden: set[str] = field(default_factory=set)
+    unguarded: list[str] = field(default_factory=list)
+    diagnosed: list[str] = field(default_factory=list)
+    redriven: list[str] = field(default_factory=list)
+    is_endless: bool = False
+    unusable: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
     faults_end_ms: int = 0
     ended_ms: int = 0
 

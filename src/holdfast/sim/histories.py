@@ -16,13 +16,17 @@ from holdfast.sim.services import Services
 
 @dataclass(frozen=True)
 class History:
-    """One execution as the store holds it."""
+    """One execution as the store holds it. `states`: after each of its records."""
 
     tenant: str
     run: str
     items: tuple[Item, ...]
     records: tuple[Record, ...]
-    state: Execution
+    states: tuple[Execution, ...]
+
+    @property
+    def state(self) -> Execution:
+        return self.states[-1]
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -55,6 +59,9 @@ def _history(pk: str, items: list[Item], blobs: Mapping[str, bytes]) -> History:
     if missing:
         raise HoldfastError("HF901", f"execution {run} names blobs that are not stored: {missing}")
     reader = Reader(blobs)
-    records = tuple(reader.record(item) for item in items)
-    assert reader.state is not None
-    return History(tenant, run, tuple(items), records, reader.state)
+    records, states = [], []
+    for item in items:
+        records.append(reader.record(item))
+        assert reader.state is not None
+        states.append(reader.state)
+    return History(tenant, run, tuple(items), tuple(records), tuple(states))

@@ -7,13 +7,12 @@ receive ─ hide for 120 s ─┬─ every 60 s: hide again ─┬─ all done: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.errors import ServiceFault
 from holdfast.limits import VISIBILITY_EXTENSION_SECONDS, VISIBILITY_SECONDS
 from holdfast.runtime.claims import Delivery
-from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.messages import START
 from holdfast.runtime.visibility import Holds
@@ -35,6 +34,7 @@ class Invocation:
     host: Host
     holds: Holds
     receipts: dict[str, str]
+    runs: dict[str, str]
     open: int
     acknowledged: list[str] = field(default_factory=list)
 
@@ -88,6 +88,7 @@ class Workers:
         match simulation.tape.fault("receive", self._receive_menu):
             case "vanished" if received.body["k"] != START:
                 simulation.services.delete(received.receipt)
+                simulation.lose(received.body)
                 return False
             case "delivered again":
                 at_ms = simulation.now_ms + simulation.pause_ms("again")
@@ -107,8 +108,9 @@ class Workers:
         receipts = {received.message_id: received.receipt for received in batch}
         now_ms = simulation.now_ms + host.skew_ms
         holds = Holds(receipts, now_ms + left_ms, now_ms)
-        invocation = Invocation(queue, host, holds, receipts, len(batch))
-        host.on_death = self.poke
+        runs = {received.message_id: str(received.body["run"]) for received in batch}
+        invocation = Invocation(queue, host, holds, receipts, runs, len(batch))
+        host.on_death = lambda: self._died(invocation)
         self._hide(invocation)
         setting = self._setting(fault == "cold")
         for received in batch:
@@ -128,7 +130,10 @@ class Workers:
         def perform(effect: Effect) -> Any:
             match effect:
                 case Limit():
-                    return invocation.holds.limit_ms(received.message_id)
+                    limit_ms = invocation.holds.limit_ms(received.message_id)
+                    now_ms = simulation.now_ms + invocation.host.skew_ms
+                    simulation.watcher.past_limit(now_ms, limit_ms)
+                    return limit_ms
                 case Deadline():
                     return invocation.holds.deadline_ms
                 case SetVisibility():
@@ -141,9 +146,10 @@ class Workers:
         def finished(is_done: Any) -> None:
             self._over(invocation, received if is_done else None)
 
-        simulation.watcher.delivery(delivery)
+        name = f"{owner}:{received.body.get('k')}"
+        simulation.watcher.delivery(name, delivery, invocation.host)
         simulation.spawn(
-            f"{owner}:{received.body.get('k')}",
+            name,
             str(received.body.get("t")),
             invocation.host,
             deliver(setting, delivery),
@@ -151,6 +157,10 @@ class Workers:
             failed=lambda error: finished(self._refused(error)),
             perform=perform,
         )
+
+    def _died(self, invocation: Invocation) -> None:
+        self._simulation.watcher.died_with(invocation.open)
+        self.poke()
 
     def _refused(self, error: Exception) -> bool:
         if not isinstance(error, ServiceFault):
@@ -197,12 +207,8 @@ class Workers:
                     invocation.queue, [receipt], VISIBILITY_SECONDS
                 )
             except ServiceFault:
+                simulation.evidence.unhidden.add(invocation.runs[message_id])
                 holds.let_go(message_id)
             else:
                 holds.extended(message_id, now_ms)
         self.poke()
-
-
-def cold(setting: Setting) -> Setting:
-    """-> what a process knows that has just begun: its own functions, no stored definition."""
-    return replace(setting, programs=Programs())

@@ -13,10 +13,12 @@ from holdfast.asl.program import Json
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import DUE_SHARDS
 from holdfast.runtime import keys, sweeper
-from holdfast.runtime.effects import Handler, Query
+from holdfast.runtime.effects import Handler, Query, RunTask
 from holdfast.runtime.front import Front
-from holdfast.sim import faults
-from holdfast.sim.evidence import Started, Told
+from holdfast.sim import faults, heartbeats
+from holdfast.sim.evidence import Started
+from holdfast.sim.marks import Seen
+from holdfast.sim.meddlers import Meddlers, noting
 from holdfast.sim.processes import Host
 from holdfast.sim.queues import AnyQueueName
 from holdfast.sim.scenarios import Brought
@@ -34,18 +36,27 @@ _AGAIN_MS: Final = 1_500
 _SWEEP_MS: Final = 60_000
 
 
+#: Gets the answer, or the code of the refusal; and when the request began that was answered.
+Hears = Callable[[Any, str | None, int], None]
+
+
 class People:
     """Callers, people and the bus of one simulation."""
 
     def __init__(self, simulation: Simulation, front: Front) -> None:
         self._simulation = simulation
         self._front = front
+        self._meddlers = Meddlers(simulation, front, self.insist)
         self._answered: set[str] = set()
         self._looks: set[tuple[str, str]] = set()
         self._stopped: set[str] = set()
         self._duplicate_menu = faults.menu(simulation.swarm, "duplicated")
+        self._hand_over_menu = faults.menu(simulation.swarm, "answered early")
+        if simulation.swarm.redrive_percent:
+            simulation.on_record.append(self._meddlers.maybe_redrive)
         if simulation.scenario.answers or _asks(simulation.scenario.machines):
             simulation.on_record.append(self._look_soon)
+            simulation.on_begin.append(self._maybe_hand_over)
 
     # -- starting ----------------------------------------------------------------------------------
 
@@ -55,7 +66,7 @@ class People:
         self._start(TENANT, NAME, scenario.input, 0)
         for number in range(1, swarm.callers):
             is_other = swarm.has_other_input and number == swarm.callers - 1
-            data = {"other": True} if is_other else scenario.input
+            data = nearly(scenario.input) if is_other else reordered(scenario.input)
             self._start(TENANT, NAME, data, simulation.pause_ms("caller"))
         if swarm.has_other_tenant:
             self._start(OTHER_TENANT, NAME, scenario.input, simulation.pause_ms("caller"))
@@ -71,7 +82,7 @@ class People:
         workflow = self._scenario.started
         request = {"workflow": workflow, "input": data, "name": name}
 
-        def told(answer: Any, refused: str | None) -> None:
+        def told(answer: Any, refused: str | None, _asked_ms: int) -> None:
             run = None if answer is None else str(answer["execution"])
             started = Started(tenant, workflow, name, data, run, refused, self._simulation.now_ms)
             self._simulation.evidence.started.append(started)
@@ -80,7 +91,7 @@ class People:
 
         chance = self._chance()
         make = lambda: self._front.start(tenant, request, chance)  # noqa: E731
-        self._insist("start", tenant, make, told, delay_ms)
+        self.insist("start", tenant, make, told, delay_ms)
 
     # -- the bus -----------------------------------------------------------------------------------
 
@@ -94,11 +105,11 @@ class People:
         }
         delay_ms = int(brought.after_seconds * 1_000) + simulation.tape.number("bus", 3) * 700
         make = lambda: self._front.bus_event(tenant, brought.id, detail, b"bus chan")  # noqa: E731
-        told = self._tells("event", tenant, None, detail)
-        self._insist("bus", tenant, make, told, delay_ms)
+        told = self.tells("event", tenant, None, detail)
+        self.insist("bus", tenant, make, told, delay_ms)
         if simulation.tape.fault("bus", self._duplicate_menu):
             delay_ms += simulation.pause_ms("bus")
-            self._insist("bus", tenant, make, told, delay_ms)
+            self.insist("bus", tenant, make, told, delay_ms)
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -110,12 +121,22 @@ class People:
     def _look(self, tenant: str, run: str) -> None:
         self._looks.discard((tenant, run))
 
-        def told(answer: Any, _refused: str | None) -> None:
+        def told(answer: Any, _refused: str | None, _asked_ms: int) -> None:
             for wait in [] if answer is None else answer["waits"]:
                 if "token" in wait and wait["kind"] in _ANSWERED:
                     self._answer(tenant, run, wait)
 
-        self._insist("look", tenant, lambda: self._front.describe(tenant, run), told, 0)
+        self.insist("look", tenant, lambda: self._front.describe(tenant, run), told, 0)
+
+    def _maybe_hand_over(self, task: RunTask) -> None:
+        """A function gives its token to somebody who answers while the function still runs."""
+        payload = task.arguments.get("Payload") if isinstance(task.arguments, dict) else None
+        if not isinstance(payload, dict) or "token" not in payload or not self._scenario.answers:
+            return
+        if self._simulation.tape.fault("hand over", self._hand_over_menu) is not None:
+            ((state, _),) = self._scenario.answers.items()
+            wait = {"state": state, "since": "", "token": payload["token"]}
+            self._answer(task.tenant, task.run, wait)
 
     def _answer(self, tenant: str, run: str, wait: Any) -> None:
         where = f"{run} {wait['state']} {wait['since']}"
@@ -131,12 +152,22 @@ class People:
                 "cause": outcome.cause or "",
             }
         make = lambda: self._front.answer(tenant, request)  # noqa: E731
-        told = self._tells("answer", tenant, run, request)
+        note = self.tells("answer", tenant, run, request)
+
+        def told(answer: Any, refused: str | None, asked_ms: int) -> None:
+            note(answer, refused, asked_ms)
+            if refused is None:
+                self._meddlers.maybe_contradict(tenant, run, request)
+
+        self._meddlers.maybe_forge(tenant, run, str(wait["token"]))
+        for beat_ms in heartbeats.moments_ms(outcome):
+            alive = lambda: heartbeats.beat(self._front, tenant, wait["token"])  # noqa: E731
+            self.insist("beat", tenant, alive, lambda *_: None, beat_ms)
         delay_ms = int(outcome.seconds * 1_000)
-        self._insist("answer", tenant, make, told, delay_ms)
+        self.insist("answer", tenant, make, told, delay_ms)
         if self._simulation.tape.fault("answer", self._duplicate_menu):
             delay_ms += self._simulation.pause_ms("answer")
-            self._insist("answer", tenant, make, told, delay_ms)
+            self.insist("answer", tenant, make, told, delay_ms)
 
     # -- stops -------------------------------------------------------------------------------------
 
@@ -151,44 +182,40 @@ class People:
     def stop(self, tenant: str, run: str, delay_ms: int = 0) -> None:
         chance = self._chance()
         make = lambda: self._front.stop(tenant, run, {}, chance)  # noqa: E731
-        self._insist("stop", tenant, make, self._tells("stop", tenant, run, None), delay_ms)
+        self.insist("stop", tenant, make, self.tells("stop", tenant, run, None), delay_ms)
 
     # -- trying until there is an answer -----------------------------------------------------------
 
-    def _tells(
+    def tells(
         self, what: str, tenant: str, run: str | None, request: Any
-    ) -> Callable[[Any, str | None], None]:
-        def told(answer: Any, refused: str | None) -> None:
-            del answer
-            one = Told(what, tenant, run, request, refused, self._simulation.now_ms)
-            self._simulation.evidence.told.append(one)
+    ) -> Hears:
+        return noting(self._simulation, what, tenant, run, request)
 
-        return told
-
-    def _insist(
+    def insist(
         self,
         what: str,
         tenant: str,
         make: Callable[[], Handler],
-        told: Callable[[Any, str | None], None],
+        told: Hears,
         delay_ms: int,
     ) -> None:
         """`told` gets the answer, or the code of the refusal, once; until then it tries again."""
         simulation = self._simulation
 
         def again() -> None:
-            self._insist(what, tenant, make, told, _AGAIN_MS)
+            self.insist(what, tenant, make, told, _AGAIN_MS)
 
-        def failed(error: Exception) -> None:
+        def failed(error: Exception, asked_ms: int) -> None:
             match error:
                 case RequestError():
-                    told(None, error.code)
+                    told(None, error.code, asked_ms)
                 case ServiceFault():
                     again()
                 case _:
                     simulation.evidence.refused_by_bug.append(repr(error))
 
         def begin() -> None:
+            asked_ms = simulation.now_ms
             host = simulation.host(what)
             host.on_death = again
             simulation.spawn(
@@ -196,14 +223,28 @@ class People:
                 tenant,
                 host,
                 make(),
-                finished=lambda answer: told(answer, None),
-                failed=failed,
+                finished=lambda answer: told(answer, None, asked_ms),
+                failed=lambda error: failed(error, asked_ms),
             )
 
         simulation.after(delay_ms, begin)
 
     def _chance(self) -> bytes:
         return self._simulation.number().to_bytes(8, "big")
+
+
+def reordered(data: Json) -> Json:
+    """The same value, its keys in another order."""
+    return dict(reversed(data.items())) if isinstance(data, dict) else data
+
+
+def nearly(data: Json) -> Json:
+    """Another input, of the same words if it has two: only which belongs to which is different."""
+    if isinstance(data, dict) and len(data) > 1:
+        one, two, *_ = data
+        if data[one] != data[two]:
+            return {**data, one: data[two], two: data[one]}
+    return {"other": True}
 
 
 def _asks(machines: Any) -> bool:
@@ -259,7 +300,8 @@ class Minute:
         services = self._simulation.services
         for letter in services.receive(queue):
             dead = sweeper.DeadLetter(letter.body, letter.message_id)
-            self._simulation.evidence.marks["a dead letter was revived"] += 1
+            self._simulation.evidence.marks[Seen.LETTER] += 1
+            self._simulation.letters.append(letter)
             self._spawn(
                 f"{host.name}:{queue}",
                 host,

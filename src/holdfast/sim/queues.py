@@ -134,6 +134,12 @@ class MemoryQueue:
         key = f"{stored.message_id}~{next(self._numbers)}"
         self.place(replace(stored, key=key, visible_at=at_ms, receive_count=0))
 
+    def put_back(self, received: Received) -> None:
+        """A dead letter is redriven: the same message, not received before."""
+        text = json.dumps(received.body, separators=(",", ":"), ensure_ascii=False)
+        key = f"{received.message_id}~{next(self._numbers)}"
+        self.place(_Stored(key, received.message_id, text, received.sent_at, self._clock()))
+
     def next_visible_ms(self) -> int | None:
         while self._heap:
             at, wake, key = self._heap[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
@@ -268,7 +269,8 @@ def _imposed(events: Sequence[Event]) -> Ended | None:
     found = ended(events)
     if found.status == "RUNNING" or "control" in events[-1].holdfast:
         return found
-    stopping = next((one for one in reversed(events) if one.type == "Stopping"), None)
+    last = takewhile(lambda one: one.type != "ExecutionRedriven", reversed(events))
+    stopping = next((one for one in last if one.type == "Stopping"), None)
     if stopping is not None:
         told = stopping.holdfast["stopping"]
         return Ended(told["status"], None, told.get("error"), told.get("cause"))

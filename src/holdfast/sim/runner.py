@@ -9,16 +9,17 @@ from typing import Any, Final
 
 from holdfast.asl.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.core.diagnosis import should_move_since
 from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.front import Front
 from holdfast.runtime.tokens import Keys
 from holdfast.runtime.worker import Setting
-from holdfast.sim.histories import history
+from holdfast.sim import aftermath
 from holdfast.sim.invariants import VIOLATIONS_MAX, violations
-from holdfast.sim.invocations import Workers, cold
+from holdfast.sim.invariants.dues import LOST_MS, STUCK_MS, UNHIDDEN_MS
+from holdfast.sim.invocations import Workers
 from holdfast.sim.people import Minute, People
+from holdfast.sim.reached import faults_among
 from holdfast.sim.scenarios import Scenario
 from holdfast.sim.simulation import START_MS, Simulation
 from holdfast.sim.swarm import Swarm
@@ -29,9 +30,6 @@ _DAY_MS: Final = 86_400_000
 #: What nobody ends by then, is stopped; so often at most.
 _PATIENCE_MS: Final = 45 * _DAY_MS
 _STOPS_MAX: Final = 4
-#: After faults end, everything that should move has moved by then (I17): two minutes of visibility,
-#: a sweep, the delay of an overdue look and a function's time-out.
-STUCK_MS_MAX: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +59,12 @@ class Result:
 class AnyTypes:
     """Lets every value through; objects get an event's type by its name."""
 
-    def normalise_input(self, workflow: str, value: Json) -> Json:
-        del workflow
+    def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
+        del tenant, workflow
         return value
 
-    def normalise_payload(self, reference: str, value: Json, what: str) -> Json:
-        del reference, what
+    def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
+        del tenant, reference, what
         return value
 
 
@@ -89,9 +87,13 @@ class Deployed:
     def front(self) -> Front:
         return Front(self.programs(), self.definitions, AnyTypes(), KEYS)
 
-    def setting(self) -> Setting:
-        workflows = Workflows(self.definitions, lambda _workflow, value: value)
-        return Setting(self.programs(), lambda *_: True, lambda: KEYS, None, workflows)
+    def setting(self, *, is_cold: bool = False) -> Setting:
+        """What a host knows. Cold: no definition, save those of its own functions. It reads each
+        one when it meets it; what was parsed of the same bytes is not parsed again.
+        """
+        programs = Programs(_programs=self._parsed) if is_cold else self.programs()
+        workflows = Workflows(self.definitions, lambda _tenant, _workflow, value: value)
+        return Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
 
 
 def _events_of(scenario: Scenario) -> dict[str, str]:
@@ -117,14 +119,16 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
     """Runs one schedule: faults, then none, until everything has ended or rests."""
     simulation = Simulation(deployed.scenario, swarm, tape)
     setting = deployed.setting()
-    Workers(simulation, lambda is_cold: cold(setting) if is_cold else setting)
+    Workers(simulation, lambda is_cold: deployed.setting(is_cold=True) if is_cold else setting)
     Minute(simulation)
+    aftermath.Operator(simulation)
     people = People(simulation, deployed.front())
     people.begin()
     _phases(simulation, people)
     evidence = simulation.evidence
     evidence.ended_ms = simulation.now_ms
     found = [Violation(number, text) for number, text in violations(evidence)]
+    evidence.marks.update(faults_among(tape.taken))
     return Result(
         scenario=deployed.scenario,
         swarm=swarm,
@@ -141,30 +145,26 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
 
 def _phases(simulation: Simulation, people: People) -> None:
     evidence = simulation.evidence
-    simulation.run_until(evidence.faults_end_ms + STUCK_MS_MAX)
-    _look_for_stuck(simulation)
+    simulation.run_until(evidence.faults_end_ms)
+    aftermath.note_unguarded(simulation)
+    for stuck_ms in (STUCK_MS, UNHIDDEN_MS):
+        simulation.run_until(evidence.faults_end_ms + stuck_ms)
+        aftermath.note_stuck(simulation, stuck_ms)
     for _ in range(_STOPS_MAX):
         until_ms = simulation.now_ms + _PATIENCE_MS
         simulation.run_until(until_ms, lambda: not simulation.open)
+        # Somebody may just have asked that what has ended goes on.
+        simulation.run_until(simulation.now_ms + STUCK_MS)
         if not simulation.open:
             break
+        aftermath.note_stuck(simulation, LOST_MS)
         for tenant, run in sorted(simulation.open):
             people.stop(tenant, run)
+    aftermath.note_unguarded(simulation)
+    aftermath.note_findings(simulation, sorted(simulation.scenario.machines))
+    aftermath.redrive_letters(simulation)
     simulation.run_until(simulation.now_ms + 2 * _PATIENCE_MS)
-    _look_for_stuck(simulation)
-
-
-def _look_for_stuck(simulation: Simulation) -> None:
-    """Notes who should have moved for longer than the stated time."""
-    evidence = simulation.evidence
-    for tenant, run in sorted(simulation.open):
-        state = history(simulation.services, tenant, run).state
-        since_ms = should_move_since(state, simulation.now_ms)
-        if since_ms is None:
-            continue
-        counted_ms = max(since_ms, evidence.faults_end_ms)
-        if simulation.now_ms - counted_ms >= STUCK_MS_MAX:
-            evidence.stuck.append((run, since_ms, simulation.now_ms))
+    aftermath.note_stuck(simulation, LOST_MS)
 
 
 def _statuses(simulation: Simulation) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ _WORKFLOWS: Final = "statemachines.json"
 class Outcome:
     """What one attempt of a task comes to. `error` None: it succeeds.
 
-    `echo`: the output is the arguments. `seconds`: how long it works.
+    `echo`: the output is the arguments. `seconds`: how long it works, or how long who answers
+    thinks; meanwhile a heartbeat comes each `beat_seconds`.
     """
 
     output: Json = None
@@ -33,6 +34,7 @@ class Outcome:
     cause: str | None = None
     seconds: float = 0
     echo: bool = False
+    beat_seconds: float = 0
 
     def output_for(self, arguments: Json) -> Json:
         return arguments if self.echo else self.output

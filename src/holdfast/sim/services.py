@@ -154,6 +154,9 @@ class Services:
     def items(self, table: TableName) -> list[Item]:
         return list(self._tables[table])
 
+    def has(self, table: TableName, pk: str, sk: int | str) -> bool:
+        return self._tables[table].get(pk, sk) is not None
+
     def blobs(self) -> dict[str, bytes]:
         return dict(self._blobs)
 

@@ -11,6 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 from holdfast.errors import ServiceFault
 from holdfast.limits import SWEEP_AHEAD_SECONDS, SWEEP_SECONDS
+from holdfast.runtime import keys
 from holdfast.runtime.effects import (
     Begin,
     Clock,
@@ -30,24 +32,31 @@ from holdfast.runtime.effects import (
     Pause,
     Put,
     PutIfAbsent,
+    RunTask,
     Send,
     TaskFailed,
     TaskSucceeded,
 )
 from holdfast.runtime.messages import START
 from holdfast.sim import faults
+from holdfast.sim.dispatches import canaries_of
 from holdfast.sim.evidence import Evidence, Ran, Wrote
-from holdfast.sim.marks import Watcher
+from holdfast.sim.marks import Seen
 from holdfast.sim.processes import Host, Process
+from holdfast.sim.queues import Received
 from holdfast.sim.scenarios import Scenario
 from holdfast.sim.services import WORK_QUEUES, Services
 from holdfast.sim.swarm import FREEZES_MS, PAUSES_MS, Swarm
 from holdfast.sim.tape import Tape
+from holdfast.sim.watching import Watcher
 
 START_MS: Final = 1_800_000_000_000
 _SWEEP_MS: Final = SWEEP_SECONDS * 1_000
 #: A task with this error kills the process that runs it.
 KILLS: Final = "SIGKILL"
+
+#: Whatever takes so many steps goes round in circles.
+STEPS_MAX: Final = 300_000
 
 Action = Callable[[], None]
 
@@ -66,12 +75,14 @@ class Simulation:
         for queue in WORK_QUEUES:
             self.services.queue(queue).receives_max = swarm.receives_max
         self.evidence = Evidence(scenario, swarm, self.services)
+        self.evidence.dispatches.canaries = canaries_of(scenario)
         self.evidence.faults_end_ms = START_MS + swarm.safety_ms
-        self.watcher = Watcher(self.evidence.marks)
+        self.watcher = Watcher(self.evidence.marks, self.services, lambda: self.now_ms)
         #: Executions whose newest record does not end them: (tenant, run).
         self.open: set[tuple[str, str]] = set()
         #: Told of each record that got into a log, and of each minute at which a row is due.
         self.on_record: list[Callable[[str, str], None]] = []
+        self.on_begin: list[Callable[[RunTask], None]] = []
         self.on_message: list[Action] = []
         self.on_due: list[Callable[[int], None]] = []
         self._menus = faults.menus(swarm)
@@ -81,6 +92,11 @@ class Simulation:
         self._trace = hashlib.blake2b(digest_size=16)
         self.steps = 0
         self.effects: list[str] = []
+        self.on_quarantine: list[Action] = []
+        #: What the sweeper found among the dead letters.
+        self.letters: list[Received] = []
+        #: Messages that were sent and are in no queue yet, by (tenant, run).
+        self.late: Counter[tuple[str, str]] = Counter()
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -104,6 +120,9 @@ class Simulation:
     def run_until(self, until_ms: int, is_over: Callable[[], bool] = lambda: False) -> None:
         """Until that moment, or nothing is left to happen, or it is over."""
         while self._heap and self._heap[0][0] <= until_ms and not is_over():
+            if self.steps > STEPS_MAX:
+                self.evidence.is_endless = True
+                return
             self.now_ms, _, action = heappop(self._heap)
             self.last_ms = self.now_ms
             if not self.has_faults:
@@ -197,6 +216,7 @@ class Simulation:
     def _attempt(self, process: Process, effect: Effect) -> None:
         kind = self.tape.fault("effect", self._menus[type(effect)])
         self.effects.append(type(effect).__name__)
+        self.watcher.tried(process, effect, kind)
         self.note(process.name, type(effect).__name__, faults.key_of(effect), kind or "")
         match kind:
             case None:
@@ -208,7 +228,7 @@ class Simulation:
                 process.host.kill()
             case "frozen before":
                 self.freeze(process.host)
-                self._is_up(process, lambda: self._thawed(process, effect))
+                self.after(1, lambda: self._thawed(process, effect))
             case "frozen after":
                 self._perform(process, effect)
                 self.freeze(process.host)
@@ -227,17 +247,20 @@ class Simulation:
             self._perform(process, effect)
 
     def _in_doubt(self, process: Process, effect: Effect, kind: str) -> None:
+        delay_ms = self.pause_ms("no answer")
         if kind == "answer lost":
             self._try(process, effect)
         elif kind == "done later":
-            self.after(self.pause_ms("done later"), lambda: self._try(process, effect))
-        delay_ms = self.pause_ms("no answer")
+            later_ms = self.pause_ms("done later")
+            # Just after the look of who got no answer, before he tries again.
+            later_ms += later_ms == delay_ms
+            self.after(later_ms, lambda: self._try(process, effect))
         self.after(delay_ms, lambda: self._throw(process, faults.no_answer(effect)))
 
     def _try(self, process: Process, effect: Effect) -> None:
         """Done without anybody who hears of it."""
         try:
-            self._do(process, effect)
+            self._do(process, effect, is_heard=False)
         except ServiceFault:
             return
 
@@ -249,22 +272,26 @@ class Simulation:
             answer = self._do(process, effect)
         except ServiceFault as fault:
             refusal = fault  # the name of the clause is gone when the answer arrives
+            if isinstance(effect, Put | PutIfAbsent | Send):
+                self.evidence.unusable.append(f"{faults.key_of(effect)}: {fault}")
             self.after(latency_ms, lambda: self._throw(process, refusal))
             return
         self.after(latency_ms, lambda: self._send(process, answer))
 
-    def _do(self, process: Process, effect: Effect) -> Any:
+    def _do(self, process: Process, effect: Effect, *, is_heard: bool = True) -> Any:
         self._see_whose(process, effect)
+        self.watcher.done(process, effect)
+        self.evidence.dispatches.see(effect, self.now_ms)
         if isinstance(effect, Begin):
             self._begin(process, effect)
             return None
         if isinstance(effect, Send):
             return self._send_messages(effect)
         answer = process.perform(effect)
-        if isinstance(effect, PutIfAbsent) and effect.table == "executions":
-            self._see_record(process, effect, answer)
+        if isinstance(effect, Put | PutIfAbsent) and effect.table == "executions":
+            self._see_record(process, effect, answer, is_heard=is_heard)
         if isinstance(effect, Put | PutIfAbsent):
-            self._see_due(str(effect.item["pk"]), str(effect.item["sk"]))
+            self._see_stored(effect)
         return answer
 
     def _see_whose(self, process: Process, effect: Effect) -> None:
@@ -278,14 +305,17 @@ class Simulation:
         if strangers and process.tenant:
             self.evidence.foreign.append(f"{process.name} of {process.tenant}: {effect}")
 
-    def _see_record(self, process: Process, effect: PutIfAbsent, found: Any) -> None:
+    def _see_record(
+        self, process: Process, effect: Put | PutIfAbsent, found: Any, *, is_heard: bool
+    ) -> None:
         item = effect.item
         tenant, _, run = str(item["pk"]).partition("#")
-        self.watcher.record(process, item, found)
+        self.watcher.record(process, item, found, is_heard=is_heard)
         if found is not None:
             return
         self._trace.update(repr(item.get("eb", item.get("ev"))).encode())
-        wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms)
+        skew_ms = process.host.skew_ms
+        wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms, skew_ms)
         self.evidence.wrote.append(wrote)
         if item["st"] == "RUNNING":
             self.open.add((tenant, run))
@@ -294,7 +324,13 @@ class Simulation:
         for told in self.on_record:
             told(tenant, run)
 
-    def _see_due(self, pk: str, sk: str) -> None:
+    def _see_stored(self, effect: Put | PutIfAbsent) -> None:
+        pk, sk = str(effect.item["pk"]), str(effect.item["sk"])
+        if effect.table == "mail":
+            self.evidence.stored.setdefault((pk, sk), self.now_ms)
+        if pk == keys.QUARANTINE:
+            for alarmed in self.on_quarantine:
+                alarmed()
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             for told in self.on_due:
@@ -306,11 +342,21 @@ class Simulation:
             one = Send((message,), effect.queue)
             match self.tape.fault("message", self._message_menu):
                 case "vanished" if message.body["k"] != START:
-                    self.evidence.marks["a message vanished"] += 1
+                    self.lose(message.body)
                 case "late":
-                    self.after(self.pause_ms("late"), lambda one=one: self._enqueue(one))  # type: ignore[misc]
+                    self.late[_whose(message.body)] += 1
+                    self.after(self.pause_ms("late"), lambda one=one: self._arrive(one))  # type: ignore[misc]
                 case _:
                     self._enqueue(one)
+
+    def lose(self, body: Any) -> None:
+        """Somebody purged the queue."""
+        self.evidence.marks[Seen.VANISHED] += 1
+        self.evidence.lost.add(str(body["run"]))
+
+    def _arrive(self, effect: Send) -> None:
+        self.late[_whose(effect.messages[0].body)] -= 1
+        self._enqueue(effect)
 
     def _enqueue(self, effect: Send) -> None:
         self.services.perform(effect)
@@ -330,7 +376,11 @@ class Simulation:
 
     def _begin(self, process: Process, effect: Begin) -> None:
         task = effect.effect
-        self.evidence.ran.append(Ran(task.run, task.entry, task.attempt, task.is_poll, self.now_ms))
+        for told in self.on_begin:
+            told(task)
+        place = (task.run, task.entry, task.attempt)
+        ran = Ran(*place, task.is_poll, self.now_ms, task.name, task.arguments)
+        self.evidence.ran.append(ran)
         outcome = self.scenario.outcome(task.name, task.attempt)
         process.running += 1
         ends_ms = self.now_ms + int(outcome.seconds * 1_000)
@@ -342,6 +392,7 @@ class Simulation:
         task = effect.effect
         outcome = self.scenario.outcome(task.name, task.attempt)
         if outcome.error == KILLS:
+            self.watcher.killed_at_task(process)
             process.host.kill()
             return
         process.running -= 1
@@ -368,7 +419,12 @@ class Simulation:
             answer()
             return
         process.waiting = answer
-        self.at(until_ms, answer)
+        # Not at once: a handler that asks until a moment has passed would ask for ever at it.
+        self.at(max(until_ms, self.now_ms + 1), answer)
+
+
+def _whose(body: Any) -> tuple[str, str]:
+    return str(body["t"]), str(body["run"])
 
 
 def _sending(handler: Handler, answer: Any) -> Callable[[], Effect]:

@@ -37,10 +37,16 @@ RATES_MAX: Final[Mapping[str, float]] = {
     # The minute.
     "missed": 0.2,
     "doubled": 0.1,
+    # People.
+    "contradicted": 0.3,  # another answer after the first
+    "forged": 0.3,  # a token that somebody has changed, or stolen
+    "answered early": 0.8,  # while the function that handed its token on still runs
 }
 FREEZES_MS: Final = (2_000, 20_000, 130_000, 1_000_000, 7_200_000)
 PAUSES_MS: Final = (1_000, 5_000, 15_000, 60_000)
 _OFF: Final = 0.34
+#: In so many schedules one kind comes this much more often: what dies again and again.
+_STORMY, _STORM = 0.1, 8
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -49,7 +55,8 @@ _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 class Swarm:
     """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
-    likely somebody stops an execution of a scenario that may be stopped.
+    likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how likely
+    somebody asks that one goes on which has ended.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -62,6 +69,7 @@ class Swarm:
     has_other_input: bool = False
     has_other_tenant: bool = False
     stop_percent: int = 0
+    redrive_percent: int = 0
     takes_stale_receipts: bool = True
 
     def document(self) -> dict[str, Any]:
@@ -82,6 +90,8 @@ def drawn(seed: int) -> Swarm:
         kind: 0.0 if chance.random() < _OFF else most * chance.random() ** 2
         for kind, most in RATES_MAX.items()
     }
+    if chance.random() < _STORMY:
+        rates[chance.choice(tuple(rates))] *= _STORM
     return Swarm(
         rates=rates,
         safety_ms=int(chance.choice(_SAFETY_MS) * (0.5 + chance.random())),
@@ -94,6 +104,7 @@ def drawn(seed: int) -> Swarm:
         has_other_tenant=chance.random() < 0.2,
         stop_percent=chance.choice((0, 0, 30, 100)),
         takes_stale_receipts=chance.random() < 0.5,
+        redrive_percent=chance.choice((0, 0, 0, 60)),
     )
 
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_core import to_jsonable_python
-
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.tasks import TaskError, Workflow
 from holdfast.dsl.types.failures import World as Failures
@@ -19,6 +17,7 @@ from holdfast.dsl.types.failures import has_plain_text
 from holdfast.testing.compare import Difference
 from holdfast.testing.outcomes import Outcome, ScriptError, never, real, takes
 from holdfast.testing.script import Answer, Script
+from holdfast.testing.secrecy import to_json
 from holdfast.testing.strategies import values_of
 from holdfast.testing.timeline import Place
 from holdfast.testing.world import World
@@ -77,7 +76,7 @@ def check_workflow(
     @hypothesis.given(st.data())
     def check(data: DataObject) -> None:
         given = {name: data.draw(values_of(hint)) for name, hint in parameters.items()}
-        plain: dict[str, Json] = to_jsonable_python(given)
+        plain: dict[str, Json] = to_json(given)
         world = Generated(outcomes, data, errors)
         if stops and data.draw(st.integers(0, 5)) == 5:
             world.stop(at=timedelta(seconds=data.draw(st.sampled_from(_STOPS)), milliseconds=500))

@@ -31,6 +31,7 @@ from holdfast.dsl.tasks import Workflow
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
 from holdfast.testing.script import Answer, Diverged, Script
+from holdfast.testing.secrecy import SEALS
 from holdfast.testing.timeline import Over, Path, Place, Timeline, Trace
 
 #: A tick for one timer: it is made due this much earlier, so that no other is due with it.
@@ -214,7 +215,7 @@ class _Machine:
         task = self._timeline.script.tasks.get(attempt.target)
         arguments: Any = attempt.arguments
         if task is not None:  # a call that leaves out a parameter is one with its default
-            arguments = {**task.boundary.default_arguments(), **arguments}
+            arguments = {**task.boundary.default_arguments(SEALS), **arguments}
         return Place(
             path=path,
             owner=lambda over: self._offer(_fact(attempt, over)),

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
-from pydantic_core import to_jsonable_python
-
 from holdfast.asl.program import Retrier
 from holdfast.core.retry import delay_ms
 from holdfast.dsl.boundary import Json, Misfit, parse_payload
@@ -20,6 +18,7 @@ from holdfast.testing.line import Group, Line, current_line
 from holdfast.testing.lines import Lines
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.script import Answer, Script
+from holdfast.testing.secrecy import SEALS, to_json
 from holdfast.testing.timeline import Over, Place, Timeline, Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
@@ -77,7 +76,7 @@ class _Direct:
         execution = _Execution(line, None)
 
         def body() -> Any:
-            values = workflow.boundary.parse_arguments(given)
+            values = workflow.boundary.parse_arguments(given, SEALS)
             return workflow.function(**values)
 
         line.body = body
@@ -124,7 +123,7 @@ class _Direct:
 
     def run_task(self, task: Task[..., Any], arguments: dict[str, Any], /) -> Any:
         line = current_line.get()
-        plain = to_jsonable_python(arguments)
+        plain = to_json(arguments)
         self.timeline.script.tasks[task.name] = task
         begins_ms, key = self.timeline.now_ms, len(self.timeline.calls)
         for attempt in range(1, _attempts_max(task.retry) + 1):
@@ -144,7 +143,7 @@ class _Direct:
             error = TimedOut("") if answer is None else answer.error
             if error is None:
                 assert answer is not None
-                return task.boundary.parse_result(answer.output)
+                return task.boundary.parse_result(answer.output, SEALS)
             delay = _retry_delay_ms(task.retry, error, attempt)
             if delay is None:
                 raise error
@@ -154,7 +153,7 @@ class _Direct:
     def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
         line = current_line.get()
         self.lines.require_open(line)
-        given = cast(dict[str, Json], to_jsonable_python(arguments))
+        given = cast(dict[str, Json], to_json(arguments))
         place = Place(line.path, None, "workflow", workflow.name, given)
 
         def tell(child: _Execution) -> None:
@@ -170,7 +169,7 @@ class _Direct:
         assert answer is not None
         if answer.error is not None:
             raise answer.error
-        return workflow.boundary.parse_result(answer.output)
+        return workflow.boundary.parse_result(answer.output, SEALS)
 
     # -- waits -------------------------------------------------------------------------------------
 
@@ -185,7 +184,7 @@ class _Direct:
         timeout_seconds: float | None,
     ) -> Any:
         line = current_line.get()
-        plain = cast(dict[str, Json], to_jsonable_python(dict(arguments)))
+        plain = cast(dict[str, Json], to_json(dict(arguments)))
         place = Place(
             path=line.path,
             owner=None,
@@ -198,7 +197,7 @@ class _Direct:
         answer = self.lines.wait(line, place).answer
         if answer is None:
             raise TimedOut("")
-        return parse_payload(payload, answer.output)
+        return parse_payload(payload, answer.output, SEALS)
 
     def sleep(self, seconds: float, /) -> None:
         self._sleep_ms(_milliseconds(seconds))
@@ -265,7 +264,7 @@ def _told(child: _Execution) -> Answer:
 
 def _dumped(workflow: Workflow[..., Any], result: Any) -> Json:
     try:
-        return workflow.boundary.dump_result(result)
+        return workflow.boundary.dump_result(result, SEALS)
     except Misfit as misfit:
         raise ScriptError(f"{workflow.name} returned what does not fit: {misfit}") from None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError
 
 from holdfast.dsl.boundary import Json, Misfit, normalise_payload
 from holdfast.dsl.harness import harness
@@ -34,6 +34,7 @@ from holdfast.testing.outcomes import (
     is_function,
     outcome_of,
 )
+from holdfast.testing.secrecy import SEALS, to_json
 
 if TYPE_CHECKING:
     from holdfast.testing.timeline import Place
@@ -142,7 +143,7 @@ class Script:
     def _work_out(self, place: Place, number: int) -> Answer:
         task: Task[..., Any] = place.subject
         try:
-            values = task.boundary.parse_arguments(_as_object(place.arguments))
+            values = task.boundary.parse_arguments(_as_object(place.arguments), SEALS)
         except Misfit as misfit:
             return Answer(0, error=InvalidArguments(f"{task.name}({misfit})"))
         takes, outcome = outcome_of(self._outcome(place, number), number)
@@ -183,7 +184,7 @@ class Script:
         if function is not task.function:
             return Answer(takes_ms, output=_scripted_result(task, result))
         try:
-            return Answer(takes_ms, output=task.boundary.dump_result(result))
+            return Answer(takes_ms, output=task.boundary.dump_result(result, SEALS))
         except Misfit as misfit:
             return Answer(takes_ms, error=InvalidResult(f"{task.name}: {misfit}"))
 
@@ -289,7 +290,7 @@ def _require_callable_with(
 
 def _scripted_result(task: Task[..., Any], result: Any) -> Json:
     try:
-        return task.boundary.dump_result(result)
+        return task.boundary.dump_result(result, SEALS)
     except Misfit as misfit:
         raise ScriptError(
             f"{task.name} is scripted to return {result!r:.80}, which does not fit its "
@@ -312,8 +313,7 @@ def _replaced(outcome: Outcome, default: Outcome) -> Outcome:
 
 def _normalised(place: Place, value: Any) -> Json:
     try:
-        plain: Json = to_jsonable_python(value)
-        return normalise_payload(place.subject, plain)
+        return normalise_payload(place.subject, to_json(value), SEALS)
     except (Misfit, PydanticSerializationError) as misfit:
         raise ScriptError(
             f"{place.kind} {place.name} is given {value!r:.80}, which does not fit "

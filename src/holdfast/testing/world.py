@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
-from pydantic_core import to_jsonable_python
-
 from holdfast.dsl.boundary import Json
 from holdfast.dsl.tasks import Task, Workflow
+from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
 from holdfast.testing.direct import run_direct
 from holdfast.testing.ends import End, Status
 from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
 from holdfast.testing.script import Script, Sent
+from holdfast.testing.secrecy import SEALS, to_json
 from holdfast.testing.timeline import Call
 
 P = ParamSpec("P")
@@ -123,12 +123,12 @@ class World:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ScriptError(f"{error}; it is {workflow.name}{signature}") from None
-        given: dict[str, Json] = to_jsonable_python(bound.arguments)
+        given: dict[str, Json] = to_json(bound.arguments)
         return self.run_json(workflow, given)
 
     def run_json(self, workflow: Workflow[P, R], given: Mapping[str, Json], /) -> Run[R]:
         """The same, from the input as JSON."""
-        normal: Any = workflow.normalise_input(dict(given))
+        normal: Any = workflow.normalise_input(dict(given), SEALS)
         script = self._script(workflow)
         stop_ms = None if self._stop is None else round(self._stop.total_seconds() * 1_000)
         try:
@@ -146,9 +146,10 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        return Run(
-            direct.end, direct.calls, ended, direct.result, compiled.end.error, script.unused
-        )
+        # As people are shown it elsewhere: a test cannot know what a secret is sealed to.
+        end = replace(direct.end, output=hidden(direct.end.output))
+        calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
+        return Run(end, calls, ended, direct.result, compiled.end.error, script.unused)
 
     def _script(self, workflow: Workflow[..., Any]) -> Script:
         return Script(

@@ -1,13 +1,24 @@
-"""Bugs of the log protocol: records, doubts, messages, claims (R1 to R9)."""
+"""Bugs of the log protocol: records, doubts, messages, batches (R1 to R9)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from holdfast.runtime import log
-from holdfast.runtime.effects import Doubt, PutIfAbsent
-from tests.builders import call, machine
-from tests.sim.planted.kit import Patch, Planted, Scenario
+from holdfast.core.advance import Step
+from holdfast.errors import ServiceFault
+from holdfast.runtime import duties, log, worker
+from holdfast.runtime.definitions import Programs
+from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList, Send
+from holdfast.runtime.front import Front
+from holdfast.runtime.keys import LIST_SHARDS, list_partition
+from holdfast.sim import invocations
+from holdfast.sim.invocations import Workers
+from holdfast.sim.services import Services
+from tests.builders import call, machine, wait_for
+from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+
+Does = Any
 
 STEPS = Scenario(
     "three steps",
@@ -15,10 +26,142 @@ STEPS = Scenario(
     {"main": machine({"a": call("one", "b"), "b": call("two", "c"), "c": call("three")})},
     {"n": 1},
 )
+NAP = Scenario(
+    "a nap",
+    "a task, a wait, a task",
+    {
+        "main": machine(
+            {
+                "a": call("one", "nap"),
+                "nap": {"Type": "Wait", "Seconds": 30, "Next": "b"},
+                "b": call("two"),
+            }
+        )
+    },
+    {"n": 1},
+)
+#: Nobody wakes who is not registered, and the next look is an hour away.
+PAID = Scenario(
+    "paid late",
+    "a task, then an event that comes in half an hour, in time",
+    {"main": machine({"a": call("one", "wait"), "wait": wait_for("paid", TimeoutSeconds=86_400)})},
+    {"n": 1},
+    events=(Brought(1_800, "paid", "k1", {"x": 1}, "e1"),),
+)
+PAID_SOON = replace(PAID, name="paid soon", events=(Brought(2, "paid", "k1", {"x": 1}, "e1"),))
+SOON = {"safety_ms": 200_000}
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def _put_blindly(patch: Patch) -> None:
+    def put(table: Any, item: Any) -> Does:
+        yield Put(table, item)
+        return True
+
+    patch.setattr(log, "put_surely", put)
+
+
+def _read_the_number_late(patch: Patch) -> None:
+    real = log.Log.commit
+
+    def commit(self: log.Log, step: Step, now_ms: int, listing: Item) -> Does:
+        newest = yield Query("executions", self.partition, reverse=True, limit=1)
+        self.sequence = int(newest[0]["sk"]) if newest else -1
+        return (yield from real(self, step, now_ms, listing))
+
+    patch.setattr(log.Log, "commit", commit)
+
+
+def _skip_a_number(patch: Patch) -> None:
+    real = log.Log._encode
+
+    def encode(self: log.Log, *arguments: Any) -> Any:
+        self.sequence += self.sequence >= 0
+        return real(self, *arguments)
+
+    patch.setattr(log.Log, "_encode", encode)
+
+
+def _number_from_memory(patch: Patch) -> None:
+    real, remembered = log.Log._encode, dict[str, int]()
+
+    def encode(self: log.Log, *arguments: Any) -> Any:
+        self.sequence = remembered.get(self.run, self.sequence)
+        remembered[self.run] = self.sequence + 1
+        return real(self, *arguments)
+
+    patch.setattr(log.Log, "_encode", encode)
+
+
+def _split_a_step(patch: Patch) -> None:
+    real = worker.Hold._commit
+
+    def commit(self: worker.Hold, step: Step, now_ms: int) -> Does:
+        half = len(step.events) // 2
+        before = self.log.state
+        if before is None or half == 0:
+            return (yield from real(self, step, now_ms))
+        first = Step(step.events[:half], worker_fold(step.events[:half], before))
+        if not (yield from real(self, first, now_ms)):
+            return False
+        return (yield from real(self, Step(step.events[half:], step.state), now_ms))
+
+    patch.setattr(worker.Hold, "_commit", commit)
+
+
+def worker_fold(events: Any, before: Any) -> Any:
+    from holdfast.core.apply import fold
+
+    return fold(events, before)
+
+
+# -- reads -----------------------------------------------------------------------------------------
+
+
+def _read_eventually(patch: Patch) -> None:
+    """Of what is younger than ten seconds nothing is seen, as a stale replica may answer."""
+    real = Services._query
+
+    def query(self: Any, effect: Query) -> list[Item]:
+        found = real(self, effect)
+        if effect.table == "mail":
+            return found
+        return [item for item in found if int(item["at"]) <= self._clock() - 10_000]
+
+    patch.setattr(Services, "_query", query)
+    _renew_performers(patch, Query, query)
+
+
+def _renew_performers(patch: Patch, kind: type[Any], query: Any) -> None:
+    real = Services.__init__
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+        self._performers[kind] = lambda effect: query(self, effect)
+
+    patch.setattr(Services, "__init__", init)
+
+
+def _ask_the_index(patch: Patch) -> None:
+    def claim(
+        self: Any, tenant: str, workflow: str, name: str, data: Any, started: dict[str, Any]
+    ) -> Does:
+        for shard in range(LIST_SHARDS):
+            partition = list_partition(tenant, workflow, "RUNNING", shard)
+            for entry in (yield QueryList(partition, 100)):
+                if entry["nm"] == name:
+                    return {**started, "run": str(entry["ls"]).partition("#")[2]}
+        return started
+
+    patch.setattr(Front, "_claim_name", claim)
+
+
+# -- doubts ----------------------------------------------------------------------------------------
 
 
 def _believe_a_doubt(patch: Patch) -> None:
-    def believe(table: Any, item: Any) -> Any:
+    def believe(table: Any, item: Any) -> Does:
         try:
             return (yield PutIfAbsent(table, item)) is None
         except Doubt:
@@ -27,12 +170,205 @@ def _believe_a_doubt(patch: Patch) -> None:
     patch.setattr(log, "put_surely", believe)
 
 
+def _give_up_a_doubt(patch: Patch) -> None:
+    def give_up(table: Any, item: Any) -> Does:
+        try:
+            found = yield PutIfAbsent(table, item)
+        except Doubt:
+            return False
+        return found is None or found.get("w") == item["w"]
+
+    patch.setattr(log, "put_surely", give_up)
+
+
+def _take_own_record_for_foreign(patch: Patch) -> None:
+    def compare_nothing(table: Any, item: Any) -> Does:
+        while True:
+            try:
+                return (yield PutIfAbsent(table, item)) is None
+            except Doubt:
+                there = yield Get(table, str(item["pk"]), item["sk"])
+                if there is not None:
+                    return bool(there["w"] == item["w"])
+
+    patch.setattr(log, "put_surely", compare_nothing)
+
+
+def _swallow_faults(patch: Patch) -> None:
+    real = duties.start_timer
+
+    def start_timer(*arguments: Any) -> Does:
+        try:
+            yield from real(*arguments)
+        except ServiceFault:
+            return
+
+    patch.setattr(duties, "start_timer", start_timer)
+
+
+# -- order of effects ------------------------------------------------------------------------------
+
+
+def _send_before_the_commit(patch: Patch) -> None:
+    real = log.Log.commit
+
+    def commit(self: log.Log, step: Step, now_ms: int, listing: Item) -> Does:
+        before = self.state
+        self.state = step.state
+        new = [] if step.state.is_ended else list(worker.owed(step.state))
+        yield from duties.carry_out(self, None, new, now_ms)  # type: ignore[arg-type]
+        self.state = before
+        return (yield from real(self, step, now_ms, listing))
+
+    patch.setattr(log.Log, "commit", commit)
+
+
+def _acknowledge_first(patch: Patch) -> None:
+    real = Workers._deliver
+
+    def deliver(self: Any, invocation: Any, received: Any, setting: Any) -> None:
+        real(self, invocation, received, setting)
+        self._simulation.services.delete(received.receipt)
+
+    patch.setattr(Workers, "_deliver", deliver)
+
+
+def _owe_nothing_again(patch: Patch) -> None:
+    patch.setattr(worker.Hold, "_owed_again", lambda self: [])
+
+
+def owe_nothing_after_a_race(patch: Patch) -> None:
+    """Who has lost a race takes for granted that the winner has sent everything."""
+    real_race, real_again = worker.Hold._after_race, worker.Hold._carry_out_again
+    racing: list[worker.Hold] = []
+
+    def after_race(self: worker.Hold) -> Does:
+        racing.append(self)
+        return (yield from real_race(self))
+
+    def again(self: worker.Hold, now_ms: int) -> Does:
+        if self in racing:
+            return []
+        return (yield from real_again(self, now_ms))
+
+    patch.setattr(worker.Hold, "_after_race", after_race)
+    patch.setattr(worker.Hold, "_carry_out_again", again)
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def _acknowledge_all(patch: Patch) -> None:
+    """The answer to a batch never names a failure."""
+    real = Workers._over
+
+    def over(self: Any, invocation: Any, acknowledged: Any) -> None:
+        if invocation.open == 1:
+            invocation.acknowledged = list(invocation.receipts.values())
+        real(self, invocation, acknowledged)
+
+    patch.setattr(Workers, "_over", over)
+
+
+def _acknowledge_none(patch: Patch) -> None:
+    """The answer to a batch names every message as failed."""
+    real = Workers._over
+    patch.setattr(Workers, "_over", lambda self, invocation, _: real(self, invocation, None))
+
+
+def _die_of_a_fault(patch: Patch) -> None:
+    """What one message raises ends the invocation, and whatever its other messages are at."""
+    real_deliver, real_refused = Workers._deliver, Workers._refused
+    hosts: list[Any] = []
+
+    def deliver(self: Any, invocation: Any, received: Any, setting: Any) -> None:
+        hosts[:] = [invocation.host]
+        real_deliver(self, invocation, received, setting)
+
+    def refused(self: Any, error: Exception) -> bool:
+        hosts[0].kill()
+        return real_refused(self, error)
+
+    patch.setattr(Workers, "_deliver", deliver)
+    patch.setattr(Workers, "_refused", refused)
+
+
+def _share_a_cache(patch: Patch) -> None:
+    """Which definitions are stored is remembered without the tenant for whom they are."""
+    real = Programs.store
+
+    def store(self: Programs, tenant: str, definition: Any) -> Does:
+        if not any(known == definition.hash for _, known in self._stored):
+            yield from real(self, tenant, definition)
+
+    patch.setattr(Programs, "store", store)
+
+
+LATE = frozenset({"I4", "I16", "I17", "I18"})
+_AGAIN = {"delivered again": 0.3, "duplicated": 0.3, "slow": 0.1}
+
 PLANTED = (
+    Planted("a blind put", _put_blindly, frozenset({"I1"}), STEPS, _AGAIN),
+    Planted(
+        "the number is read late",
+        _read_the_number_late,
+        frozenset({"I1", "I2", "I3"}),
+        STEPS,
+        _AGAIN,
+    ),
+    Planted("a number is skipped", _skip_a_number, frozenset({"I1", "I3"}), STEPS, {}),
+    Planted("the number from memory", _number_from_memory, frozenset({"I1", "I3"}), STEPS, _AGAIN),
+    Planted("a step is split", _split_a_step, frozenset({"I2"}), STEPS, {}),
+    Planted("the log is read eventually", _read_eventually, LATE, PAID_SOON, {}, SOON),
+    Planted("the index decides", _ask_the_index, frozenset({"I12"}), STEPS, {}, {"callers": 3}),
     Planted(
         "a write in doubt is believed",
         _believe_a_doubt,
-        frozenset({"I1", "I2", "I4", "I16", "I17"}),
+        frozenset({"I1", "I3"}),
         STEPS,
         {"not done": 0.1},
+    ),
+    Planted("a write in doubt has failed", _give_up_a_doubt, LATE, PAID, {"answer lost": 0.2}, SOON),
+    Planted(
+        "an own record is foreign",
+        _take_own_record_for_foreign,
+        LATE,
+        PAID,
+        {"done later": 0.2, "slow": 0.4},
+        SOON,
+    ),
+    Planted("a throttle is swallowed", _swallow_faults, LATE, PAID, {"throttled": 0.1}, SOON),
+    Planted("sent before the commit", _send_before_the_commit, frozenset({"I4"}), NAP, {}),
+    Planted(
+        "acknowledged before the commit",
+        _acknowledge_first,
+        frozenset({"I16", "I17"}),
+        STEPS,
+        {"killed before": 0.04},
+    ),
+    Planted("nothing is sent again", _owe_nothing_again, LATE, PAID, {"killed before": 0.1}, SOON),
+    Planted(
+        "a batch has no failures",
+        _acknowledge_all,
+        frozenset({"I4", "I16", "I17"}),
+        STEPS,
+        {"throttled": 0.1},
+    ),
+    Planted("a batch has only failures", _acknowledge_none, frozenset({"I19", "I20"}), NAP, {}),
+    Planted(
+        "a fault ends its whole batch",
+        _die_of_a_fault,
+        frozenset({"I5", "I13", "I16", "I17", "I20"}),
+        STEPS,
+        {"throttled": 0.1},
+        {"batch_size": 10, "callers": 3, "has_other_tenant": True},
+    ),
+    Planted(
+        "a cache is shared between tenants",
+        _share_a_cache,
+        frozenset({"code", "I16"}),
+        STEPS,
+        {"cold": 0.5},
+        {"has_other_tenant": True},
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,8 +17,6 @@ _FIELD_ORDER: Final = (
     " End"
 )
 _ORDER: Final = {name: place for place, name in enumerate(_FIELD_ORDER.split())}
-#: The fields with labels. The machines in a state have labels of their own, and are finished first.
-_LEADING: Final = frozenset({"Next", "Default", "Choices", "Catch"})
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -115,8 +114,8 @@ class Assembler:
             pending.target = given
         self._pending = []
         self._states[given] = state
-        for field_name in _LEADING & state.keys():
-            _mark_used(state[field_name])
+        for label in _ways_out(state):
+            label.is_used = True
         return given
 
     def machine(self) -> dict[str, Any]:
@@ -126,16 +125,13 @@ class Assembler:
         return {"StartAt": self._start.state, "States": states}
 
 
-def _mark_used(value: Any) -> None:
-    match value:
-        case Label():
-            value.is_used = True
-        case dict():
-            for item in value.values():
-                _mark_used(item)
-        case list():
-            for item in value:
-                _mark_used(item)
+def _ways_out(state: dict[str, Any]) -> Iterator[Label]:
+    """Its labels. The machines in a state have labels of their own, and are finished first."""
+    for row in (state, *state.get("Choices", ()), *state.get("Catch", ())):
+        if "Next" in row:
+            yield row["Next"]
+    if "Default" in state:
+        yield state["Default"]
 
 
 def resolved(value: Any) -> Any:
@@ -153,7 +149,11 @@ def resolved(value: Any) -> Any:
 
 def _finished(state: dict[str, Any]) -> dict[str, Any]:
     """The fields in their order, and every label replaced by its state's name."""
-    return {
-        name: resolved(state[name]) if name in _LEADING else state[name]
-        for name in sorted(state, key=_ORDER.__getitem__)
-    }
+    found = {name: state[name] for name in sorted(state, key=_ORDER.__getitem__)}
+    for name in ("Next", "Default"):
+        if name in state:
+            found[name] = state[name].state
+    for name in ("Choices", "Catch"):
+        if name in state:
+            found[name] = [{**row, "Next": row["Next"].state} for row in state[name]]
+    return found

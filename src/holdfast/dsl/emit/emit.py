@@ -77,9 +77,24 @@ class Emitter:
         self.machine = machine
         self.assembler = Assembler(machine.names)
         self._steps = StepEmitter(machine, self.assembler, emit_block)
-        self.regions: list[Region] = []
+        self.regions: tuple[Region, ...] = ()
+        self._catchers: list[dict[str, Any]] | None = None
         #: What a jump from here leaves, innermost last: loops, and parts with a `finally`.
         self.exits: list[_LoopExits | FinalRegion] = []
+
+    @property
+    def catchers(self) -> list[dict[str, Any]]:
+        """The `Catch` of a state at this point, the same for all that no other region divides."""
+        if self._catchers is None:
+            self._catchers = catchers(self.regions)
+        return self._catchers
+
+    def guarded(self, region: Region, block: Block) -> None:
+        """`block`, inside `region`."""
+        outer = self.regions, self._catchers
+        self.regions, self._catchers = (*self.regions, region), None
+        self.block(block)
+        self.regions, self._catchers = outer
 
     def block(self, block: Block) -> None:
         for statement in block:
@@ -117,7 +132,7 @@ class Emitter:
             case Deadline():
                 emit_deadline(self, statement)
             case Step():
-                self._steps.emit(statement, catchers(self.regions))
+                self._steps.emit(statement, self.catchers)
 
     # Plain states.
 
@@ -140,7 +155,7 @@ class Emitter:
             "Type": "Parallel",
             "Branches": [branch],
             "Assign": assign,
-            "Catch": catchers(self.regions),
+            "Catch": self.catchers,
         }
 
     def _if(self, statement: If) -> None:
@@ -210,9 +225,7 @@ class Emitter:
     def _try(self, statement: Try) -> None:
         end = Label()
         region = TryRegion(tuple((handler, Label()) for handler in statement.handlers))
-        self.regions.append(region)
-        self.block(statement.body)
-        self.regions.pop()
+        self.guarded(region, statement.body)
         self.block(statement.orelse)
         self.assembler.jump(end)
         for handler, label in region.handlers:

@@ -43,11 +43,9 @@ def emit_finally(emitter: Emitter, statement: Finally) -> None:
     assembler = emitter.assembler
     region = FinalRegion(statement.failure, {way: Label() for way in Way})
     since = assembler.size
-    emitter.regions.append(region)
     emitter.exits.append(region)
-    emitter.block(statement.body)
+    emitter.guarded(region, statement.body)
     emitter.exits.pop()
-    emitter.regions.pop()
     inside = assembler.names_since(since)
     end = Label()
     assembler.jump(region.labels[Way.END])
@@ -100,9 +98,7 @@ def emit_compensate(emitter: Emitter, statement: Compensate) -> None:
     assembler.add(origin, origin.text, {"Type": "Pass", "Assign": empty})
     region = UndoRegion(statement)
     since = assembler.size
-    emitter.regions.append(region)
-    emitter.block(statement.body)
-    emitter.regions.pop()
+    emitter.guarded(region, statement.body)
     inside = assembler.names_since(since)
     end = Label()
     assembler.jump(end)

@@ -55,6 +55,8 @@ def construct(lowering: Lowering, node: ast.Call, model: Any) -> Expression:
 
 def _keywords(node: ast.Call, model: Any) -> list[ast.keyword]:
     """The arguments by name; a dataclass takes its fields by their order too."""
+    if not node.args:
+        return node.keywords
     names = [name for name, field in fields_of(model).items() if field.is_positional]
     named = [
         ast.copy_location(ast.keyword(name, value), value)

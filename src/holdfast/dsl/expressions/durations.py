@@ -157,7 +157,7 @@ def at_border(unit: Unit, node: ast.expr, value: Expression) -> Expression:
     if has_error(value.type):
         return refuse_error(unit, node)
     if not has_duration(value.type):
-        return written(value)
+        return value
     others = [member for member in members_of(value.type) if member != DURATION]
     is_told_apart = value.type == DURATION or not any(map(_may_be_number, others))
     if is_told_apart and not any(map(has_duration, others)):

@@ -79,9 +79,12 @@ class Expressions:
     # What the rules of other modules use (`context.Lowering`).
 
     def lower(self, node: ast.expr, /) -> Expression:
-        if is_lazy(self, node) and node not in self.hoisted:
+        if isinstance(node, ast.Call | ast.GeneratorExp) and self._stays_lazy(node):
             return refuse_lazy(self, node)
         return self.gone_through(node)
+
+    def _stays_lazy(self, node: ast.expr) -> bool:
+        return is_lazy(self, node) and node not in self.hoisted
 
     def gone_through(self, node: ast.expr, /) -> Expression:
         """As `lower`, where what only gives its items is no less than a list of them."""
@@ -192,22 +195,19 @@ class Expressions:
 
     def _local(self, node: ast.Name, name: str) -> Expression:
         entry = self.environment.entries.get(name)
-        match entry:
-            case Held(value, type_, True):
-                return Expression(value, self.environment.facts.get(name, type_))
-            case Held(_, type_, _) if is_refused(type_):
-                return REFUSED_EXPRESSION
-            case Held() | None:
-                return self.unit.refused(
-                    node,
-                    "HF022",
-                    f"`{name}` may have no value here",
-                    f"assign it on every path that leads here, e.g. `{name} = None` first",
-                )
-            case _:
-                return self.unit.refused(
-                    node, "HF007", f"`{name}` is no value", f"call it: `{name}(…)`"
-                )
+        if entry is not None and not isinstance(entry, Held):
+            message, help_ = f"`{name}` is no value", f"call it: `{name}(…)`"
+            return self.unit.refused(node, "HF007", message, help_)
+        if entry is not None and entry.is_definite:
+            return Expression(entry.value, self.environment.facts.get(name, entry.type))
+        if entry is not None and is_refused(entry.type):
+            return REFUSED_EXPRESSION
+        return self.unit.refused(
+            node,
+            "HF022",
+            f"`{name}` may have no value here",
+            f"assign it on every path that leads here, e.g. `{name} = None` first",
+        )
 
     def is_outside(self, node: ast.expr) -> bool:
         """Whether a name or a chain of attributes starts outside the workflow."""
@@ -230,8 +230,9 @@ class Expressions:
         base = self.lower(node.value)
         if is_refused(base.type):
             return REFUSED_EXPRESSION
-        path = path_of(node)
-        narrowed = None if path is None else self.environment.facts.get(path)
+        facts = self.environment.facts
+        path = path_of(node) if facts else None
+        narrowed = None if path is None else facts.get(path)
         match base.type:
             case ModelOf(model) if node.attr in fields_of(model):
                 type_ = narrowed or fields_of(model)[node.attr].type

@@ -32,11 +32,13 @@ from holdfast.dsl.expressions.query import (
     items_of,
 )
 from holdfast.dsl.expressions.rules import CANNOT_FAIL, Found, Rule
+from holdfast.dsl.expressions.text import OPEN_IN_TASK
 from holdfast.dsl.types.types import (
     DATE,
     FLOAT,
     INT,
     NONE,
+    SECRET,
     STR,
     DictOf,
     ListOf,
@@ -118,6 +120,8 @@ def _family(type_: Type) -> str:
             return "model"
         case _ if type_ == DATE:
             return "date"
+        case _ if type_ == SECRET:
+            return "secret"
         case _:
             return ""
 
@@ -244,6 +248,7 @@ _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("dict", "setdefault"): "{value}.get(key, default)",
         ("dict", "update"): "{value} | other",
         ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
+        ("secret", "get_secret_value"): OPEN_IN_TASK,
         ("str", "join"): "{value}.join(str(one) for one in ones)",
         ("model", "copy"): "{value}.model_copy()",
     }

@@ -39,6 +39,7 @@ from holdfast.dsl.types.types import (
     INT,
     NONE,
     REFUSED,
+    SECRET,
     STR,
     UNKNOWN,
     WRITTEN_DURATION,
@@ -327,7 +328,7 @@ def _truth(query: Query, type_: Type) -> Query | None:
             return TRUE
         case _ if type_ == WRITTEN_DURATION:
             return Binary("!=", query, Constant(iso_of(timedelta())))
-        case Written() if type_ != DECIMAL:
+        case Written() if type_ not in (DECIMAL, SECRET):
             return TRUE
         case _ if type_ == DURATION:
             return Binary("!=", query, Constant(0))

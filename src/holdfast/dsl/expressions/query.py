@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from holdfast.dsl.boundary import Json
@@ -178,8 +179,8 @@ _NEGATIVE: Final = 70
 _LOWEST: Final = 0
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
-#: `json.dumps` makes such an encoder for each constant.
-_json_text: Final = json.JSONEncoder(ensure_ascii=False).encode
+#: `json.dumps` makes such an encoder for each constant. `typed`: 1 is neither 1.0 nor true.
+_json_text: Final = lru_cache(maxsize=1024, typed=True)(json.JSONEncoder(ensure_ascii=False).encode)
 #: What the encoder itself does with the most common of them, which it looks for in many steps.
 _string_text: Final = json.encoder.encode_basestring
 
@@ -232,12 +233,14 @@ def render(query: Query) -> str:
 
 def _inside(query: Query, strength: int) -> str:
     text = render(query)
-    return text if _strength(query) >= strength else f"({text})"
+    return f"({text})" if _strength(query) < strength else text
 
 
 def _strength(query: Query) -> int:
     match query:
-        case Binary(operator, _, _):
+        case Variable() | Field() | Call():
+            return _ATOM
+        case Binary(operator):
             return _STRENGTH[operator]
         case Conditional():
             return _LOWEST
@@ -249,6 +252,7 @@ def _strength(query: Query) -> int:
             return _ATOM
 
 
+@lru_cache(maxsize=1024)
 def _field(name: str) -> str:
     is_plain = _PLAIN_NAME.fullmatch(name) is not None and name not in _WORDS
     return name if is_plain else f"`{name}`"

@@ -25,6 +25,7 @@ from holdfast.dsl.types.types import (
     INT,
     NONE,
     REFUSED,
+    SECRET,
     STR,
     UUID,
     ErrorOf,
@@ -35,17 +36,19 @@ from holdfast.dsl.types.types import (
     is_text,
     is_text_enum,
     may_be_none,
+    members_of,
     without_none,
 )
 
 _PURE_HELP: Final = "write the text in a @pure function"
+OPEN_IN_TASK: Final = "open it in the task that needs it: def call(token: SecretStr) -> …: …"
 
 
 def text_of(unit: Unit, node: ast.expr, value: Expression) -> Expression:
     """What `str()` gives."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
-    if value.type == ErrorOf(has_text=False):
+    if isinstance(value.type, ErrorOf) and not value.type.has_text:
         return unit.refused(
             node,
             "HF034",
@@ -57,7 +60,8 @@ def text_of(unit: Unit, node: ast.expr, value: Expression) -> Expression:
         kind = "a float" if value.type == FLOAT else describe(value.type)
         example = " (0.1+0.2, 1.0)" if value.type == FLOAT else ""
         message = f"text of {kind} differs between Python and JSONata{example}"
-        return unit.refused(node, "HF051", message, _PURE_HELP)
+        help_ = OPEN_IN_TASK if SECRET in members_of(value.type) else _PURE_HELP
+        return unit.refused(node, "HF051", message, help_)
     return Expression(query, STR, value.fails)
 
 

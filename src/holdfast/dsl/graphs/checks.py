@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, Literal
 
-from holdfast.dsl.boundary import Misfit
+from holdfast.dsl.boundary import Misfit, NoJson
 from holdfast.dsl.dag import Dag, FromInput, FromStep, InJson, Step, parameters_of, references_in
 from holdfast.dsl.diagnostics import CompileErrors, Diagnostic, nearest
 from holdfast.dsl.expressions.outside import INTEGER_MAX
@@ -264,6 +264,10 @@ def _constant(step: Step, name: str, value: Any) -> Iterator[Diagnostic]:
     annotation = describe_exactly(signature_of(step.task.function).parameters[name])
     try:
         plain = step.task.boundary.normalise_argument(name, value)
+    except NoJson as error:
+        message = f"this value of `{name}` cannot be written as JSON: {error}"
+        yield refuse(step, path, "HF003", message, _from(step, "input", name))
+        return
     except Misfit as misfit:
         message = f"this does not fit `{name}: {annotation}` of {step.task.name}(): {misfit}"
         yield refuse(step, path, "HF040", message, _from(step, "input", name))

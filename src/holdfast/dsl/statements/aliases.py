@@ -48,9 +48,13 @@ def changes_in_place(node: ast.AST) -> bool:
             return any(map(changes_in_place, _inner_statements(node)))
 
 
+_BLOCKS: Final = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
+
+
 def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        yield from getattr(node, name, ())
+    for name in node._fields:
+        if name in _BLOCKS:
+            yield from getattr(node, name)
 
 
 def captured_names(function: ast.FunctionDef) -> frozenset[str]:

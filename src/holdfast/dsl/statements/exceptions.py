@@ -6,10 +6,10 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from holdfast.dsl.checks import Failures, failures_of
+from holdfast.dsl.checks import failures_of
 from holdfast.dsl.context import Expression, Held, join_environments
 from holdfast.dsl.expressions.query import Constant, Variable
-from holdfast.dsl.ir import Handler, If, Raise, Reraise, Try
+from holdfast.dsl.ir import Failures, Handler, If, Raise, Reraise, Try
 from holdfast.dsl.statements.finals import lower_finally
 from holdfast.dsl.statements.flow import HandlerPoint, Meeting
 from holdfast.dsl.types.failures import ALL, has_plain_text, names_of
@@ -49,7 +49,8 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
             handlers.append(lowered)
         end = join_environments(end, flow.environment)
     flow.environment = end
-    statements.emit(Try(statements.origin(node, "try"), body, tuple(handlers), orelse))
+    origin = statements.origin(node, "try")
+    statements.emit(Try(origin, body, tuple(handlers), orelse, failures))
 
 
 def _handler(statements: Statements, node: ast.ExceptHandler, failures: Failures) -> Handler | None:

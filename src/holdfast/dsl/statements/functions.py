@@ -53,7 +53,7 @@ def lower_branch(
         inner.hold(argument.arg, type_)
         for argument, type_ in zip(_positional(node), types, strict=True)
     )
-    _name_all(inner, node)
+    _name_all(inner)
     return Branch(function_body(inner, node), parameters, join_all(inner.flow.returned))
 
 
@@ -111,8 +111,8 @@ def _refuse_recursion(statements: Statements, function: LocalFunction, node: ast
         outer = outer.statements.outer
 
 
-def _name_all(inner: Statements, node: ast.Lambda | ast.FunctionDef) -> None:
-    for name in local_names(node):
+def _name_all(inner: Statements) -> None:
+    for name in inner.scope.local_names:
         inner.scope.name(name)
 
 
@@ -153,7 +153,7 @@ def _lower_call(statements: Statements, call: ast.Call, function: LocalFunction)
     )
     if values:
         statements.emit(Assign(statements.origin(call), values))
-    _name_all(inner, node)
+    _name_all(inner)
     statements.emit_all(function_body(inner, node))
     statements.flow.returned += inner.flow.returned
     statements.flow.environment = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 
 def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
@@ -35,22 +36,44 @@ def bound_names(node: ast.AST) -> Iterator[str]:
             case ast.ClassDef(name=name):
                 yield name
                 continue
-            case ast.alias(name=name, asname=other):
-                yield other or name.split(".", 1)[0]
+            case ast.Import(names=modules) | ast.ImportFrom(names=modules):
+                for module in modules:
+                    yield module.asname or module.name.split(".", 1)[0]
+                continue
+            case ast.Starred(value=value):
+                pending.append(value)
                 continue
             case ast.ExceptHandler(name=str(name)):
                 yield name
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 yield name
-        pending.extend(reversed(_children(part)))
+        pending.extend(reversed(_binding_parts(part)))
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
+#: The fields of statements, targets and patterns that may give names a value, or hold what does.
+_BINDING_FIELDS: Final = frozenset(
+    [
+        "body",
+        "cases",
+        "elts",
+        "finalbody",
+        "handlers",
+        "items",
+        "kwd_patterns",
+        "optional_vars",
+        "orelse",
+        "pattern",
+        "patterns",
+        "target",
+        "targets",
+    ]
+)
+
+
+def _binding_parts(node: ast.AST) -> list[ast.AST]:
     found: list[ast.AST] = []
     for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
+        if name in _BINDING_FIELDS:
+            value = getattr(node, name)
+            found += value if isinstance(value, list) else [value] if value is not None else []
     return found

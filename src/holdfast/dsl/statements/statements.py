@@ -55,7 +55,7 @@ from holdfast.dsl.statements.scoped import lower_undo, lower_with
 from holdfast.dsl.statements.unsupported import refuse_statement
 from holdfast.dsl.steps.branching import Branch
 from holdfast.dsl.steps.durable import find_durable
-from holdfast.dsl.steps.hoisting import hoist_inside
+from holdfast.dsl.steps.hoisting import hoist, hoist_inside
 from holdfast.dsl.steps.steps import Steps
 from holdfast.dsl.surface import first
 from holdfast.dsl.types.types import Type, is_refused
@@ -90,7 +90,7 @@ class Statements:
 
     def prepare(self, node: ast.expr) -> None:
         """Hoists the durable calls of an expression that is lowered next."""
-        hoist_inside(self, _Whole(node))
+        hoist(self, node)
 
     def value(self, node: ast.expr) -> Expression:
         self.prepare(node)
@@ -362,10 +362,3 @@ class Statements:
         types: tuple[Type, ...],
     ) -> Branch:
         return lower_branch(self, expressions, function, types)
-
-
-class _Whole(ast.Expr):
-    """Makes `hoist_inside` look at the node itself too."""
-
-    def __init__(self, value: ast.expr) -> None:
-        super().__init__(value=value)

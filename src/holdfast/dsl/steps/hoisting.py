@@ -30,20 +30,25 @@ class Hoister(Protocol):
     def may_fail(self, node: ast.expr, /) -> bool: ...
 
 
-def hoist_inside(hoister: Hoister, node: ast.AST) -> None:
+def hoist(hoister: Hoister, node: ast.expr) -> None:
+    """Hoists what `node` certainly evaluates, and `node` itself."""
+    if not has_durable(hoister, node):
+        return
+    hoist_inside(hoister, node)
+    function = find_durable(hoister.unit, hoister.scope, node)
+    if function is not None:
+        assert isinstance(node, ast.Call)
+        hoister.hoist(node, function)
+
+
+def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
     """Hoists what `node` certainly evaluates, not `node` itself."""
     earlier: list[ast.expr] = []
     for child in evaluated(node):
-        if not has_durable(hoister, child):
-            earlier.append(child)
-            continue
-        for before in earlier:
-            _require_safe(hoister, before, child)
-        hoist_inside(hoister, child)
-        function = find_durable(hoister.unit, hoister.scope, child)
-        if function is not None:
-            assert isinstance(child, ast.Call)
-            hoister.hoist(child, function)
+        if has_durable(hoister, child):
+            for before in earlier:
+                _require_safe(hoister, before, child)
+            hoist(hoister, child)
         earlier.append(child)
 
 
@@ -72,11 +77,15 @@ def has_durable(hoister: Hoister, node: ast.expr) -> bool:
     known = hoister.unit.with_durable
     found = known.get(node)
     if found is None:
-        found = find_durable(hoister.unit, hoister.scope, node) is not None
+        found = isinstance(node, ast.Call) and _is_durable(hoister, node)
         for child in () if found else evaluated(node):
             found = found or has_durable(hoister, child)
         known[node] = found
     return found
+
+
+def _is_durable(hoister: Hoister, node: ast.Call) -> bool:
+    return find_durable(hoister.unit, hoister.scope, node) is not None
 
 
 def evaluated(node: ast.AST) -> Sequence[ast.expr]:
@@ -90,6 +99,8 @@ def evaluated(node: ast.AST) -> Sequence[ast.expr]:
             return (function, *arguments, *[keyword.value for keyword in keywords])
         case ast.JoinedStr(values=values):
             return values
+        case ast.FormattedValue(value=value, format_spec=None):
+            return (value,)
         case ast.BinOp(left=left, right=right):
             return (left, right)
         case ast.BoolOp(values=[first, *_]):

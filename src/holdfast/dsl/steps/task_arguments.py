@@ -7,7 +7,7 @@ import ast
 from holdfast.dsl.context import REFUSED_EXPRESSION, Expression
 from holdfast.dsl.expressions.durations import at_border
 from holdfast.dsl.expressions.expressions import Expressions
-from holdfast.dsl.types.models import conversion, fits
+from holdfast.dsl.types.models import conversion, fits, secret_in
 from holdfast.dsl.types.types import (
     BOOL,
     DATE,
@@ -18,6 +18,7 @@ from holdfast.dsl.types.types import (
     NEVER,
     NONE,
     REFUSED,
+    SECRET,
     UNKNOWN,
     WRITTEN_DURATION,
     DictOf,
@@ -59,6 +60,8 @@ def lower_argument(
 
 
 def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
+    if wanted == SECRET:
+        return "take it as a parameter, `token: SecretStr`, or from a task that returns it"
     if converted := conversion(text, found, wanted):
         return converted
     if found == NONE:
@@ -78,6 +81,11 @@ _NUMBERS = (INT, FLOAT, BOOL)
 
 
 def _can_fit_one(found: Type, wanted: Type) -> bool:
+    if SECRET in (found, wanted):
+        # Nothing else becomes a secret on the way: it would have been seen before.
+        return found == wanted or REFUSED in (found, wanted)
+    if wanted == UNKNOWN and secret_in(found):
+        return False  # nobody would open it
     if found in _ANYTHING or wanted in _ANYTHING or fits(found, wanted):
         return True
     match (found, wanted):

@@ -20,6 +20,7 @@ _LIMIT: Final = "HF065"
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
+_SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
     "@workflow  # without timeout=; give the steps their own: charge.options(timeout=…)"
@@ -107,6 +108,9 @@ def _extensions(places: Places, definition: Mapping[str, Any]) -> Iterator[Diagn
     def refuse(state: str | None, message: str, help_: str) -> Diagnostic:
         return places.refusal(state, _EXTENSION, message, help_)
 
+    if places.compiled.secrets:
+        message = f"Step Functions would keep a secret in clear: {places.compiled.secrets[0]}"
+        yield refuse(None, message, _SECRET)
     for deadline in extension.get("Deadlines", ()):
         message = "a block with a timeout cannot be interrupted on Step Functions"
         yield refuse(deadline["Begin"], message, _DEADLINE)

@@ -22,6 +22,7 @@ from holdfast.dsl.types.types import (
     INT,
     NONE,
     PATH,
+    SECRET,
     STR,
     TIME,
     UNKNOWN,
@@ -132,6 +133,8 @@ def _from_class(cls: type[Any]) -> Type:
         return UUID
     if cls.__module__ == "pydantic.types" and cls.__name__ in _DATETIMES:
         return DATETIME
+    if cls.__module__ == "pydantic.types" and cls.__name__ == "SecretStr":
+        return SECRET
     return Opaque(cls.__name__)
 
 

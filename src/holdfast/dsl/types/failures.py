@@ -6,6 +6,7 @@ import builtins
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -42,14 +43,20 @@ class World:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        start = sys.modules.get(function.__module__)
-        self._modules = {} if start is None else _own_modules(start)
-        self._named = {
+        self._start = sys.modules.get(function.__module__)
+
+    @cached_property
+    def _modules(self) -> dict[str, ModuleType]:
+        return {} if self._start is None else _own_modules(self._start)
+
+    @cached_property
+    def _named(self) -> frozenset[int]:
+        return frozenset(
             id(value)
             for module in self._modules.values()
             for value in vars(module).values()
             if isinstance(value, type) and issubclass(value, BaseException)
-        }
+        )
 
     def subclasses(self, cls: type[BaseException]) -> tuple[type[BaseException], ...]:
         """The known subclasses, by name."""

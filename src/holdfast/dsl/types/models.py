@@ -22,6 +22,7 @@ from holdfast.dsl.types.types import (
     FLOAT,
     INT,
     NEVER,
+    SECRET,
     STR,
     UUID,
     DictOf,
@@ -32,6 +33,7 @@ from holdfast.dsl.types.types import (
     TextOf,
     TupleOf,
     Type,
+    Union,
     is_text,
     may_be_none,
     members_of,
@@ -132,6 +134,19 @@ def _of_another_type(default: object, type_: Type) -> str:
     if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
         return "its default is of another type"
     return ""
+
+
+def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
+    """Whether it is a secret, or holds one at any depth. `around`: the models that this is in."""
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return secret_in(inner, around)
+        case TupleOf(parts) | Union(parts):
+            return any(secret_in(part, around) for part in parts)
+        case ModelOf(model) if model not in around:
+            return any(secret_in(one.type, around | {model}) for one in fields_of(model).values())
+        case _:
+            return type_ == SECRET
 
 
 def _class_of(value: object) -> Any:

@@ -104,6 +104,8 @@ DECIMAL: Final = Written("Decimal")
 UUID: Final = Written("UUID")
 TIME: Final = Written("time")
 PATH: Final = Written("Path")
+#: pydantic's: a sealed text, of which a workflow knows nothing but whether it is there.
+SECRET: Final = Written("SecretStr")
 UNKNOWN: Final = Simple("unknown")
 #: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
 #: never a value.
@@ -137,13 +139,13 @@ def join(left: Type, right: Type) -> Type:
 def _merge(left: Type, right: Type) -> Type | None:
     """One type without alternatives for both; None when there is none."""
     match (left, right):
-        case _ if right in (left, NEVER):
+        case _ if right is NEVER or left == right:
             return left
-        case _ if left == NEVER:
+        case _ if left is NEVER:
             return right
-        case _ if REFUSED in (left, right):
+        case _ if left is REFUSED or right is REFUSED:
             return REFUSED
-        case _ if UNKNOWN in (left, right):
+        case _ if left is UNKNOWN or right is UNKNOWN:
             return None if has_duration(left) or has_duration(right) else UNKNOWN
         case TextOf(some_values), TextOf(values):
             return TextOf(tuple(sorted({*some_values, *values})))
@@ -230,6 +232,8 @@ def is_refused(*types_: Type) -> bool:
             case Simple():
                 if type_ is REFUSED:
                     return True
+            case ModelOf() | TextOf():
+                pass
             case ListOf(inner) | DictOf(inner):
                 if is_refused(inner):
                     return True

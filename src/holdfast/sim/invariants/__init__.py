@@ -14,8 +14,20 @@ from holdfast.errors import HoldfastError
 from holdfast.sim import histories as stored
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
-from holdfast.sim.invariants import ends, liveness, log, outside, timing, work
+from holdfast.sim.invariants import (
+    attempts,
+    commands,
+    ends,
+    lanes,
+    liveness,
+    log,
+    mail,
+    outside,
+    timing,
+    undos,
+)
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.reached import reached
 from holdfast.sim.services import Services
 
 __all__ = [
@@ -46,14 +58,14 @@ ALL: Final[tuple[Invariant, ...]] = (
     Invariant("I1", "each record follows the last one, and one writer wrote it", log.one_writer),
     Invariant("I2", "a history is dense, legal, and ends once", log.legal),
     Invariant("I3", "the history gives the state, byte for byte", log.replays),
-    Invariant("I4", "nothing happens that no record asked for", work.asked_for),
-    Invariant("I5", "a result is applied once, to its own attempt", work.applied_once),
+    Invariant("I4", "nothing happens that no record asked for", commands.asked_for),
+    Invariant("I5", "a result is applied once, to its own attempt", attempts.applied_once),
     Invariant("I6", "no timer fires early, without a start or after its end", timing.never_early),
-    Invariant("I7", "an answer and an event are used once, by who waits", outside.used_once),
+    Invariant("I7", "an answer and an event are used once, by who waits", mail.used_once),
     Invariant("I8", "of time-out, result and answer one wins", timing.one_wins),
     Invariant("I9", "a stop and an end meet in one winner", ends.one_end),
-    Invariant("I10", "undone is what was done, in reverse", ends.undone_in_reverse),
-    Invariant("I11", "lanes are joined once, in order, within their bounds", work.joined),
+    Invariant("I10", "undone is what was done, in reverse", undos.undone_in_reverse),
+    Invariant("I11", "lanes are joined once, in order, within their bounds", lanes.joined),
     Invariant("I12", "one execution of one name and input", outside.one_of_a_name, True),
     Invariant("I13", "the end is the one that the program has", ends.as_the_reference_says, True),
     Invariant("I14", "nothing stored is above its limit, no secret is in the clear", log.limits),
@@ -103,6 +115,8 @@ def _checked(
 ) -> list[tuple[str, str]]:
     try:
         case = Case(services, stored.histories(services), ran, evidence)
+        if evidence is not None:
+            evidence.marks.update(reached(evidence, case.histories))
         return [
             (invariant.number, text)
             for invariant in ALL

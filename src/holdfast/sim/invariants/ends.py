@@ -1,26 +1,226 @@
-"""I9, I10, I13: how executions end."""
+"""I9, I13: how executions end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from holdfast.core.events import TERMINAL_EVENTS
+from holdfast.asl.program import Parallel, Program
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
+from holdfast.runtime import keys
 from holdfast.sim import reference
+from holdfast.sim.evidence import Evidence
+from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.lines import Lines
+from holdfast.sim.invariants.programs import program_of
 from holdfast.sim.rulings import ended, rulings_of
+
+#: A message that is lost is made up for when the sweeper looks, and that may be in a week.
+_LOOK_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS + STUCK_SECONDS) * 1_000
 
 
 def one_end(case: Case) -> Iterator[str]:
+    """Each execution ends once for each time that it begins or is redriven, and what it ends as is
+    what came first: a stop that won is all that there is from there on, and one that lost leaves
+    no trace.
+    """
+    mail = {(str(item["pk"]), str(item["sk"])) for item in case.services.items("mail")}
     for history in case.histories:
-        redrives = sum(event.type == "ExecutionRedriven" for event in history.events)
-        ends = sum(event.type in TERMINAL_EVENTS for event in history.events)
-        if ends > redrives + 1:
-            yield f"{history.run}: {ends} ends and {redrives} redrives"
+        for text in _Ends(history, mail).read():
+            yield f"{history.run}: {text}"
+        program = program_of(case, history)
+        if program is not None and any(event.type == "Cancelled" for event in history.events):
+            for text in _Late(program).read(history.events):
+                yield f"{history.run}: {text}"
+    if case.evidence is not None:
+        yield from _unheard(case)
+        yield from _deserted(case)
 
 
-def undone_in_reverse(case: Case) -> Iterator[str]:
-    del case
-    yield from ()
+class _Ends:
+    """The ends of one history, and what they follow from."""
+
+    def __init__(self, history: History, mail: set[tuple[str, str]]) -> None:
+        self.history = history
+        self.inbox = keys.inbox(history.tenant, history.run)
+        self.mail = mail
+        self.stopping: Mapping[str, Any] | None = None
+        self.ended: str | None = None
+        self.due_ms: int | None = None
+        self.last_control = ""
+        self.has_undone = False
+
+    def read(self) -> Iterator[str]:
+        for event in self.history.events:
+            control = event.holdfast.get("control")
+            if control is not None:
+                yield from self._controlled(event, control)
+            if event.type in {"ExecutionStarted", "ExecutionRedriven"}:
+                if self.ended == "ExecutionSucceeded":
+                    yield "it has succeeded, and is redriven"
+                if self.has_undone:
+                    yield "it has taken back what it had done, and is redriven"
+                self.ended = self.stopping = None
+                self.due_ms = event.holdfast.get("due")
+            elif event.type == "Stopping":
+                yield from self._stopping(event)
+            elif event.type == "UndoStarted" and "frame" not in event.holdfast:
+                self.has_undone = self.stopping is not None
+            elif event.type in TERMINAL_EVENTS:
+                yield from self._ended(event)
+                self.ended = event.type
+
+    def _controlled(self, event: Event, control: str) -> Iterator[str]:
+        if (self.inbox, keys.control(control)) not in self.mail:
+            yield f"{event.type} by {control}, which nobody has asked for"
+        if control <= self.last_control:
+            yield f"{event.type} by {control}, which has counted before"
+        self.last_control = control
+
+    def _stopping(self, event: Event) -> Iterator[str]:
+        if event.holdfast["stopping"]["status"] == "TIMED_OUT":
+            yield from self._in_time(event)
+        self.stopping = event.holdfast["stopping"]
+
+    def _ended(self, event: Event) -> Iterator[str]:
+        is_stopped = event.type == "ExecutionAborted"
+        if self.ended is not None:
+            yield f"{event.type} after {self.ended}"
+        if self.stopping is not None:
+            is_as_said = is_stopped == (self.stopping["status"] == "ABORTED")
+            if not is_as_said and "control" not in event.holdfast:
+                yield f"{event.type}, and it was stopping: {self.stopping}"
+        elif is_stopped and "control" not in event.holdfast:
+            yield "it is aborted, and nobody has stopped it"
+        elif event.type == "ExecutionTimedOut":
+            yield from self._in_time(event)
+
+    def _in_time(self, event: Event) -> Iterator[str]:
+        if self.due_ms is None or event.at_ms < self.due_ms:
+            yield f"it has timed out at {event.at_ms}, and its time is {self.due_ms}"
+
+
+#: What a line does of its own: it asks for something outside, or opens lanes.
+_STEPS: Final = ("Scheduled", "TimerSet", "ParallelStateStarted", "MapStateStarted")
+
+
+class _Late(Lines):
+    """A cancelled line begins nothing but what undoes, and what is shielded."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.kept = frozenset[str]().union(*program.shielded, *(undo.own for undo in program.undos))
+
+    def on_event(self, event: Event, frame: str) -> Iterator[str]:
+        line = self.lines.get(frame)
+        is_step = line is not None and event.type.endswith(_STEPS)
+        if is_step and line.cancelled is not None and line.position not in self.kept:  # type: ignore[union-attr]
+            if not self._does_nothing(line.position):  # type: ignore[union-attr]
+                yield f"{event.type} at {line.position!r}, in a line that is cancelled"  # type: ignore[union-attr]
+
+    def _does_nothing(self, name: str) -> bool:
+        """Compiled conditions that take a Parallel of one branch to be worked out."""
+        state = self.program.states[name]
+        return isinstance(state, Parallel) and len(state.branches) == 1
+
+
+def _unheard(case: Case) -> Iterator[str]:
+    """A stop that was accepted is obeyed within the stated time, unless the end comes first; one
+    whose message has vanished when the sweeper looks.
+    """
+    evidence = case.schedule
+    asked = [told for told in evidence.told if told.what == "stop" and told.refused is None]
+    wanted = {(told.tenant, str(told.run)) for told in asked}
+    kept = {pk for pk, sk in evidence.stored if sk.startswith(keys.CONTROL_PREFIX)}
+    for tenant, run in wanted:
+        if keys.inbox(tenant, run) not in kept:
+            yield f"the stop of {run} was accepted, and is not stored"
+    for history in case.histories:
+        if (history.tenant, history.run) in wanted:
+            for control, at_ms in _stops(case, history):
+                late_ms = _LOOK_MS_MAX if history.run in evidence.lost else STUCK_SECONDS * 1_000
+                latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history)) + late_ms
+                heard_ms = _heard_ms(history, control)
+                if heard_ms > latest_ms:
+                    yield (
+                        f"{history.run}: stop {control} was stored at {at_ms} and heard of at"
+                        f" {heard_ms}"
+                    )
+
+
+def _stops(case: Case, history: History) -> Iterator[tuple[str, int]]:
+    """-> (id, when it was stored) of what somebody has asked for."""
+    inbox = keys.inbox(history.tenant, history.run)
+    for item in case.services.items("mail"):
+        if item["pk"] == inbox and str(item["sk"]).startswith(keys.CONTROL_PREFIX):
+            if "kind" not in item:
+                sk = str(item["sk"])
+                stored_ms = case.schedule.stored[inbox, sk]
+                yield sk.removeprefix(keys.CONTROL_PREFIX), stored_ms
+
+
+def _begun_ms(history: History) -> int:
+    return history.records[0].at_ms
+
+
+def _heard_ms(history: History, control: str) -> int:
+    """-> when it, or what makes it void, got into the log; now and then that is its end."""
+    for event in history.events:
+        is_heard = event.holdfast.get("control", "") >= control
+        if is_heard or event.type in TERMINAL_EVENTS:
+            return event.at_ms
+    return history.records[-1].at_ms
+
+
+def _deserted(case: Case) -> Iterator[str]:
+    """A child that nobody waits for any more is told within the stated time."""
+    for history in case.histories:
+        if any(_calls(event) for event in history.events):
+            program = program_of(case, history)
+            if program is not None:
+                for text in _Deserted(program, case.schedule, history).read(history.events):
+                    yield f"{history.run}: {text}"
+
+
+def _calls(event: Event) -> bool:
+    is_own = event.details.get("resourceType") == "holdfast"
+    return is_own and str(event.details["resource"]).startswith("workflow:")
+
+
+class _Deserted(Lines):
+    """`since_ms`: when the wait for a child was closed without the child's end."""
+
+    def __init__(self, program: Program, evidence: Evidence, history: History) -> None:
+        super().__init__(program)
+        self.faults_end_ms = evidence.faults_end_ms
+        is_lost = history.run in evidence.lost
+        self.late_ms = _LOOK_MS_MAX if is_lost else STUCK_SECONDS * 1_000
+        self.waits: dict[str, tuple[int, int]] = {}
+        self.since_ms: dict[tuple[int, int], int] = {}
+
+    def on_event(self, event: Event, frame: str) -> Iterator[str]:
+        wait = self.waits.get(frame)
+        for gone in [line for line in self.waits if line and line not in self.lines]:
+            self.since_ms[self.waits.pop(gone)] = event.at_ms
+        if event.type == "ChildrenStopped":
+            for entry, number in event.holdfast["children"]:
+                yield from self._told((entry, number), event)
+        elif event.type in TERMINAL_EVENTS:
+            for child in list(self.since_ms):
+                yield from self._told(child, event)
+        elif event.type == "TaskScheduled" and _calls(event):
+            self.waits[frame] = (event.holdfast["entry"], event.holdfast["attempt"])
+        elif wait is not None and event.type in {"TaskSucceeded", "TaskFailed"}:
+            del self.waits[frame]
+        elif wait is not None and event.type in {"TaskTimedOut", "UndoStarted", "DeadlinePassed"}:
+            self.since_ms[self.waits.pop(frame)] = event.at_ms
+
+    def _told(self, child: tuple[int, int], event: Event) -> Iterator[str]:
+        since_ms = max(self.since_ms.pop(child, event.at_ms), self.faults_end_ms)
+        if event.at_ms > since_ms + self.late_ms:
+            yield f"nobody waits for child {child} since {since_ms}: it is told at {event.at_ms}"
 
 
 def as_the_reference_says(case: Case) -> Iterator[str]:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any, Final
 
 from holdfast.core.apply import fold
 from holdfast.core.events import TERMINAL_EVENTS
 from holdfast.core.state import Execution
-from holdfast.core.state_json import to_json
+from holdfast.core.state_json import from_json, to_json
 from holdfast.cost import item_bytes
-from holdfast.limits import DYNAMODB_ITEM_BYTES_MAX
-from holdfast.runtime.codec import Reader, Record
+from holdfast.limits import (
+    CAUSE_CHARACTERS_MAX,
+    DYNAMODB_ITEM_BYTES_MAX,
+    ERROR_CHARACTERS_MAX,
+)
+from holdfast.runtime.codec import Reader
+from holdfast.runtime.effects import Item
+from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History, by_digest
+from holdfast.sim.invariants import transitions
 from holdfast.sim.invariants.case import Case
+
+#: Attributes of items that hold what users have said; no other one may.
+_PAYLOADS: Final = frozenset({"ev", "ss", "v", "doc", "error", "cause"})
+
+
+# -- I1 --------------------------------------------------------------------------------------------
 
 
 def one_writer(case: Case) -> Iterator[str]:
@@ -22,16 +37,36 @@ def one_writer(case: Case) -> Iterator[str]:
         if numbers != list(range(len(numbers))):
             yield f"{history.run}: records {numbers} are not dense"
     if case.evidence is not None:
-        written = Counter((one.tenant, one.run, one.sequence) for one in case.evidence.wrote)
-        for where, times in written.items():
-            if times > 1:
-                yield f"record {where} was written {times} times"
+        yield from _written_in_order(case.evidence)
+        yield from _stands_as_written(case)
+
+
+def _written_in_order(evidence: Evidence) -> Iterator[str]:
+    following: Counter[tuple[str, str]] = Counter()
+    for one in evidence.wrote:
+        log = (one.tenant, one.run)
+        if one.sequence != following[log]:
+            yield f"record {one.sequence} of {one.run} was written after {following[log] - 1}"
+        following[log] = one.sequence + 1
+
+
+def _stands_as_written(case: Case) -> Iterator[str]:
+    nonces = {(one.run, one.sequence): one.nonce for one in case.schedule.wrote}
+    for history in case.histories:
+        for record in history.records:
+            if nonces.get((history.run, record.sequence)) != record.nonce:
+                yield f"record {record.sequence} of {history.run} is not the one that was written"
+
+
+# -- I2 --------------------------------------------------------------------------------------------
 
 
 def legal(case: Case) -> Iterator[str]:
     for history in case.histories:
         yield from _dense(history)
         yield from _one_end(history)
+        yield from transitions.illegal(history)
+        yield from transitions.unsettled(history)
 
 
 def _dense(history: History) -> Iterator[str]:
@@ -51,26 +86,39 @@ def _one_end(history: History) -> Iterator[str]:
         has_ended = event.type in TERMINAL_EVENTS
 
 
+# -- I3 --------------------------------------------------------------------------------------------
+
+
 def replays(case: Case) -> Iterator[str]:
     blobs = by_digest(case.services)
     for history in case.histories:
-        folded: Execution | None = None
-        for item, record in zip(history.items, history.records, strict=True):
-            state = folded = _folded(record, folded)
+        yield from _same_through_json(history)
+        for item, state in zip(history.items, history.states, strict=True):
+            what = f"{history.run}: record {item['sk']}"
             if str(item["st"]) != state.status:
-                yield f"{history.run}: record {record.sequence} says {item['st']!r}"
+                yield f"{what} says {item['st']!r}"
             if "so" in item:
                 reader = Reader(blobs)
                 reader.from_snapshot(item)
-                assert reader.state is not None
-                if to_json(reader.state) != to_json(state):
-                    yield f"{history.run}: the snapshot of record {record.sequence} is not the fold"
+                if reader.state != state:
+                    yield f"{what} has a snapshot that is not the fold"
 
 
-def _folded(record: Record, before: Execution | None) -> Execution:
-    state = fold(record.events, before)
-    assert state is not None
-    return state
+def _same_through_json(history: History) -> Iterator[str]:
+    """Folded once more, from a state that was written and read at each record."""
+    stored: Execution | None = None
+    for record, state in zip(history.records, history.states, strict=True):
+        again = fold(record.events, stored)
+        assert again is not None
+        what = f"{history.run}: record {record.sequence}"
+        if again != state:
+            yield f"{what} folds to another state the second time"
+        stored = from_json(json.loads(json.dumps(to_json(again))))
+        if stored != again:
+            yield f"{what}: its state is another one once it was written and read"
+
+
+# -- I14 -------------------------------------------------------------------------------------------
 
 
 def limits(case: Case) -> Iterator[str]:
@@ -81,3 +129,27 @@ def limits(case: Case) -> Iterator[str]:
                 yield f"{item['pk']!r} {item['sk']!r}: an item of {size} bytes"
             if table == "executions" and "ev" not in item and "eb" not in item:
                 yield f"{item['pk']!r}: a record without events"
+            if case.evidence is not None:
+                yield from _leaks(item, case.evidence.dispatches.canaries)
+    for history in case.histories:
+        for event in history.events:
+            yield from _texts_in_bounds(history, event.details)
+    if case.evidence is not None:
+        yield from case.evidence.unusable
+        yield from case.evidence.dispatches.leaked
+
+
+def _texts_in_bounds(history: History, details: Any) -> Iterator[str]:
+    bounds = {"error": ERROR_CHARACTERS_MAX, "cause": CAUSE_CHARACTERS_MAX}
+    for name, characters_max in bounds.items():
+        text = details.get(name)
+        if isinstance(text, str) and len(text) > characters_max:
+            yield f"{history.run}: a text of {len(text)} characters as {name}"
+
+
+def _leaks(item: Item, canaries: tuple[str, ...]) -> Iterator[str]:
+    """What a user has said stands where payload is stored, and nowhere else."""
+    for canary in canaries:
+        for name, value in item.items():
+            if name not in _PAYLOADS and canary in str(value):
+                yield f"{item['sk']!r}: attribute {name} tells {canary}"

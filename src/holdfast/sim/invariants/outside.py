@@ -1,18 +1,16 @@
-"""I7, I12, I15: answers, events, starts and tenants."""
+"""I12, I15: starts and tenants."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from holdfast.sim.invariants.case import Case
 
-
-def used_once(case: Case) -> Iterator[str]:
-    for history in case.histories:
-        used = [event.holdfast["event"] for event in history.events if "event" in event.holdfast]
-        if len(used) != len(set(used)):
-            yield f"{history.run}: an event was used twice"
+#: The name exists, and its execution has another input.
+_OTHER_INPUT: Final = "HF212"
 
 
 def one_of_a_name(case: Case) -> Iterator[str]:
@@ -28,7 +26,31 @@ def one_of_a_name(case: Case) -> Iterator[str]:
             yield f"{name}: accepted with {len(by_input)} inputs"
         if len(answered) > 1:
             yield f"{name}: callers were told of {sorted(map(str, answered))}"
+    for one in case.schedule.started:
+        accepted = runs[one.tenant, one.workflow, one.name]
+        if one.refused == _OTHER_INPUT and json.dumps(one.data, sort_keys=True) in accepted:
+            yield f"{one.name}: refused with the input that was accepted: {one.data!r:.90}"
+    yield from _begun(case)
+
+
+def _begun(case: Case) -> Iterator[str]:
+    """What has begun under a name is the one execution that its callers were told of."""
+    states = [history for history in case.histories if history.state.parent is None]
+    named = Counter((one.tenant, one.state.workflow, one.state.name) for one in states)
+    for name, times in named.items():
+        if times > 1 and name[2] is not None:
+            yield f"{name}: {times} executions"
+    begun = {(one.tenant, one.run): one.state for one in states}
+    for one in case.schedule.started:
+        state = begun.get((one.tenant, one.run or ""))
+        if one.refused is None and state is not None and state.input != one.data:
+            yield f"{one.run} was accepted with {one.data!r:.90} and has {state.input!r:.90}"
 
 
 def tenants_apart(case: Case) -> Iterator[str]:
     yield from case.schedule.foreign
+    owners = {history.run: history.tenant for history in case.histories}
+    for one in case.schedule.started:
+        owner = owners.get(one.run or "", one.tenant)
+        if owner != one.tenant:
+            yield f"{one.tenant} was told of {one.run}, which is {owner}'s"

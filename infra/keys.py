@@ -1,0 +1,77 @@
+"""The stack's own KMS keys: one that seals secrets, one that encrypts what lies at rest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from .compute import allow
+
+# What DynamoDB, SQS, S3 and Secrets Manager ask of the key in the name of a function.
+_IN_SOMEBODYS_NAME: Final = (
+    *("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
+    *("kms:GenerateDataKey", "kms:DescribeKey"),
+)
+
+
+class SecretsKey(Construct):
+    """Seals the values that workflows mark as secret. Without it they can never be read again."""
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        self.arn = _key(self, "Seals the secrets of Holdfast's workflows").key_arn
+
+    def rights(self, *, may_open: bool) -> iam.PolicyStatement:
+        """Who takes a secret in seals it; only who runs a task opens one."""
+        actions = ("kms:Encrypt", "kms:Decrypt") if may_open else ("kms:Encrypt",)
+        return allow(*actions, on=[self.arn])
+
+
+class StorageKey(Construct):
+    """Encrypts tables, bucket, queues, logs and the signing secret, in place of AWS's own keys."""
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        self.key = _key(self, "Encrypts what Holdfast stores")
+        self._let_rules_send()
+        self._let_logs_write()
+
+    def rights(self) -> iam.PolicyStatement:
+        return allow(*_IN_SOMEBODYS_NAME, on=[self.key.key_arn])
+
+    def _let_rules_send(self) -> None:
+        """A rule puts what it could not deliver into a dead-letter queue."""
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("events.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            )
+        )
+
+    def _let_logs_write(self) -> None:
+        stack = Stack.of(self)
+        groups = stack.format_arn(service="logs", resource="*")
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+                actions=[*_IN_SOMEBODYS_NAME],
+                resources=["*"],
+                conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+            )
+        )
+
+
+def _key(scope: Construct, description: str) -> kms.Key:
+    return kms.Key(
+        scope,
+        "Key",
+        description=description,
+        enable_key_rotation=True,
+        removal_policy=RemovalPolicy.RETAIN,
+    )

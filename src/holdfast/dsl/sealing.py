@@ -1,0 +1,210 @@
+"""Where a `SecretStr` becomes a sealed text and is opened again.
+
+Rules of this file:
+* A secret is in clear in the memory of the function that uses it, and nowhere else.
+* What is opened in a call is sealed again as it was: passing a secret on costs nothing.
+* Nothing is encrypted here. Who can do that is a `Vault`, and is given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from holdfast.errors import VaultFault
+from holdfast.limits import SECRET_BYTES_MAX
+from holdfast.sealed import Sealed, parse_sealed
+
+#: A shorter one stands in texts that have nothing to do with it.
+_SCRUBBED_CHARACTERS_MIN: Final = 4
+
+
+class Vault(Protocol):
+    """Turns secrets into text that can be stored. What one tenant has sealed no other can open."""
+
+    def seal(self, tenant: str, text: str) -> str:
+        """-> `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
+
+    def open(self, tenant: str, sealed: Sealed) -> str:
+        """-> what was sealed. Raises VaultFault."""
+
+
+class NoVault:
+    """Of a deployment without secrets: refuses to keep one in any other form."""
+
+    def seal(self, tenant: str, text: str) -> str:
+        del tenant, text
+        raise _no_key()
+
+    def open(self, tenant: str, sealed: Sealed) -> str:
+        del tenant, sealed
+        raise _no_key()
+
+
+def _no_key() -> VaultFault:
+    return VaultFault(
+        "HF327",
+        "there is a secret, and this stack has no key for secrets: compile, and deploy",
+    )
+
+
+NO_VAULT: Final = NoVault()
+
+
+class LocalVault:
+    """For a laptop and for tests: hides a secret from a search, and from nobody who wants it.
+
+    The same secret gives the same text.
+    """
+
+    _KEY: Final = "local"
+    _CHECK_BYTES: Final = 4
+
+    def seal(self, tenant: str, text: str) -> str:
+        data = text.encode()
+        mixed = _mixed(tenant, data)
+        return Sealed(self._KEY, self._check(tenant, data) + mixed, len(data)).text
+
+    def open(self, tenant: str, sealed: Sealed) -> str:
+        data = _mixed(tenant, sealed.data[self._CHECK_BYTES :])
+        check = sealed.data[: self._CHECK_BYTES]
+        if sealed.key != self._KEY or check != self._check(tenant, data):
+            raise VaultFault("HF327", "a secret was sealed with another key or for another tenant")
+        return data.decode()
+
+    def _check(self, tenant: str, data: bytes) -> bytes:
+        return hashlib.sha256(f"{tenant}\0".encode() + data).digest()[: self._CHECK_BYTES]
+
+
+def _mixed(tenant: str, data: bytes) -> bytes:
+    """Its own reverse."""
+    mask = hashlib.sha256(tenant.encode()).digest()
+    return bytes(byte ^ mask[place % len(mask)] for place, byte in enumerate(data))
+
+
+@dataclass
+class Seals:
+    """One call's secrets, for one tenant. `may_open` False: what comes in is from outside."""
+
+    vault: Vault
+    tenant: str
+    may_open: bool = True
+    _sealed: dict[str, str] = field(default_factory=dict)
+
+    def seal(self, text: str) -> str:
+        """-> the text to keep; an empty one hides nothing. Raises ValueError when it is too long,
+        VaultFault.
+        """
+        if len(text.encode()) > SECRET_BYTES_MAX:
+            raise ValueError(f"a secret has at most {SECRET_BYTES_MAX} bytes")
+        if text and text not in self._sealed:
+            self._sealed[text] = self.vault.seal(self.tenant, text)
+        return self._sealed.get(text, "")
+
+    def opened(self, value: Any) -> Any:
+        """JSON with a `SecretStr` for each sealed text. Raises ValueError, VaultFault."""
+        match value:
+            case str():
+                sealed = parse_sealed(value)
+                return value if sealed is None else self._open(sealed)
+            case list():
+                return [self.opened(item) for item in value]
+            case dict():
+                return {name: self.opened(item) for name, item in value.items()}
+            case _:
+                return value
+
+    def _open(self, sealed: Sealed) -> Any:
+        from pydantic import SecretStr  # noqa: PLC0415
+
+        if not self.may_open:
+            raise ValueError("a sealed secret cannot be given from outside: give the secret itself")
+        text = self.vault.open(self.tenant, sealed)
+        self._sealed.setdefault(text, sealed.text)
+        return SecretStr(text)
+
+    def scrubbed(self, text: str) -> str:
+        """`text` without the secrets of this call: an exception may quote one."""
+        for secret in sorted(self._sealed, key=len, reverse=True):
+            if len(secret) >= _SCRUBBED_CHARACTERS_MIN:
+                text = text.replace(secret, f"<secret {len(secret.encode())} bytes>")
+        return text
+
+    def merged(self, plain: Any, python: Any) -> Any:
+        """`plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two modes.
+
+        Raises ValueError where the two have other shapes around a secret, VaultFault.
+        """
+        match plain, python:
+            case str(), _ if _is_secret(python):
+                return self.seal(python.get_secret_value())
+            case list(), list() | tuple() if len(plain) == len(python):
+                return [self.merged(*pair) for pair in zip(plain, python, strict=True)]
+            case dict(), dict() if len(plain) == len(python):
+                pairs = zip(plain.items(), python.items(), strict=True)
+                if any(map(_is_secret, python)):
+                    raise ValueError(_NO_PLACE)
+                return {name: self.merged(one, other) for (name, one), (_, other) in pairs}
+            case _ if any(map(_is_secret, _parts(python))):
+                raise ValueError(_NO_PLACE)
+            case _:
+                return plain
+
+
+_NO_PLACE: Final = "a secret stands where none can be kept: give it a field, or a place in a list"
+
+
+class _Nowhere:
+    """Of what is written down in clear: a definition, and what runs on AWS Step Functions."""
+
+    def seal(self, tenant: str, text: str) -> str:
+        del tenant, text
+        raise ValueError(_NOT_HERE)
+
+    def open(self, tenant: str, sealed: Sealed) -> str:
+        del tenant, sealed
+        raise ValueError(_NOT_HERE)
+
+
+_NOT_HERE: Final = "a secret cannot be written down: let a task return it, or take it as input"
+NO_SEALS: Final = Seals(_Nowhere(), "")
+
+
+def _is_secret(value: object) -> bool:
+    cls = type(value)
+    return cls.__module__ == "pydantic.types" and cls.__name__ == "SecretStr"
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    yield value
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from (*_parts(name), *_parts(item))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _parts(item)
+
+
+def schema_has_secrets(schema: Any) -> bool:
+    """Whether pydantic's schema of a type has a `SecretStr` anywhere."""
+    pending, seen = [schema], set()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            if part.get("type") == "is-instance" and _is_secret_class(part.get("cls")):
+                return True
+            children: Any = part.values()
+        elif isinstance(part, list | tuple):
+            children = part
+        else:
+            continue
+        if id(part) not in seen:
+            seen.add(id(part))
+            pending.extend(children)
+    return False
+
+
+def _is_secret_class(cls: Any) -> bool:
+    return getattr(cls, "__module__", "") == "pydantic.types" and cls.__name__ == "SecretStr"

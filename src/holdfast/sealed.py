@@ -1,0 +1,59 @@
+"""The text that stands for a secret in JSON: its form, and what people are shown in its place.
+
+`holdfast.secret.1.<key>.<base64url>.<bytes>`: the key that opens it, what that key has made of the
+secret, and how long the secret is.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any, Final, NamedTuple
+
+_MARK: Final = "holdfast.secret.1."
+_SEALED: Final = re.compile(
+    r"holdfast\.secret\.1\.(?P<key>[A-Za-z0-9-]+)\.(?P<data>[A-Za-z0-9_-]+)\.(?P<size>[0-9]{1,4})"
+)
+
+
+class Sealed(NamedTuple):
+    """`key`: letters, digits and hyphens; `size`: of the secret, in bytes of UTF-8."""
+
+    key: str
+    data: bytes
+    size: int
+
+    @property
+    def text(self) -> str:
+        data = base64.urlsafe_b64encode(self.data).decode().rstrip("=")
+        return f"{_MARK}{self.key}.{data}.{self.size}"
+
+
+def parse_sealed(text: str) -> Sealed | None:
+    """None: it is another text."""
+    found = _SEALED.fullmatch(text) if text.startswith(_MARK) else None
+    if found is None:
+        return None
+    data = found["data"]
+    try:
+        bytes_ = base64.urlsafe_b64decode(f"{data}{'=' * (-len(data) % 4)}")
+    except ValueError:
+        return None
+    return Sealed(found["key"], bytes_, int(found["size"]))
+
+
+def hidden(value: Any) -> Any:
+    """The same JSON with `<secret 43 bytes>` for each secret, also where one is part of a text."""
+    match value:
+        case str():
+            return _SEALED.sub(_shown, value) if _MARK in value else value
+        case dict():
+            return {hidden(key): hidden(item) for key, item in value.items()}
+        case list() | tuple():
+            return [hidden(item) for item in value]
+        case _:
+            return value
+
+
+def _shown(found: re.Match[str]) -> str:
+    return f"<secret {found['size']} bytes>"

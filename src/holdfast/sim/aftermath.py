@@ -1,0 +1,194 @@
+"""When the faults are over: who is guarded, an operator with `holdfast doctor`, a redrive of all
+dead letters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from holdfast.core.diagnosis import should_move_since
+from holdfast.errors import HoldfastError
+from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
+from holdfast.resources import WORK
+from holdfast.runtime import doctor, keys, quarantine
+from holdfast.runtime.effects import Handler
+from holdfast.sim.histories import history
+from holdfast.sim.invariants.commands import forgotten
+from holdfast.sim.invariants.dues import stuck_ms_max
+from holdfast.sim.invariants.heard import unheard
+from holdfast.sim.queues import AnyQueueName
+from holdfast.sim.services import WORK_QUEUES, Services
+from holdfast.sim.simulation import Simulation
+
+_DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
+_QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *_DEAD_LETTERS)
+#: How soon the operator looks after the alarm.
+_ALARM_MS: Final = 30_000
+#: A message that nobody takes is gone after so long.
+_RETENTION_MS: Final = WORK.retention_seconds * 1_000
+#: For letters that go round again: rounds, sweeps, and whatever they would set off.
+_SETTLING_MS: Final = 3 * STUCK_SECONDS * 1_000
+_ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
+
+
+class Operator:
+    """Sees the alarm of the quarantine. While things fail he waits; then he repairs what is held,
+    by name, as `holdfast doctor --repair NAME` does.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._is_coming = False
+        simulation.on_quarantine.append(self._alarmed)
+
+    def _alarmed(self) -> None:
+        simulation = self._simulation
+        if not self._is_coming:
+            self._is_coming = True
+            at_ms = max(simulation.now_ms + _ALARM_MS, simulation.evidence.faults_end_ms)
+            simulation.at(at_ms, self._repair)
+
+    def _repair(self) -> None:
+        self._is_coming = False
+        simulation = self._simulation
+        for tenant in tenants(simulation):
+            host = simulation.host("operator")
+            simulation.spawn(
+                host.name,
+                tenant,
+                host,
+                _release(tenant),
+                finished=lambda _: None,
+                failed=lambda error: simulation.evidence.refused_by_bug.append(repr(error)),
+            )
+
+
+def _release(tenant: str) -> Handler:
+    for held in (yield from quarantine.resting(tenant)):
+        yield from doctor.report_one(tenant, held.run, None, is_repairing=True)
+
+
+def tenants(simulation: Simulation) -> list[str]:
+    return sorted({one.tenant for one in simulation.evidence.started})
+
+
+# -- who is looked after ---------------------------------------------------------------------------
+
+
+def note_unguarded(simulation: Simulation) -> None:
+    """Who runs has a message, a row that the sweeper will see, or rests in quarantine (I16)."""
+    services, evidence = simulation.services, simulation.evidence
+    begun = {str(item["pk"]) for item in services.items("executions")}
+    accepted = {
+        (one.tenant, one.run)
+        for one in evidence.started
+        if one.run is not None and keys.execution(one.tenant, one.run) not in begun
+    }
+    unwatched = (simulation.open | accepted) - set(_watched(simulation))
+    if not unwatched:
+        return
+    on_their_way = {whose for whose, count in simulation.late.items() if count}
+    for _, run in sorted(unwatched - on_their_way - set(_messages(services))):
+        evidence.unguarded.append(f"{run}: nobody will look at it, at {simulation.now_ms}")
+
+
+def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
+    """-> those that have a row in time, or are known to be held."""
+    latest_ms = simulation.now_ms + _ROW_MS_MAX
+    for item in simulation.services.items("mail"):
+        partition, key = str(item["pk"]), str(item["sk"])
+        if partition == keys.QUARANTINE:
+            yield _whose(key)
+        elif partition.startswith("~due#") and key.endswith("#w") and int(key[:15]) < latest_ms:
+            yield str(item["t"]), str(item["run"])
+
+
+def _messages(services: Services) -> Iterator[tuple[str, str]]:
+    for queue in _QUEUES:
+        for stored in services.queue(queue).messages.values():
+            body = json.loads(stored.text)
+            yield str(body["t"]), str(body["run"])
+
+
+def _whose(key: str) -> tuple[str, str]:
+    tenant, _, run = key.partition("#")
+    return tenant, run
+
+
+def note_stuck(simulation: Simulation, stuck_ms: int) -> None:
+    """Who should have moved for longer than that (I17). Whose message vanished, waits for the
+    sweeper's next look.
+    """
+    evidence = simulation.evidence
+    for tenant, run in sorted(simulation.open):
+        if stuck_ms < stuck_ms_max(evidence, run):
+            continue
+        try:
+            found = history(simulation.services, tenant, run)
+        except HoldfastError:
+            continue  # a log that cannot be read has an invariant of its own
+        evidence.forgotten += forgotten(evidence, found, simulation.now_ms - stuck_ms)
+        evidence.unheard += unheard(evidence, found, simulation.now_ms - stuck_ms)
+        since_ms = should_move_since(found.state, simulation.now_ms)
+        if since_ms is None:
+            continue
+        counted_ms = max(since_ms, evidence.faults_end_ms)
+        if simulation.now_ms - counted_ms >= stuck_ms:
+            evidence.stuck.append((run, since_ms, simulation.now_ms))
+
+
+def note_findings(simulation: Simulation, workflows: list[str]) -> None:
+    """What `holdfast doctor` says of a world that has settled."""
+    for tenant in tenants(simulation):
+        handler = doctor.report(tenant, workflows, None, is_repairing=False)
+        for one in _answer(simulation.services, handler)["findings"]:
+            run, state = one.get("execution", ""), one.get("state", "")
+            simulation.evidence.diagnosed.append(f"{run}: {one['reason']} {state!r}: {one['says']}")
+
+
+def _answer(services: Services, handler: Handler) -> Any:
+    """Nothing goes wrong, and no time goes by."""
+    answer: Any = None
+    try:
+        while True:
+            answer = services.perform(handler.send(answer))
+    except StopIteration as stop:
+        return stop.value
+
+
+# -- letters that are sent again -------------------------------------------------------------------
+
+
+def redrive_letters(simulation: Simulation) -> None:
+    """Everything that ever was a dead letter comes once more, from the work queue and from the
+    dead letters: what has ended does not change (I19).
+    """
+    oldest_ms = simulation.now_ms - _RETENTION_MS
+    letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
+    if not letters or simulation.open:
+        return
+    before, ran = _contents(simulation.services), len(simulation.evidence.ran)
+    for letter in letters:
+        for queue in ("work", "work-dlq"):
+            simulation.services.queue(queue).put_back(letter)
+    for told in simulation.on_message:
+        told()
+    for planned in simulation.on_due:
+        planned(simulation.now_ms)
+    simulation.run_until(simulation.now_ms + _SETTLING_MS)
+    redriven = simulation.evidence.redriven
+    redriven += [
+        f"a dead letter changed {place}"
+        for place in sorted(_contents(simulation.services) ^ before)
+    ]
+    if len(simulation.evidence.ran) > ran:
+        redriven.append("a dead letter ran a task of an execution that had ended")
+
+
+def _contents(services: Services) -> set[str]:
+    """The logs, and where they are listed. Mail may come at any time."""
+    return {
+        f"{item['pk']!s} {item['sk']!s} {item.get('lp')!s}" for item in services.items("executions")
+    }

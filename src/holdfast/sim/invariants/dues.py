@@ -1,0 +1,274 @@
+"""Every moment that an execution waited for, read off its history: who set it, when it came.
+
+The time of an event is that of the clock of whoever decided it; less the error of that clock it is
+true. A wait of so many seconds counts from the decision that began it, by the clock of that host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.limits import INLINE_TIMEOUT_SECONDS_MAX, STUCK_SECONDS, WATCH_LOOK_SECONDS_MAX
+from holdfast.resources import WORK
+from holdfast.sim.evidence import Evidence
+from holdfast.sim.histories import History
+from holdfast.sim.invariants.case import Case
+
+#: What ends a line of control, or what it had in hand, before its time.
+_GIVEN_UP: Final = ("StateAborted", "IterationAborted", "IterationFailed", "IterationSucceeded")
+_ENDS_OF_LINES: Final = frozenset({"Unwound", "LaneFailed", "UndoStarted", "DeadlinePassed"})
+
+
+#: I17, in ms: within which what should move does, once nothing goes wrong any more. A message is
+#: hidden for two minutes, may then be a dead letter until the next sweep, and goes round again;
+#: or the sweeper finds what is overdue by a minute, on a grid of two.
+STUCK_MS: Final = STUCK_SECONDS * 1_000
+#: A worker that died before it could hide its message leaves it to its queue.
+UNHIDDEN_MS: Final = WORK.visibility_seconds * 1_000 + STUCK_MS
+#: A message that vanished, in a queue that was purged: the next look of the sweeper.
+LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
+
+
+def stuck_ms_max(evidence: Evidence, run: str) -> int:
+    if run in evidence.lost:
+        return LOST_MS
+    return UNHIDDEN_MS if run in evidence.unhidden else STUCK_MS
+
+
+@dataclass(eq=False, slots=True)
+class Due:
+    """`what`: "timer", "delay" (of a Parallel or Map), "retry" (of a task), "time-out", "attempt"
+    (the time-out of one that a worker runs), "deadline" (of a block), "execution".
+
+    `due_ms` and `set_ms` are by the clock of who set it, `skew_ms` is the error of that clock;
+    `came_ms` is true, None while it has not come. `ticket`: entry and attempt, of a task;
+    `beat_seconds`: how soon its next heartbeat is wanted, where that ends the wait first.
+    """
+
+    what: str
+    due_ms: int
+    set_ms: int
+    skew_ms: int
+    frame: str
+    ticket: tuple[int, int] = (0, 0)
+    beat_seconds: int | None = None
+    came_ms: int | None = None
+
+    @property
+    def true_ms(self) -> int:
+        """When it comes, if all clocks are right."""
+        return self.due_ms - self.skew_ms
+
+    @property
+    def is_long(self) -> bool:
+        return self.due_ms - self.set_ms > 900_000
+
+
+@dataclass(slots=True)
+class _Task:
+    """What is open in a line: its attempt, and since when it is waited for."""
+
+    ticket: tuple[int, int]
+    is_attempt: bool
+    since_ms: int
+    seconds: int | None
+    beat_seconds: int | None
+
+
+@dataclass
+class Dues:
+    """What a history's dues came to. `problems`: what came without having been waited for."""
+
+    found: list[Due] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def skews(evidence: Evidence | None) -> dict[tuple[str, str, int], int]:
+    """-> the error of its writer's clock, by record."""
+    wrote = () if evidence is None else evidence.wrote
+    return {(one.tenant, one.run, one.sequence): one.skew_ms for one in wrote}
+
+
+def dues_of(history: History, skew_of: Mapping[tuple[str, str, int], int]) -> Dues:
+    walk = _Walk(history.run)
+    for record in history.records:
+        walk.skew_ms = skew_of.get((history.tenant, history.run, record.sequence), 0)
+        for event in record.events:
+            walk.see(event)
+    return walk.dues
+
+
+class _Walk:
+    def __init__(self, run: str) -> None:
+        self.dues = Dues()
+        self.skew_ms = 0
+        self._run = run
+        self._started_ms = -1
+        self._open: dict[tuple[str, str, int], Due] = {}
+        self._tasks: dict[str, _Task] = {}
+        self._entered: dict[str, int] = {}
+
+    def see(self, event: Event) -> None:
+        own, kind = event.holdfast, event.type
+        frame = str(own.get("frame", ""))
+        is_given_up = kind.endswith(_GIVEN_UP) or kind in _ENDS_OF_LINES
+        if event.id and not is_given_up and kind not in TERMINAL_EVENTS:
+            self._come((frame, "delay", 0), event)
+        if kind in TERMINAL_EVENTS:
+            if kind == "ExecutionTimedOut":
+                self._come(("", "execution", 0), event)
+            self._open.clear()
+            self._tasks.clear()
+        elif kind in ("ExecutionStarted", "ExecutionRedriven"):
+            self._started_ms = event.at_ms
+            if "due" in own:
+                self._set(event, "", "execution", own["due"])
+        elif kind == "Stopping":
+            if own["stopping"]["status"] == "TIMED_OUT":
+                self._come(("", "execution", 0), event)
+            self._open.pop(("", "execution", 0), None)
+        elif kind.endswith(("StateEntered", "StateExited")):
+            self._moved(frame, event)
+        elif is_given_up:
+            self._pass_deadlines(frame, event)
+            self._forget(frame)
+        elif kind == "TimerSet":
+            self._set(event, frame, "timer", own["due"])
+        elif kind == "RetryDelayed":
+            self._set(event, frame, "delay", own["due"])
+        elif kind == "DeadlineSet":
+            self._set(event, frame, "deadline", own["due"], number=own["number"])
+        elif kind == "Cancelled":
+            self._pass_deadlines(frame, event)
+        else:
+            self._of_task(frame, event)
+
+    # -- lines -------------------------------------------------------------------------------------
+
+    def _moved(self, frame: str, event: Event) -> None:
+        if event.type == "WaitStateExited":
+            is_at_once = self._entered.get(frame) == event.at_ms
+            if not self._come((frame, "timer", 0), event) and not is_at_once:
+                self.dues.problems.append(f"{self._run}: a wait ended that no timer was set for")
+        if event.type.endswith("Entered"):
+            self._entered[frame] = event.at_ms
+        for number in event.holdfast.get("over", ()):
+            self._open.pop((frame, "deadline", number), None)
+
+    def _pass_deadlines(self, frame: str, event: Event) -> None:
+        for number in event.holdfast.get("over", ()):
+            self._come((frame, "deadline", number), event)
+
+    def _forget(self, frame: str) -> None:
+        for place in [place for place in self._open if place[0] == frame]:
+            if place[1] not in ("execution", "deadline"):
+                del self._open[place]
+        self._tasks.pop(frame, None)
+
+    def _set(
+        self, event: Event, frame: str, what: str, due_ms: int, *, number: int = 0, **more: Any
+    ) -> None:
+        # What follows from the start alone is by the clock of its door, whose error is not known.
+        skew_ms = 0 if event.at_ms == self._started_ms else self.skew_ms
+        due = Due(what, due_ms, event.at_ms, skew_ms, frame, **more)
+        self._open[(frame, what, number)] = due
+        self.dues.found.append(due)
+
+    def _come(self, place: tuple[str, str, int], event: Event) -> bool:
+        due = self._open.pop(place, None)
+        if due is not None:
+            due.came_ms = event.at_ms - self.skew_ms
+        return due is not None
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def _of_task(self, frame: str, event: Event) -> None:
+        kind, own = event.type, event.holdfast
+        if kind.endswith("Scheduled"):
+            self._scheduled(frame, event)
+            return
+        task = self._tasks.get(frame)
+        if kind == "Claimed":
+            self._come((frame, "retry", 0), event)
+        elif kind.endswith(("Succeeded", "Failed", "TimedOut")) and kind.startswith(_TASKS):
+            if task is None:
+                self.dues.problems.append(f"{self._run}: {kind} where no task is open")
+            if kind.endswith("TimedOut"):
+                self._come((frame, "time-out", 0), event)
+            self._forget(frame)
+        elif task is None:
+            if kind in _OF_OPEN_TASKS:
+                self.dues.problems.append(f"{self._run}: {kind} where no task is open")
+        elif kind == "TaskSubmitted":
+            task.is_attempt = False
+            self._await(frame, event, task, event.at_ms)
+        elif kind == "ActivityStarted":
+            self._await(frame, event, task, event.at_ms)
+        elif kind == "HeartbeatSeen":
+            self._await(frame, event, task, own["beat"])
+
+    def _scheduled(self, frame: str, event: Event) -> None:
+        own, details = event.holdfast, event.details
+        self._forget(frame)
+        since_ms = own.get("due", event.at_ms)
+        resource = f"{details.get('resourceType')}:{details.get('resource')}"
+        is_awaited = event.type == "ActivityScheduled" or (
+            resource.startswith("holdfast:") and resource.endswith(".waitForTaskToken")
+        )
+        seconds, beat = details.get("timeoutInSeconds"), details.get("heartbeatInSeconds")
+        task = _Task((own["entry"], own["attempt"]), not is_awaited, since_ms, seconds, beat)
+        self._tasks[frame] = task
+        if since_ms > event.at_ms and task.is_attempt:
+            self._set(event, frame, "retry", since_ms, ticket=task.ticket)
+        self._await(frame, event, task, since_ms)
+
+    def _await(self, frame: str, event: Event, task: _Task, alive_ms: int) -> None:
+        """A wait ends with its time, or with the heartbeat that is missed before."""
+        limits = []
+        if task.seconds is not None:
+            seconds = task.seconds
+            if task.is_attempt:
+                seconds = min(seconds, INLINE_TIMEOUT_SECONDS_MAX)
+            limits.append(task.since_ms + seconds * 1_000)
+        if task.beat_seconds is not None and not task.is_attempt:
+            limits.append(alive_ms + task.beat_seconds * 1_000)
+        self._open.pop((frame, "time-out", 0), None)
+        if limits:
+            what = "attempt" if task.is_attempt else "time-out"
+            is_beat = min(limits) == limits[-1] and task.beat_seconds is not None
+            beat_seconds = task.beat_seconds if is_beat else None
+            more: dict[str, Any] = {"ticket": task.ticket, "beat_seconds": beat_seconds}
+            self._set(event, frame, what, min(limits), **more)
+            self._open[(frame, "time-out", 0)] = self._open.pop((frame, what, 0))
+
+
+_TASKS: Final = ("Task", "LambdaFunction", "Activity")
+_OF_OPEN_TASKS: Final = frozenset(
+    {"TaskSubmitted", "ActivityStarted", "HeartbeatSeen", "Polled", "TaskUnknown", "Claimed"}
+)
+
+
+def began(evidence: Evidence) -> dict[tuple[str, int, int], int]:
+    """-> when each attempt first ran: (run, entry, attempt)."""
+    first: dict[tuple[str, int, int], int] = {}
+    for one in evidence.ran:
+        if not one.is_poll:
+            first.setdefault((one.run, one.entry, one.attempt), one.at_ms)
+    return first
+
+
+def all_dues(case: Case) -> Iterator[tuple[History, Due]]:
+    """A retry comes when its attempt first runs; from there the time-out of an attempt counts."""
+    skew_of = skews(case.evidence)
+    first = {} if case.evidence is None else began(case.evidence)
+    for history in case.histories:
+        for due in dues_of(history, skew_of).found:
+            began_ms = first.get((history.run, *due.ticket))
+            if due.what == "retry":
+                due.came_ms = due.came_ms if began_ms is None else began_ms
+            elif due.what == "attempt" and began_ms is not None:
+                due.skew_ms = due.set_ms - began_ms
+            yield history, due

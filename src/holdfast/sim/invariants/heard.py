@@ -1,0 +1,42 @@
+"""I17 of mail: what was stored for an open wait, or to stop an execution, is heard in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.core.state import Awaiting
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Item, Query
+from holdfast.sim.evidence import Evidence
+from holdfast.sim.histories import History
+
+
+def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[str]:
+    """-> mail of an open execution that is older than that, and that nobody has read."""
+    tenant, state = history.tenant, history.state
+    inbox = keys.inbox(tenant, history.run)
+    for item in _old(evidence, inbox, keys.CONTROL_PREFIX, before_ms):
+        if str(item["sk"]).removeprefix(keys.CONTROL_PREFIX) > state.last_control:
+            yield f"{history.run}: nobody has heard {item['sk']}"
+    for frame in state.frames.values():
+        wait = frame.waiting
+        if not isinstance(wait, Awaiting):
+            continue
+        answer = keys.answer(wait.entry, wait.attempt)
+        partition = keys.event(tenant, wait.event_name, wait.event_key)
+        for item in _old(evidence, inbox, answer, before_ms):
+            if item["sk"] == answer:
+                yield f"{history.run}: nobody has heard the answer {answer}"
+        for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
+            used = str(item["sk"]).removeprefix(keys.EVENT_PREFIX) in state.used_events
+            if wait.kind == "event" and not used and int(item["expires"]) > before_ms:
+                yield f"{history.run}: nobody has heard the event {item['sk']}"
+
+
+def _old(evidence: Evidence, partition: str, prefix: str, before_ms: int) -> list[Item]:
+    items = evidence.services.perform(Query("mail", partition, begins_with=prefix))
+    return [
+        item
+        for item in items
+        if evidence.stored.get((partition, str(item["sk"])), before_ms) < before_ms
+    ]

@@ -1,0 +1,88 @@
+"""I11: the lanes of Parallel and inline Map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.asl.program import Map, Parallel, Program
+from holdfast.core.events import Event
+from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.lines import Lines, Opening, place_of
+from holdfast.sim.invariants.programs import program_of
+
+
+def joined(case: Case) -> Iterator[str]:
+    for history in case.histories:
+        if any(event.type in _STARTS for event in history.events):
+            program = program_of(case, history)
+            if program is not None:
+                for text in _Joins(program).read(history.events):
+                    yield f"{history.run}: {text}"
+
+
+_STARTS = frozenset({"ParallelStateStarted", "MapStateStarted"})
+
+
+class _Joins(Lines):
+    """Lanes begin when they may, end once, and are joined when they are decided."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        #: The results that the line has to leave its state with.
+        self.results: dict[str, list[object]] = {}
+
+    def on_event(self, event: Event, frame: str) -> Iterator[str]:
+        if frame:
+            entry, lane = place_of(frame)
+            opening = self.openings.get(entry)
+            if opening is None or opening.how is not None:
+                how = "nobody has opened" if opening is None else f"is closed: {opening.how}"
+                yield f"{event.type} in {frame}, whose state {how}"
+            elif opening.has_ended(lane):
+                yield f"{event.type} in {frame}, which has ended"
+        if event.type in {"ParallelStateSucceeded", "MapStateSucceeded"} and frame in self.open:
+            yield from self._is_decided(self.open[frame])
+        if frame in self.results and event.type.endswith("StateExited"):
+            results = self.results.pop(frame)
+            if event.details["output"] != results:
+                output = event.details["output"]
+                yield f"{event.details['name']} gives {output!r:.90}, its lanes {results!r:.90}"
+
+    def on_begun(self, opening: Opening, lane: int) -> Iterator[str]:
+        where = f"lane {lane} of {opening.state}"
+        running = len(opening.begun) - opening.ended
+        if running >= opening.concurrency:
+            yield f"{where} begins beside {running}, and {opening.concurrency} may run"
+        if lane in opening.begun or lane >= opening.count:
+            yield f"{where} begins, of {opening.count}, and after {sorted(opening.begun)}"
+        if opening.is_closing:
+            yield f"{where} begins, though it is decided"
+        if opening.after:
+            early = [one for one in opening.after[lane] if not opening.has_ended(one)]
+            if early:
+                yield f"{where} begins before the lanes {early} have ended"
+
+    def on_ended(self, opening: Opening, lane: int) -> Iterator[str]:
+        if len(opening.failed) > opening.tolerated:
+            yield f"{opening.state}: {len(opening.failed)} lanes failed, and it goes on"
+
+    def on_closed(self, opening: Opening, event: Event) -> Iterator[str]:
+        if not event.type.endswith("StateSucceeded"):
+            return
+        state = self.program.states[opening.state]
+        if isinstance(state, Parallel | Map) and state.output is None:
+            lanes = range(opening.count)
+            self.results[opening.owner] = [opening.succeeded.get(lane) for lane in lanes]
+        yield from ()
+
+    def _is_decided(self, opening: Opening) -> Iterator[str]:
+        enough = opening.count - len(opening.failed)
+        if opening.needed is not None:
+            enough = opening.needed
+        if len(opening.succeeded) < enough:
+            yield (
+                f"{opening.state} is joined with {len(opening.succeeded)} of {enough} lanes,"
+                f" {len(opening.failed)} failed"
+            )
+        if opening.needed is None and opening.ended < opening.count:
+            yield f"{opening.state} is joined with {opening.ended} of {opening.count} lanes"

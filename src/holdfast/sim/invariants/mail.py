@@ -1,0 +1,244 @@
+"""I7: answers and events, from who sends them to the wait that uses them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from holdfast.asl.program import Json
+from holdfast.core.events import Event
+from holdfast.runtime import child_workflows, keys
+from holdfast.runtime.effects import Item
+from holdfast.sim.evidence import Told
+from holdfast.sim.histories import History
+from holdfast.sim.invariants.case import Case
+
+Mail = Mapping[tuple[str, str], Item]
+
+_TOO_LARGE: Final = "States.DataLimitExceeded"
+#: Of an error and its cause, what histories keep.
+_TEXTS: Final = ("error", "cause")
+
+
+def used_once(case: Case) -> Iterator[str]:
+    """Each answer is accepted once and used by its own wait; each event is kept, and used at most
+    once by each execution; what is refused leaves nothing.
+    """
+    mail = {(str(item["pk"]), str(item["sk"])): item for item in case.services.items("mail")}
+    for history in case.histories:
+        yield from _Waits(case, mail, history).read()
+    if case.evidence is None:
+        return
+    for told in case.schedule.told:
+        match told.what:
+            case "answer" if told.refused is None:
+                yield from _accepted(case, mail, told)
+            case "event" if told.refused is None:
+                yield from _kept(case, mail, told)
+            case "contradiction" | "forgery" if told.refused is None:
+                yield f"a {told.what} was accepted: {_ticket(told.request['token'])}"
+    yield from _unexplained(case, mail)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+class Ticket(NamedTuple):
+    """What a token says, to whoever can read it."""
+
+    tenant: str
+    run: str
+    entry: int
+    attempt: int
+    expires_ms: int
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return keys.inbox(self.tenant, self.run), keys.answer(self.entry, self.attempt)
+
+
+def _ticket(token: str) -> Ticket:
+    text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    tenant, _, _, run, entry, attempt, expires, _ = text.split(".")
+    return Ticket(tenant, run.replace("/", "."), int(entry), int(attempt), int(expires))
+
+
+def _accepted(case: Case, mail: Mail, told: Told) -> Iterator[str]:
+    ticket = _ticket(told.request["token"])
+    item = mail.get(ticket.place)
+    if item is None or not _says(item, told.request):
+        yield f"the answer to {ticket[:4]} was accepted, and is not stored: {told.request!r:.90}"
+    if ticket.tenant != told.tenant:
+        yield f"{told.tenant} was let answer {ticket[:4]}"
+    if told.asked_ms - case.schedule.swarm.skew_ms > ticket.expires_ms:
+        yield f"the token of {ticket[:4]} was accepted at {told.asked_ms}, past {ticket.expires_ms}"
+
+
+def _says(item: Item, said: Mapping[str, Any]) -> bool:
+    """A large value is in a blob, whose name is its hash; who wrote it is not asked here."""
+    if "ref" in item:
+        return "output" in said
+    if "v" in item:
+        return "output" in said and bool(json.loads(str(item["v"])) == said["output"])
+    return all((item.get(text) or "") == (said.get(text) or "") for text in _TEXTS)
+
+
+def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
+    """Answers that nobody gave, and events that nobody brought."""
+    given: dict[tuple[str, str], list[Any]] = {}
+    for told in case.schedule.told:
+        if told.what == "answer":  # one that is refused may have been stored by an earlier try
+            given.setdefault(_ticket(told.request["token"]).place, []).append(told.request)
+    ends = {}
+    for history in case.histories:
+        parent = history.state.parent
+        if parent is not None and "lane" not in parent:
+            place = keys.answer(parent["entry"], parent["attempt"])
+            ends[keys.inbox(history.tenant, parent["run"]), place] = history
+    for place, child in ends.items():
+        if child.state.is_ended and place not in mail:
+            yield f"{child.run} has ended, and its caller was not told"
+    brought = {one.id for one in case.schedule.scenario.events}
+    for (pk, sk), item in mail.items():
+        kind = pk.split("#")[1:2]
+        if kind == ["in"] and sk.startswith("t#"):
+            child = ends.get((pk, sk))
+            is_given = any(_says(item, request) for request in given.get((pk, sk), ()))
+            if not is_given and (child is None or not _tells(item, child)):
+                yield f"{pk} {sk}: an answer that nobody gave: {item}"
+        if kind == ["ev"] and sk.startswith(keys.EVENT_PREFIX):
+            if sk.removeprefix(keys.EVENT_PREFIX) not in brought:
+                yield f"{pk} {sk}: an event that nobody brought"
+
+
+def _tells(item: Item, child: History) -> bool:
+    state = child.state
+    if not state.is_ended:
+        return False
+    if state.status == "SUCCEEDED":
+        return _says(item, {"output": state.output})
+    return _says(item, child_workflows.error_of(state))
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
+    """It is stored; and where nobody waited for it by then, it is in the list of those."""
+    detail = told.request
+    partition = keys.event(told.tenant, detail["name"], detail["key"])
+    item = mail.get((partition, keys.stored_event(detail["id"])))
+    if item is None or not _says(item, {"output": detail["data"]}):
+        yield f"event {detail['id']} was accepted, and is not stored"
+        return
+    is_listed = any(
+        pk == keys.early_events(told.tenant) and sk.endswith(f"#{detail['id']}") for pk, sk in mail
+    )
+    was_waited_for = any(
+        pk == partition and sk.startswith(keys.REGISTRATION_PREFIX) and at_ms <= told.at_ms
+        for (pk, sk), at_ms in case.schedule.stored.items()
+    )
+    if not is_listed and not was_waited_for:
+        yield f"event {detail['id']} was accepted: nobody waits for it, and no list has it"
+
+
+@dataclass
+class _Wait:
+    """`key`: of the event. `is_over`: the call that comes before it is."""
+
+    kind: str
+    entry: int
+    attempt: int
+    partition: str = ""
+    is_called: bool = False
+
+
+class _Waits:
+    """The waits of one history: what ended them has to be in the mail, and what is there in time
+    ends them.
+    """
+
+    def __init__(self, case: Case, mail: Mail, history: History) -> None:
+        self.case, self.mail, self.history = case, mail, history
+        self.waits: dict[str, _Wait] = {}
+        self.used: set[str] = set()
+
+    def read(self) -> Iterator[str]:
+        for event in self.history.events:
+            frame = event.holdfast.get("frame", "")
+            match event.type:
+                case "TaskScheduled":
+                    self.waits[frame] = self._wait(event)
+                case "TaskSubmitted":
+                    self.waits[frame].is_called = True
+                case "TaskSucceeded" | "TaskFailed" | "TaskTimedOut" if frame in self.waits:
+                    for text in self._ended(self.waits.pop(frame), event):
+                        yield f"{self.history.run}: {text}"
+
+    def _wait(self, event: Event) -> _Wait:
+        own, resource = event.holdfast, str(event.details["resource"])
+        wait = _Wait("", own["entry"], own["attempt"])
+        if event.details["resourceType"] != "holdfast":
+            wait.kind = "called" if resource.endswith(".waitForTaskToken") else ""
+        elif resource.startswith("event."):
+            wait.kind = "event"
+            arguments: Any = event.details["parameters"]
+            name, key = str(arguments.get("event", "")), str(arguments.get("key", ""))
+            wait.partition = keys.event(self.history.tenant, name, key)
+        elif resource.startswith("workflow:"):
+            wait.kind = "called"
+        elif resource.endswith(".waitForTaskToken"):
+            wait.kind, wait.is_called = "answer", True
+        return wait
+
+    def _ended(self, wait: _Wait, event: Event) -> Iterator[str]:
+        told: Mapping[str, Json] = event.details
+        if wait.kind == "event":
+            yield from self._event_wait(wait, event)
+        elif wait.kind and wait.is_called and told.get("error") != _TOO_LARGE:
+            place = (
+                keys.inbox(self.history.tenant, self.history.run),
+                keys.answer(wait.entry, wait.attempt),
+            )
+            item = self.mail.get(place)
+            where = f"the wait {place[1]}"
+            if item is not None and _says(item, told):
+                return
+            if event.type == "TaskTimedOut":
+                yield from self._too_late(place, event, where)
+            elif item is None:
+                yield f"{where} ends by {event.type}, and no answer is stored"
+            else:
+                yield f"{where} ends with {dict(told)!r:.90}, and the answer is {item!r:.200}"
+
+    def _event_wait(self, wait: _Wait, event: Event) -> Iterator[str]:
+        where = f"the wait {wait.entry} for an event"
+        if event.type == "TaskTimedOut":
+            for pk, sk in self.mail:
+                is_event = pk == wait.partition and sk.startswith(keys.EVENT_PREFIX)
+                if is_event and sk not in self.used:
+                    yield from self._too_late((pk, sk), event, where)
+        elif event.type == "TaskSucceeded":
+            sk = keys.stored_event(event.holdfast["event"])
+            item = self.mail.get((wait.partition, sk))
+            if sk in self.used:
+                yield f"{where} uses {sk} again"
+            self.used.add(sk)
+            if item is None:
+                yield f"{where} uses {sk}, which is not for it"
+            elif not _says(item, event.details):
+                yield f"{where} has got {event.details!r:.90}, and {sk} says {item!r:.90}"
+            elif int(item["expires"]) <= event.at_ms:
+                yield f"{where} uses {sk}, which is over"
+
+    def _too_late(self, place: tuple[str, str], event: Event, where: str) -> Iterator[str]:
+        """R14: what is stored when the decider looks at its clock is seen before the time-out."""
+        if self.case.evidence is None or place not in self.mail:
+            return
+        stored_ms = self.case.evidence.stored[place]
+        is_valid = int(self.mail[place].get("expires", event.at_ms + 1)) > event.at_ms
+        if is_valid and stored_ms < event.at_ms - self.case.evidence.swarm.skew_ms:
+            yield f"{where} has timed out at {event.at_ms}, and {place[1]} is there since {stored_ms}"

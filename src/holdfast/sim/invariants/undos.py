@@ -1,0 +1,184 @@
+"""I10: what is undone, and in which order; and what a cancelled line still does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.program import Fail, Json, Program
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.lines import ROOT, Line, Lines, Opening
+from holdfast.sim.invariants.programs import program_of
+
+#: Compiled workflows keep what is to be undone in `<name>_steps`, how much of it in `<name>_left`.
+_LEFT: Final = re.compile(r"(.+)_left(_[0-9]+)?")
+
+
+def undone_in_reverse(case: Case) -> Iterator[str]:
+    """The undos around the place where a line is cancelled run once each, from the inside; of a
+    compiled workflow's the steps that were done, the last one first. Nothing else is begun there.
+    """
+    for history in case.histories:
+        program = program_of(case, history)
+        if program is not None and (program.undos or program.shielded):
+            for text in _Undos(program).read(history.events):
+                yield f"{history.run}: {text}"
+
+
+@dataclass
+class _Unwinding:
+    """`steps`: what is left to be undone, (task, arguments)."""
+
+    undo: int
+    steps: list[tuple[str, Json]]
+
+
+class _Undos(Lines):
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.unwinding: dict[str, _Unwinding] = {}
+        #: Undos that have begun and not come to their end, by line.
+        self.undoing: dict[str, int] = {}
+        self.has_stopped = False
+
+    def on_event(self, event: Event, frame: str) -> Iterator[str]:
+        line = self.lines.get(frame)
+        kind = event.type
+        if kind in TERMINAL_EVENTS:
+            yield from self._ended(event)
+        elif kind == "Stopping":
+            self.has_stopped = True
+        elif kind == "ExecutionRedriven":
+            self.has_stopped = False
+            self.unwinding.clear()
+            self.undoing.clear()
+        elif line is None:
+            return
+        elif kind == "UndoStarted":
+            yield from self._undo_started(line, event)
+        elif kind in {"Unwound", "DeadlinePassed"}:
+            yield from self._over(line, kind)
+        elif kind.endswith("StateEntered"):
+            yield from self._entered(line, event)
+        elif kind == "TaskScheduled" and event.holdfast["attempt"] == 1:
+            yield from self._scheduled(line, event)
+
+    def on_closed(self, opening: Opening, event: Event) -> Iterator[str]:
+        for lane in opening.begun:
+            yield from self._dropped(f"{opening.entry}.{lane}", event)
+
+    def _dropped(self, frame: str, event: Event) -> Iterator[str]:
+        line = self.lines.get(frame)
+        if line is None:
+            return
+        if self._has_to_unwind(line):
+            yield f"{frame} is dropped at {line.position!r} by {event.type}, and nothing undone"
+        if frame in self.open:
+            for lane in self.open[frame].begun:
+                yield from self._dropped(f"{self.open[frame].entry}.{lane}", event)
+
+    # -- undos -------------------------------------------------------------------------------------
+
+    def _undo_started(self, line: Line, event: Event) -> Iterator[str]:
+        number = event.holdfast["undo"]
+        if line.cancelled is None:
+            yield f"undo {number} begins at {line.position!r}, which nobody has cancelled"
+            return
+        yield from self._is_through(line)
+        self.undoing[line.id] = number
+        expected = self._next(line)
+        if number != expected:
+            yield f"at {line.position!r} undo {number} begins, and {expected} should"
+
+    def _next(self, line: Line) -> int | None:
+        """-> the innermost undo around the line that has not begun, and that its reason reaches."""
+        reason = line.cancelled or {}
+        within = None
+        if "deadline" in reason:
+            within = self.program.deadlines[reason["deadline"]].states
+        for number, undo in enumerate(self.program.undos):
+            is_reached = within is None or undo.begin in within
+            is_around = line.position in undo.states
+            if is_around and is_reached and number not in reason.get("undone", ()):
+                return number
+        return None
+
+    def _over(self, line: Line, kind: str) -> Iterator[str]:
+        yield from self._is_through(line)
+        missing = self._next(line)
+        if missing is not None and not self._came_to_an_end(line):
+            yield f"{line.id or 'the root'} is over by {kind} at {line.position!r}, without {missing}"
+
+    def _is_through(self, line: Line) -> Iterator[str]:
+        """The undo that has begun last has come to its end, or failed on the way there."""
+        number = self.undoing.pop(line.id, None)
+        if number is not None and not self._came_to_an_end(line):
+            if line.position != self.program.undos[number].end:
+                yield f"undo {number} is cut off at {line.position!r}"
+
+    def _ended(self, event: Event) -> Iterator[str]:
+        is_cut = self.has_stopped and "control" in event.holdfast
+        if event.type in {"ExecutionSucceeded", "ExecutionFailed"} or is_cut:
+            return
+        for line in self.lines.values():
+            if not self.has_stopped:
+                if self._has_to_unwind(line):
+                    yield f"{event.type} at {line.position!r}, and nothing undone"
+            elif line.id == ROOT:
+                yield from self._over(line, event.type)
+            else:
+                yield f"{event.type}, and {line.id} is still at {line.position!r}"
+
+    def _has_to_unwind(self, line: Line) -> bool:
+        if self._came_to_an_end(line):
+            return False
+        owner = self.lines.get(line.owner) if line.owner is not None else None
+        kept = (*self.program.shielded, *(undo.own for undo in self.program.undos))
+        return any(line.position in undo.states for undo in self.program.undos) or any(
+            line.position in one and (owner is None or owner.position not in one) for one in kept
+        )
+
+    def _came_to_an_end(self, line: Line) -> bool:
+        """It has left its last state, or failed there, so what it was about is decided."""
+        return line.has_left or isinstance(self.program.states.get(line.position), Fail)
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def _entered(self, line: Line, event: Event) -> Iterator[str]:
+        name = event.details["name"]
+        unwinding = self.unwinding.get(line.id)
+        if unwinding is not None and name not in self.program.undos[unwinding.undo].own:
+            del self.unwinding[line.id]
+            if unwinding.steps:
+                yield f"the undo before {name!r} is over, and {unwinding.steps} are not undone"
+        for number, undo in enumerate(self.program.undos):
+            if name == undo.begin and line.position not in undo.own:
+                steps = self._steps(line)
+                if steps is not None:
+                    self.unwinding[line.id] = _Unwinding(number, steps)
+
+    def _scheduled(self, line: Line, event: Event) -> Iterator[str]:
+        unwinding = self.unwinding.get(line.id)
+        if unwinding is None:
+            return
+        found = (event.details["resource"].partition(":")[2], event.details["parameters"])
+        expected = unwinding.steps.pop(0) if unwinding.steps else None
+        if found != expected:
+            yield f"{found} is undone, and {expected} should be"
+
+    def _steps(self, line: Line) -> list[tuple[str, Json]] | None:
+        """-> what was done with an undo, the last one first; None where nobody has noted it."""
+        variables = self._variables(line)
+        for name, left in reversed(variables.items()):
+            matched = _LEFT.fullmatch(name)
+            steps = matched and variables.get(f"{matched[1]}_steps{matched[2] or ''}")
+            if isinstance(steps, list) and isinstance(left, int):
+                return [(step["task"], step["arguments"]) for step in reversed(steps)]
+        return None
+
+    def _variables(self, line: Line) -> dict[str, Any]:
+        outer = {} if line.owner is None else self._variables(self.lines[line.owner])
+        return {**outer, **line.variables}

@@ -1,0 +1,34 @@
+"""Secrets in a test: sealed as on a laptop, so that both runs see the same text."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from holdfast.dsl.boundary import Json
+from holdfast.dsl.sealing import LocalVault, Seals
+
+SEALS: Final = Seals(LocalVault(), "test")
+_ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
+#: What pydantic writes for a secret that is not empty.
+_STARS: Final = "**********"
+
+
+def to_json(value: object) -> Any:
+    """What a value that the test or the workflow made is in JSON."""
+    plain = to_jsonable_python(value)
+    if not _has_stars(plain):
+        return plain
+    return SEALS.merged(plain, _ANYTHING.dump_python(value))
+
+
+def _has_stars(plain: Json) -> bool:
+    match plain:
+        case dict():
+            return any(map(_has_stars, plain.values()))
+        case list():
+            return any(map(_has_stars, plain))
+        case _:
+            return plain == _STARS

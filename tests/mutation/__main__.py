@@ -1,0 +1,132 @@
+"""How many small changes of the engine's core its fast tests find.
+
+`python -m tests.mutation [--module lanes.py ...] [--sample N] [--seed S] [--line TEXT]
+[--minutes M] [--tests FILE ...]`: without `--module`, every module of `core`; without `--sample`,
+every mutant; without `--tests`, the whole suite that needs nothing but the engine.
+Survivors that are known to change nothing stand, each with its reason, in `survivors.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.mutation.mutants import CORE, Module, Mutant
+from tests.mutation.runner import Mutation, Outcome
+
+TESTS: Final = Path(__file__).parents[1]
+SURVIVORS: Final = Path(__file__).with_name("survivors.md")
+#: The tests that need nothing but the engine.
+SUITE: Final = (
+    "unit/core_*_test.py",
+    "unit/child*_test.py",
+    "unit/worker*_test.py",
+    "unit/stepfunctions_*_test.py",
+    "unit/dsl_semantics_test.py",
+    "unit/dsl_cancelling_test.py",
+    "sim/cancelling_test.py",
+    "sim/corpus_test.py",
+    "sim/map_run_test.py",
+    "sim/random_machines_test.py",
+    "sim/redrive_test.py",
+    "sim/reference_test.py",
+)
+
+
+#: Of them, those that take seconds each.
+TOO_SLOW: Final = (
+    "(one_crash_at_any_effect or any_request or stopping_reaches or crashes_at_random"
+    " or parent_that_is_stopped or kilobytes or goes_on_from_every_end)"
+)
+
+
+def suite() -> list[str]:
+    return [str(file) for pattern in SUITE for file in sorted(TESTS.glob(pattern))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("--module", dest="modules", nargs="+", default=[])
+    parser.add_argument("--sample", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--line", help="only mutants of lines with this text")
+    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--tests", nargs="+", default=suite())
+    options = parser.parse_args()
+    names = options.modules or sorted(path.name for path in CORE.glob("*.py"))
+    chosen = [
+        (module, _chosen(module, options.line, options.sample, options.seed))
+        for module in map(Module, names)
+    ]
+    print(f"seed {options.seed}, {sum(len(mutants) for _, mutants in chosen)} mutants", flush=True)
+    known = explained()
+    # pytest has the ordinary output while it is running.
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    outcomes: list[Outcome] = []
+
+    def told(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if outcome.killer is None and _key(outcome.mutant) not in known:
+            mutant = outcome.mutant
+            out.write(
+                f"survived {outcome.asked} tests: {mutant.module}:{mutant.line} "
+                f"{mutant.text}   [{mutant.change}]\n"
+            )
+
+    until = time.monotonic() + options.minutes * 60
+    player = Mutation(chosen, lambda text: print(text, file=out), told, until)
+    quiet = ["-qq", "--no-header", "--no-summary", "-n0", "-p", "no:cacheprovider"]
+    pytest.main([*quiet, "-k", f"not {TOO_SLOW}", *options.tests], plugins=[player])
+    return _report(outcomes, known)
+
+
+def _chosen(module: Module, line: str | None, sample: int | None, seed: int) -> list[Mutant]:
+    mutants = [mutant for mutant in module.mutants if line is None or line in mutant.text]
+    if sample is None or sample >= len(mutants):
+        return mutants
+    numbers = sorted(random.Random(f"{seed} {module.name}").sample(range(len(mutants)), sample))
+    return [mutants[number] for number in numbers]
+
+
+def _key(mutant: Mutant) -> tuple[str, str, str]:
+    return mutant.module, mutant.text, mutant.change
+
+
+def explained() -> set[tuple[str, str, str]]:
+    """-> what the rows of `survivors.md` name: module, line, change."""
+    rows = SURVIVORS.read_text(encoding="utf-8").replace("\\|", "\0").splitlines()
+    cells = [row.split("|") for row in rows if row.startswith("| `")]
+    return {
+        (module, text, change)
+        for _, module, text, change, *_ in (
+            [cell.strip().strip("`").replace("\0", "|") for cell in row] for row in cells
+        )
+    }
+
+
+def _report(outcomes: Sequence[Outcome], known: set[tuple[str, str, str]]) -> int:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in outcomes:
+        kind = "killed"
+        if outcome.killer is None:
+            kind = "equivalent" if _key(outcome.mutant) in known else "survived"
+        for name in (outcome.mutant.module, "all"):
+            counts[name][kind] += 1
+    for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
+        told = ", ".join(f"{count[kind]} {kind}" for kind in ("killed", "survived", "equivalent"))
+        meant = count["killed"] + count["survived"]
+        print(f"{name}: {count.total()} mutants, {told}: {count['killed'] / max(meant, 1):.1%}")
+    return int(any(count["survived"] for count in counts.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A mutant put into a running program: everybody who holds the module's functions has it then."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+from tests.mutation.mutants import Module, Mutant
+
+PACKAGE: Final = "holdfast.core"
+
+
+def plant(module: Module, mutant: Mutant) -> None:
+    """For the rest of this process. The module is run a second time, beside itself, and what has
+    become different is carried over into the first: code, default values, constants. What is run
+    once, when a module is imported, may have gone into the constants of others.
+    """
+    mutant.plant()
+    live = sys.modules[f"{PACKAGE}.{module.name.removesuffix('.py')}"]
+    _run_again(live, module.tree)
+    if not mutant.lines:
+        for other in _importers(live):
+            _run_again(other, ast.parse(Path(str(other.__file__)).read_text(encoding="utf-8")))
+    _forget_cached()
+
+
+def _importers(live: ModuleType) -> Iterator[ModuleType]:
+    name = live.__name__.rpartition(".")[2]
+    for other in _ours():
+        if other is not live and other.__name__.startswith(f"{PACKAGE}."):
+            held = vars(other).values()
+            is_importer = any(value is live or _is_of(value, live) for value in held)
+            if is_importer or f"import {name}" in Path(str(other.__file__)).read_text("utf-8"):
+                yield other
+
+
+def _run_again(live: ModuleType, tree: ast.Module) -> None:
+    namespace: dict[str, Any] = {"__name__": live.__name__, "__file__": live.__file__}
+    exec(compile(tree, str(live.__file__), "exec"), namespace)
+    made = {id(value): name for name, value in namespace.items() if _is_of(value, live)}
+
+    def own(value: Any) -> Any:
+        """-> the same, made of the functions and classes that are in use."""
+        match value:
+            case dict():
+                return {own(key): own(inner) for key, inner in value.items()}
+            case list() | tuple() | set() | frozenset() if type(value).__module__ == "builtins":
+                return type(value)(own(inner) for inner in value)
+            case _:
+                return vars(live)[made[id(value)]] if id(value) in made else value
+
+    for name, new in namespace.items():
+        old = vars(live).get(name)
+        if id(new) in made:
+            _carry_over(new, old)
+        elif not name.startswith("__") and not isinstance(new, ModuleType):
+            _replace(name, old, own(new))
+
+
+def _is_of(value: Any, live: ModuleType) -> bool:
+    return getattr(value, "__module__", "") == live.__name__ and hasattr(value, "__qualname__")
+
+
+def _carry_over(new: Any, old: Any) -> None:
+    if isinstance(new, type):
+        for name, member in vars(new).items():
+            _carry_over_member(old, name, member)
+    else:
+        _carry_over_function(_function(new), _function(old))
+
+
+def _carry_over_member(old: type, name: str, member: Any) -> None:
+    function, former = _function(member), vars(old).get(name)
+    if function is not None:
+        _carry_over_function(function, _function(former))
+    elif isinstance(member, str | int | float | tuple) and member != former:
+        with contextlib.suppress(AttributeError, TypeError):
+            setattr(old, name, member)
+
+
+def _function(value: Any) -> FunctionType | None:
+    """-> what a function, a method, a property or a cached one runs."""
+    for name in ("fget", "func", "__func__", "__wrapped__"):
+        value = getattr(value, name, None) or value
+    return value if isinstance(value, FunctionType) else None
+
+
+def _carry_over_function(new: FunctionType | None, old: FunctionType | None) -> None:
+    if new is None or old is None:
+        return
+    if new.__code__ != old.__code__:
+        old.__code__ = new.__code__
+    old.__defaults__ = new.__defaults__
+    old.__kwdefaults__ = new.__kwdefaults__
+
+
+def _replace(name: str, old: Any, new: Any) -> None:
+    """A table may go by another name elsewhere; a number or a text could be somebody else's."""
+    if old == new:
+        return
+    is_table = bool(old) and isinstance(old, dict | list | tuple | set | frozenset)
+    for module in _ours():
+        for held, value in list(vars(module).items()):
+            if value is old and (is_table or held == name):
+                setattr(module, held, new)
+
+
+def _forget_cached() -> None:
+    for module in _ours():
+        for value in vars(module).values():
+            forget: Callable[[], None] | None = getattr(value, "cache_clear", None)
+            if forget is not None:
+                forget()
+
+
+def _ours() -> list[ModuleType]:
+    return [module for name, module in sys.modules.items() if name.startswith("holdfast.")]

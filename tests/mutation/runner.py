@@ -1,0 +1,191 @@
+"""Runs the fast tests of the engine against each mutant, in a process of its own.
+
+The tests are collected once; each mutant is planted into a fork of that process. Only tests that
+run the changed line are asked, those first that have found a mutant of the same function before,
+then the quickest and those that have found most. The first that fails has found it; so has one that
+does not come to an end.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import coverage
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutation.mutants import CORE, Module, Mutant
+from tests.mutation.planting import plant
+
+#: Of processor time, for one test. The slowest that is asked takes a fraction of it.
+TEST_SECONDS_MAX: Final = 10
+#: A test that takes longer than this on healthy code is not asked.
+ASKED_SECONDS_MAX: Final = 1.0
+MEMORY_BYTES_MAX: Final = 3 * 2**30
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Of healthy code: `seconds` of each test, and `lines` by file: which tests run them."""
+
+    seconds: Mapping[str, float]
+    lines: Mapping[str, Mapping[int, frozenset[str]]]
+    failed: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`killer` is the test that found it, None for a survivor."""
+
+    mutant: Mutant
+    killer: str | None
+    asked: int
+
+
+class Mutation:
+    """A plugin of pytest that plays mutants instead of running the tests once."""
+
+    def __init__(
+        self,
+        chosen: Sequence[tuple[Module, Sequence[Mutant]]],
+        tell: Callable[[str], None],
+        told: Callable[[Outcome], None],
+        until: float,
+    ) -> None:
+        self._chosen = chosen
+        self._tell = tell
+        self._told = told
+        self._until = until
+        self._killers: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self._found: Counter[str] = Counter()
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        began = time.monotonic()
+        baseline: Baseline = _in_fork(lambda: measure(items))
+        self._tell(f"{len(items)} tests on healthy code: {time.monotonic() - began:.0f} s")
+        if baseline.failed:
+            self._tell(f"left out, since they fail on healthy code: {', '.join(baseline.failed)}")
+        for module, mutants in self._chosen:
+            for mutant in mutants:
+                if time.monotonic() > self._until:
+                    self._tell("the time is over")
+                    return True
+                self._told(self._play(module, mutant, items, baseline))
+        return True
+
+    def _play(
+        self,
+        module: Module,
+        mutant: Mutant,
+        items: Mapping[str, pytest.Item],
+        baseline: Baseline,
+    ) -> Outcome:
+        names = self._asked(mutant, baseline)
+        killer = find_killer(module, mutant, [items[name] for name in names])
+        if killer is not None:
+            self._found[killer] += 1
+            known = self._killers[mutant.module, mutant.function]
+            self._killers[mutant.module, mutant.function] = [
+                killer,
+                *(name for name in known if name != killer),
+            ]
+        return Outcome(mutant, killer, len(names))
+
+    def _asked(self, mutant: Mutant, baseline: Baseline) -> list[str]:
+        names = set(baseline.seconds)
+        if mutant.lines:
+            by_line = baseline.lines.get(mutant.module, {})
+            names = {name for line in mutant.lines for name in by_line.get(line, ())}
+        names = {name for name in names if baseline.seconds.get(name, 9) < ASKED_SECONDS_MAX}
+        known = [name for name in self._killers[mutant.module, mutant.function] if name in names]
+        rest = sorted(names - set(known))
+        rest.sort(key=lambda name: baseline.seconds[name] / (1 + self._found[name]))
+        return [*known, *rest]
+
+
+def measure(items: Mapping[str, pytest.Item]) -> Baseline:
+    watch = coverage.Coverage(data_file=None, include=[f"{CORE}/*"], config_file=False)
+    watch.start()
+    seconds: dict[str, float] = {}
+    failed: list[str] = []
+    for name, item in items.items():
+        watch.switch_context(name)
+        began = time.process_time()
+        if _passes(item):
+            seconds[name] = time.process_time() - began
+        else:
+            failed.append(name)
+    watch.stop()
+    data = watch.get_data()
+    lines = {
+        file.removeprefix(f"{CORE}/"): {
+            line: frozenset(context for context in contexts if context in seconds)
+            for line, contexts in data.contexts_by_lineno(file).items()
+        }
+        for file in data.measured_files()
+    }
+    return Baseline(seconds, lines, failed)
+
+
+def find_killer(module: Module, mutant: Mutant, items: Sequence[pytest.Item]) -> str | None:
+    """-> the first test that fails, or does not end, with the mutant in place."""
+    receive, send = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(receive)
+        _ask(module, mutant, items, send)
+    os.close(send)
+    with os.fdopen(receive, encoding="utf-8") as answers:
+        asked = answers.read().splitlines()
+    _, status = os.waitpid(process, 0)
+    if os.waitstatus_to_exitcode(status) == 0:
+        return None
+    return asked[-1] if asked else "import"
+
+
+def _ask(module: Module, mutant: Mutant, items: Sequence[pytest.Item], send: int) -> None:
+    """Names each test before it is run, and ends the process: with 0 when all have passed."""
+    code = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        plant(module, mutant)
+        for item in items:
+            os.write(send, f"{item.nodeid}\n".encode())
+            signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS_MAX)
+            if not _passes(item):
+                return
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _passes(item: pytest.Item) -> bool:
+    return all(report.passed or report.skipped for report in runtestprotocol(item, log=False))
+
+
+def _in_fork(work: Callable[[], Any]) -> Any:
+    """-> what it gives; what it leaves behind in caches and fixtures is gone with the process."""
+    receive, send = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            os.close(receive)
+            with os.fdopen(send, "wb") as answer:
+                pickle.dump(work(), answer)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(send)
+    with os.fdopen(receive, "rb") as answer:
+        found = pickle.load(answer)  # of our own making
+    os.waitpid(process, 0)
+    return found

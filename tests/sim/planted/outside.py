@@ -1,0 +1,502 @@
+"""Bugs of what comes from outside: answers, events, starts, tenants, children (I7, I12, I15)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from holdfast.core import advance
+from holdfast.core.state import Awaiting
+from holdfast.errors import ServiceFault
+from holdfast.runtime import children, duties, front, keys, tokens, worker
+from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
+from holdfast.runtime.front import Front
+from tests.builders import ask, call, machine, wait_for
+from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+
+_GIVE_UP = [{"ErrorEquals": ["States.ALL"], "Next": "done"}]
+_DONE = {"Type": "Succeed"}
+
+
+def _answers(seconds: float, *states: str, **fields: Any) -> dict[str, Outcome]:
+    return {state: Outcome({"ok": state}, seconds=seconds, **fields) for state in states}
+
+
+PAID_TWICE = Scenario(
+    "paid twice",
+    "two waits, two events, the first of them early",
+    {
+        "main": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 20, "Next": "first"},
+                "first": wait_for("paid", "second", TimeoutSeconds=3_600, Catch=_GIVE_UP),
+                "second": wait_for("paid", "done", TimeoutSeconds=3_600, Catch=_GIVE_UP),
+                "done": _DONE,
+            }
+        )
+    },
+    events=(Brought(2, "paid", "k1", 1, "e1"), Brought(90, "paid", "k1", 2, "e2")),
+)
+EARLY = Scenario(
+    "paid early",
+    "the event is there before anybody waits for it, and they wait for long",
+    {
+        "main": machine(
+            {"nap": {"Type": "Wait", "Seconds": 20, "Next": "wait"}, "wait": wait_for("paid")}
+        )
+    },
+    events=(Brought(2, "paid", "k1", 1, "e1"),),
+)
+ONE_EVENT = Scenario(
+    "paid once",
+    "two waits, and one event",
+    PAID_TWICE.machines,
+    events=(Brought(40, "paid", "k1", 1, "e1"),),
+)
+QUESTIONS = Scenario(
+    "two questions",
+    "two lanes ask, each of its own",
+    {
+        "main": machine(
+            {
+                "both": {
+                    "Type": "Parallel",
+                    "Branches": [
+                        {"StartAt": "one", "States": {"one": ask()}},
+                        {"StartAt": "two", "States": {"two": ask()}},
+                    ],
+                    "End": True,
+                }
+            }
+        )
+    },
+    answers=_answers(60, "one", "two"),
+)
+_AGAIN = [{"ErrorEquals": ["Again"], "IntervalSeconds": 1, "MaxAttempts": 4, "BackoffRate": 1}]
+ASKED_AGAIN = Scenario(
+    "a question that is asked again",
+    "each answer but the last is an error that is retried",
+    {"main": machine({"one": ask("done", Retry=_AGAIN, Catch=_GIVE_UP), "done": _DONE})},
+    answers={"one": Outcome(error="Again", seconds=9)},
+)
+IN_TIME = Scenario(
+    "a question with an end",
+    "answered just before its time is over, or just after",
+    {"main": machine({"one": ask("done", TimeoutSeconds=60, Catch=_GIVE_UP), "done": _DONE})},
+    answers=_answers(57, "one"),
+)
+CHILDREN_ASK = Scenario(
+    "children that ask",
+    "the same place in two executions",
+    {
+        "main": machine(
+            {
+                "both": {
+                    "Type": "Parallel",
+                    "Branches": [
+                        {"StartAt": name, "States": {name: _child}}
+                        for name, _child in (
+                            (name, {"Type": "Task", "Resource": "holdfast:workflow:inner", "End": True})
+                            for name in ("left", "right")
+                        )
+                    ],
+                    "End": True,
+                }
+            }
+        ),
+        "inner": machine({"one": ask()}),
+    },
+    answers=_answers(60, "one"),
+)
+STARTED = Scenario(
+    "started by many",
+    "one task, and an input of two words",
+    {"main": machine({"a": call("one", Arguments={"of": "{% $states.input.one %}"})})},
+    {"one": "two", "two": "one"},
+)
+STOPPED = Scenario(
+    "stopped at once",
+    "whoever started it stops it",
+    {"main": machine({"a": call("one", "nap"), "nap": {"Type": "Wait", "Seconds": 4_000, "End": True}})},
+    stops=True,
+)
+SLOW_CHILD = Scenario(
+    "a child that is given up",
+    "the caller goes on for a long while, and so would the child",
+    {
+        "main": machine(
+            {
+                "call": {
+                    "Type": "Task",
+                    "Resource": "holdfast:workflow:inner",
+                    "TimeoutSeconds": 30,
+                    "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "nap"}],
+                    "Next": "nap",
+                },
+                "nap": {"Type": "Wait", "Seconds": 80_000, "End": True},
+            }
+        ),
+        "inner": machine({"long": {"Type": "Wait", "Seconds": 40_000, "End": True}}),
+    },
+)
+CALLED_AGAIN = Scenario(
+    "called again and again",
+    "the same state calls three times",
+    {
+        "main": machine(
+            {
+                "begin": {"Type": "Pass", "Assign": {"left": 3}, "Next": "call"},
+                "call": {
+                    "Type": "Task",
+                    "Resource": "holdfast:workflow:inner",
+                    "Arguments": {"n": "{% $left %}"},
+                    "Assign": {"left": "{% $left - 1 %}", "got": "{% $states.result %}"},
+                    "Next": "more",
+                },
+                "more": {
+                    "Type": "Choice",
+                    "Choices": [{"Condition": "{% $left > 0 %}", "Next": "call"}],
+                    "Default": "done",
+                },
+                "done": {"Type": "Succeed", "Output": "{% $got %}"},
+            }
+        ),
+        "inner": machine({"add": call("one", Arguments="{% $states.input.n %}")}),
+    },
+)
+
+_FAULTS = {"killed after": 0.03, "killed before": 0.03, "late": 0.2, "answer lost": 0.05}
+
+
+# -- a handler with other effects ------------------------------------------------------------------
+
+
+def through(handler: Handler, change: Callable[[Effect], Effect | None]) -> Handler:
+    """The handler, with each effect changed; None: it is not performed, and answered by None."""
+    step: Callable[[], Effect] = lambda: next(handler)
+    while True:
+        try:
+            effect = change(step())
+        except StopIteration as stop:
+            return stop.value
+        try:
+            answer = None if effect is None else (yield effect)
+            step = lambda answer=answer: handler.send(answer)  # type: ignore[misc]
+        except ServiceFault as fault:
+            step = lambda fault=fault: handler.throw(fault)  # type: ignore[misc]
+
+
+def _changed(patch: Patch, name: str, change: Callable[[Effect], Effect | None]) -> None:
+    real = getattr(Front, name)
+    patch.setattr(Front, name, lambda self, *given: through(real(self, *given), change))
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def _drop_early_events(patch: Patch) -> None:
+    real = Front.event
+
+    def event(self: Front, tenant: str, request: Any, chance: bytes) -> Handler:
+        partition = keys.event(tenant, str(request["name"]), request["key"])
+        if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
+            return {"event": request["id"], "waiting": 0}
+        return (yield from real(self, tenant, request, chance))
+
+    patch.setattr(Front, "event", event)
+
+
+def _forget_to_list(patch: Patch) -> None:
+    def nothing(*_given: Any) -> Iterator[Effect]:
+        yield from ()
+
+    patch.setattr(Front, "_keep_listed", nothing)
+
+
+def _keep_events_twice(patch: Patch) -> None:
+    """The bus delivers twice, and its own id is not looked at."""
+    real, times = Front.bus_event, Counter[tuple[str, str]]()
+
+    def bus_event(self: Front, tenant: str, given: Any, detail: Any, chance: bytes) -> Handler:
+        nth, times[tenant, given] = times[tenant, given], times[tenant, given] + 1
+        named = {**detail, "id": f"{given}-{nth}" if nth else given}
+        return real(self, tenant, given, named, chance)
+
+    patch.setattr(Front, "bus_event", bus_event)
+
+
+def _use_events_again(patch: Patch) -> None:
+    def received(decision: Any, fact: Any) -> None:
+        frame = decision.state.frame_of(fact.entry)
+        if frame is not None and isinstance(frame.waiting, Awaiting):
+            own = {"event": fact.event_id, "expires": fact.expires_ms}
+            advance._complete(decision, frame, decision.state_of(frame), fact.data, **own)
+
+    patch.setattr(advance, "_event_received", received)
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+_FIELDS = {"execution": 3, "waiter": 4, "attempt": 5, "expiry": 6}
+
+
+def _not_bound_to(field: str) -> Callable[[Patch], None]:
+    """The signature covers everything but that field."""
+
+    def plant(patch: Patch) -> None:
+        real = tokens._mac
+
+        def mac(text: str, secret: bytes) -> str:
+            fields = text.split(".")
+            del fields[_FIELDS[field]]
+            return real(".".join(fields), secret)
+
+        patch.setattr(tokens, "_mac", mac)
+
+    return plant
+
+
+def _not_bound_to_tenant(patch: Patch) -> None:
+    def require(text: str, known: Any, tenant: str, now_ms: int) -> tokens.Token:
+        token = tokens._read(text, known)
+        return tokens.require_token(text, known, tenant if token is None else token.tenant, now_ms)
+
+    patch.setattr(front, "require_token", require)
+
+
+def _accept_expired(patch: Patch) -> None:
+    real = tokens.require_token
+    patch.setattr(front, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
+
+
+def _accept_second_answers(patch: Patch) -> None:
+    def overwrite(effect: Effect) -> Effect | None:
+        if isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("t#"):
+            return Put(effect.table, effect.item)
+        return effect
+
+    _changed(patch, "answer", overwrite)
+
+
+def _answer_whoever_waits(patch: Patch) -> None:
+    """Found by its kind, not by its entry and attempt."""
+    real = advance._current
+
+    def current(decision: Any, entry: int, attempt: int) -> Any:
+        for frame in decision.state.frames.values():
+            if isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "ask":
+                return frame, decision.state_of(frame), frame.waiting
+        return real(decision, entry, attempt)
+
+    patch.setattr(advance, "_current", current)
+
+
+# -- stops and children ----------------------------------------------------------------------------
+
+
+def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
+    real = Front.stop
+
+    def stop(self: Front, tenant: str, identifier: str, request: Any, chance: bytes) -> Handler:
+        log = yield from self._require_log(tenant, identifier)
+        if log.state is None:
+            return {"execution": log.run}
+        return (yield from real(self, tenant, identifier, request, chance))
+
+    patch.setattr(Front, "stop", stop)
+
+
+def _forget_owed_stops(patch: Patch) -> None:
+    """Children are stopped by who commits; whoever recovers does not know that they are owed."""
+    real = worker.Hold._owed_again
+
+    def owed_again(self: worker.Hold) -> Any:
+        return [one for one in real(self) if not isinstance(one, worker.StopChild)]
+
+    patch.setattr(worker.Hold, "_owed_again", owed_again)
+
+
+def _tell_another_lane(patch: Patch) -> None:
+    """A child's end is stored for the first place that its parent has, not for its own."""
+
+    def answer(entry: int, attempt: int) -> str:
+        del entry
+        return keys.answer(1, attempt)
+
+    wrong = type("wrong", (), {**vars(keys), "answer": staticmethod(answer)})
+    patch.setattr(children, "keys", wrong)
+
+
+def _apply_notices_again(patch: Patch) -> None:
+    """Mail is looked up by the attempt alone, as if an execution had one place for it."""
+
+    def answer(entry: int, attempt: int) -> str:
+        del entry
+        return keys.answer(0, attempt)
+
+    one_place = type("one_place", (), {**vars(keys), "answer": staticmethod(answer)})
+    patch.setattr(children, "keys", one_place)
+    patch.setattr("holdfast.runtime.mail.keys", one_place)
+    real = advance._current
+
+    def current(decision: Any, entry: int, attempt: int) -> Any:
+        for frame in decision.state.frames.values():
+            if entry == 0 and isinstance(frame.waiting, Awaiting):
+                return frame, decision.state_of(frame), frame.waiting
+        return real(decision, entry, attempt)
+
+    patch.setattr(advance, "_current", current)
+
+
+def _read_no_answer(patch: Patch) -> None:
+    """The answer came before its wait, and so did its wake."""
+
+    def nothing(*_given: Any) -> Any:
+        return []
+        yield
+
+    patch.setattr(duties, "_read_answer", nothing)
+
+
+def _look_at_no_event(patch: Patch) -> None:
+    """Whoever begins to wait registers, and does not look at what is there."""
+    real = duties._register
+
+    def register(log: Any, entry: int, now_ms: int) -> Any:
+        yield from real(log, entry, now_ms)
+        return []
+
+    patch.setattr(duties, "_register", register)
+
+
+# -- starts and tenants ----------------------------------------------------------------------------
+
+
+def _start_twice(patch: Patch) -> None:
+    def claim(self: Front, tenant: str, flow: str, name: str, data: Any, started: Any) -> Handler:
+        return started
+        yield
+
+    patch.setattr(Front, "_claim_name", claim)
+
+
+def _hash_obeys_order(patch: Patch) -> None:
+    patch.setattr(front, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest())
+
+
+def _hash_ignores_whose(patch: Patch) -> None:
+    """A hash of the sorted words, so that none of them stands with its own key."""
+
+    def of_words(data: Any) -> str:
+        words = sorted(json.dumps(data).replace("{", " ").replace("}", " ").replace(",", " ").split())
+        keyed = sorted(word.rstrip(":") for word in words)
+        return hashlib.sha256(json.dumps(keyed).encode()).hexdigest()
+
+    patch.setattr(front, "_hash", of_words)
+
+
+def _one_name_for_all_tenants(patch: Patch) -> None:
+    real = keys.name
+    patch.setattr(keys, "name", lambda _tenant, flow, name: real("default", flow, name))
+
+
+def _events_of_all_tenants(patch: Patch) -> None:
+    real = keys.event
+    patch.setattr(keys, "event", lambda _tenant, name, key: real("default", name, key))
+
+
+_I7 = frozenset({"I7"})
+_TENANTS = {"has_other_tenant": True}
+_CALLERS = {"callers": 3, "has_other_input": False}
+
+PLANTED = (
+    Planted("an early event is dropped", _drop_early_events, _I7, PAID_TWICE, {}),
+    Planted("an early event is not listed", _forget_to_list, _I7, PAID_TWICE, {}),
+    Planted(
+        "an event is kept twice", _keep_events_twice, _I7, PAID_TWICE, {"duplicated": 0.3}
+    ),
+    Planted("an event is used after its use", _use_events_again, _I7, ONE_EVENT, {}),
+    Planted("a token is not bound to its waiter", _not_bound_to("waiter"), _I7, QUESTIONS, {"forged": 0.5}),
+    Planted(
+        "a token is not bound to its execution",
+        _not_bound_to("execution"),
+        _I7,
+        CHILDREN_ASK,
+        {"forged": 0.5},
+    ),
+    Planted(
+        "a token is not bound to its attempt",
+        _not_bound_to("attempt"),
+        _I7,
+        ASKED_AGAIN,
+        {"forged": 0.5},
+    ),
+    Planted("a token's end is not signed", _not_bound_to("expiry"), _I7, QUESTIONS, {"forged": 0.5}),
+    Planted("a token is not bound to its tenant", _not_bound_to_tenant, _I7, QUESTIONS, {"forged": 0.5}),
+    Planted("a token is accepted after its end", _accept_expired, _I7, IN_TIME, _FAULTS),
+    Planted("a second answer is accepted", _accept_second_answers, _I7, QUESTIONS, {"contradicted": 0.5, **_FAULTS}),
+    Planted("an answer is for whoever waits", _answer_whoever_waits, frozenset({"I7"}), QUESTIONS, {}),
+    Planted(
+        "a stop of what has not begun is dropped",
+        _drop_stops_of_what_has_not_begun,
+        frozenset({"I9"}),
+        STOPPED,
+        {"killed before": 0.1, "late": 0.2},
+        {"stop_percent": 100},
+    ),
+    Planted(
+        "the stop of a child is lost in a crash",
+        _forget_owed_stops,
+        frozenset({"I9"}),
+        SLOW_CHILD,
+        {"killed after": 0.04, "killed before": 0.04},
+    ),
+    Planted(
+        "a child's end is told to another lane", _tell_another_lane, _I7, CHILDREN_ASK, {}
+    ),
+    Planted(
+        "an answer that came before its wait is not looked for",
+        _read_no_answer,
+        _I7,
+        CALLED_AGAIN,
+        {"slow": 0.1, "frozen before": 0.05},
+    ),
+    Planted("an event that came before its wait is not looked for", _look_at_no_event, _I7, EARLY, {}),
+    Planted("a notice is applied again", _apply_notices_again, _I7, CALLED_AGAIN, {}),
+    Planted("a name is started twice", _start_twice, frozenset({"I12"}), STARTED, {}, _CALLERS),
+    Planted(
+        "the hash of an input obeys the order of its keys",
+        _hash_obeys_order,
+        frozenset({"I12"}),
+        STARTED,
+        {},
+        _CALLERS,
+    ),
+    Planted(
+        "the hash of an input does not see what belongs to which key",
+        _hash_ignores_whose,
+        frozenset({"I12"}),
+        STARTED,
+        {},
+        {"callers": 3, "has_other_input": True},
+    ),
+    Planted(
+        "another tenant's name is found",
+        _one_name_for_all_tenants,
+        frozenset({"I15"}),
+        STARTED,
+        {},
+        _TENANTS,
+    ),
+    Planted(
+        "another tenant's event is found",
+        _events_of_all_tenants,
+        frozenset({"I15"}),
+        ONE_EVENT,
+        {},
+        _TENANTS,
+    ),
+)

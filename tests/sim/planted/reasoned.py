@@ -1,0 +1,257 @@
+"""The rules that are hardest to see the use of, each with the schedules aimed at its bug (R5, R6,
+R9, R10, R11, and what happens before record 0).
+
+A tape here names the effect at which something goes wrong. Which one that has to be depends on
+the code, so there is a tape for each that it may be: with the bug one of them fails.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Generator, Sequence
+from itertools import product
+from typing import Any
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime import duties, log, sweeper, worker
+from holdfast.runtime.effects import Doubt, Effect, Get, PutIfAbsent, Query
+from holdfast.runtime.keys import CONTROL_PREFIX
+from holdfast.sim.tape import Choice
+from tests.builders import call, machine, wait_for
+from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.protocol import LATE, PAID, SOON, owe_nothing_after_a_race
+
+Does = Any
+
+TWO_TASKS = Scenario(
+    "a short task and a long one",
+    "the second one is at work for half a minute",
+    {"main": machine({"a": call("one", "b"), "b": call("two")})},
+    {"n": 1},
+    {"one": (Outcome(seconds=0.5, echo=True),), "two": (Outcome(seconds=30, echo=True),)},
+)
+SHORT_NAP = Scenario(
+    "a short nap",
+    "a wait of seconds, and nothing else",
+    {"main": machine({"nap": {"Type": "Wait", "Seconds": 5, "End": True}})},
+)
+STOPPED = Scenario(
+    "stopped while it begins",
+    "a task of three seconds, then a wait of a day",
+    {"main": machine({"a": call("one", "wait"), "wait": wait_for("paid", TimeoutSeconds=86_400)})},
+    tasks={"one": (Outcome(seconds=3, echo=True),)},
+    stops=True,
+)
+DEADLY = Scenario(
+    "a task that kills",
+    "whoever runs the first task dies of it",
+    {"main": machine({"a": call("one")})},
+    tasks={"one": (Outcome(error="SIGKILL"),)},
+)
+#: Where effects of the first workers stand; before them come those of the caller.
+_FIRST, _LAST = 3, 24
+
+
+def _pairs(
+    first: str, second: str, *others: Choice, least: int = _FIRST, most: int = _LAST
+) -> list[Sequence[Choice]]:
+    """A tape for each two effects, an earlier one and a later one."""
+    return [
+        [*others, ("effect", one, first), ("effect", other, second)]
+        for one, other in product(range(least, most), repeat=2)
+        if one < other
+    ]
+
+
+def _changed(
+    running: Generator[Effect, Any, Any], answer_of: Callable[[Effect], Any]
+) -> Generator[Effect, Any, Any]:
+    """The handler as it is, but for what `answer_of` answers in its stead; None: nothing."""
+    step: Callable[[], Effect] = lambda: next(running)  # noqa: E731
+    while True:
+        try:
+            effect = step()
+        except StopIteration as stop:
+            return stop.value
+        answer = answer_of(effect)
+        try:
+            if answer is None:
+                answer = yield effect
+            step = lambda answer=answer: running.send(answer)  # noqa: E731
+        except ServiceFault as fault:
+            step = lambda fault=fault: running.throw(fault)  # noqa: E731
+
+
+# -- R6 --------------------------------------------------------------------------------------------
+
+
+def _decide_anew(patch: Patch) -> None:
+    """Nothing is there after a doubt: what is in hand is thrown away, though it may still land."""
+
+    def put(table: Any, item: Any) -> Does:
+        try:
+            found = yield PutIfAbsent(table, item)
+        except Doubt:
+            there = yield Get(table, str(item["pk"]), item["sk"])
+            return there is not None and there["w"] == item["w"]
+        return found is None or found["w"] == item["w"]
+
+    patch.setattr(log, "put_surely", put)
+
+
+def _ask_again(patch: Patch) -> None:
+    """A doubt is answered by new bytes under a new nonce."""
+
+    def put(table: Any, item: Any) -> Does:
+        while True:
+            try:
+                found = yield PutIfAbsent(table, item)
+                return found is None or found["w"] == item["w"]
+            except Doubt:
+                there = yield Get(table, str(item["pk"]), item["sk"])
+                if there is not None:
+                    return there["w"] == item["w"]
+                item = {**item, "w": f"{item['w']}0"}
+
+    patch.setattr(log, "put_surely", put)
+
+
+# -- R5 --------------------------------------------------------------------------------------------
+
+
+def _keep_intentions(patch: Patch) -> None:
+    patch.setattr(worker, "INTENTIONS", ())
+
+
+# -- R9, R10 ---------------------------------------------------------------------------------------
+
+
+def _bury_a_live_message(patch: Patch) -> None:
+    def acknowledge(self: worker.Hold, now_ms: int) -> Does:
+        return True
+        yield
+
+    patch.setattr(worker.Hold, "_acknowledge", acknowledge)
+
+
+def _acknowledge_late(patch: Patch) -> None:
+    """Past its limit it writes nothing, and acknowledges."""
+    real = worker.Hold._work
+
+    def work(self: worker.Hold, *arguments: Any) -> Does:
+        yield from real(self, *arguments)
+        return True
+
+    patch.setattr(worker.Hold, "_work", work)
+
+
+# -- R11 -------------------------------------------------------------------------------------------
+
+
+def _drop_on_sight(patch: Patch) -> None:
+    patch.setattr(sweeper, "_wait_for_record", lambda row, now_ms: duties.drop_row(row))
+
+
+# -- before record 0 -------------------------------------------------------------------------------
+
+
+def _read_mail_first(patch: Patch) -> None:
+    """Control mail is looked for when the execution begins, and not once it is opened."""
+    real = worker.Hold._commit
+
+    def no_mail(effect: Effect) -> Any:
+        is_look = isinstance(effect, Query) and effect.begins_with == CONTROL_PREFIX
+        return [] if is_look else None
+
+    def commit(self: worker.Hold, *arguments: Any) -> Does:
+        return (yield from _changed(real(self, *arguments), no_mail))
+
+    patch.setattr(worker.Hold, "_commit", commit)
+
+
+def _always_run_first(patch: Patch) -> None:
+    real = worker.Hold._fresh
+
+    def fresh(self: worker.Hold) -> Does:
+        self.delivery = dataclasses.replace(self.delivery, receive_count=1)
+        self.is_recovering = False
+        return (yield from real(self))
+
+    patch.setattr(worker.Hold, "_fresh", fresh)
+
+
+_AGAIN: Choice = ("receive", 0, "delivered again")
+_MINUTE = 3
+
+PLANTED = (
+    Planted(
+        "deciding anew after a doubt",
+        _decide_anew,
+        LATE,
+        PAID,
+        {"done later": 0.2, "slow": 0.4},
+        SOON,
+    ),
+    Planted(
+        "asking again with other bytes", _ask_again, LATE, PAID, {"done later": 0.2, "slow": 0.4}, SOON
+    ),
+    Planted(
+        "intentions are kept over a reload",
+        _keep_intentions,
+        frozenset({"I5"}),
+        TWO_TASKS,
+        {"killed after": 0.1, "delivered again": 0.6, "slow": 0.2},
+    ),
+    Planted(
+        "one's own redelivery is acknowledged",
+        _bury_a_live_message,
+        frozenset({"I16", "I17"}),
+        TWO_TASKS,
+        tapes=_pairs("frozen before", "killed after", _AGAIN),
+    ),
+    Planted(
+        "acknowledged past the limit",
+        _acknowledge_late,
+        frozenset({"I16", "I17"}),
+        TWO_TASKS,
+        tapes=_pairs("frozen before", "killed before", ("freeze", 0, 2)),
+    ),
+    Planted(
+        "a watch row is deleted on sight",
+        _drop_on_sight,
+        frozenset({"I16", "I17"}),
+        SHORT_NAP,
+        tapes=[
+            [
+                *tape,
+                ("no answer", 0, _MINUTE),
+                ("no answer", 1, _MINUTE),
+                ("message", 1, "vanished"),
+            ]
+            for tape in _pairs("not done", "not done", most=12)
+        ],
+    ),
+    Planted(
+        "mail is read before the first task",
+        _read_mail_first,
+        frozenset({"I17"}),
+        STOPPED,
+        {},
+        {**SOON, "stop_percent": 100},
+    ),
+    Planted(
+        "the first task always runs before record 0",
+        _always_run_first,
+        frozenset({"I4", "I16"}),
+        DEADLY,
+        {},
+    ),
+    Planted(
+        "nothing is sent again after a race",
+        owe_nothing_after_a_race,
+        LATE,
+        PAID,
+        settings=SOON,
+        tapes=_pairs("frozen before", "killed after", _AGAIN),
+    ),
+)

@@ -1,0 +1,272 @@
+"""Bugs of time: timers, retries, time-outs, heartbeats (I6, I8, I18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace as with_fields
+from typing import Any
+
+from holdfast.core import apply as apply_module
+from holdfast.core import facts
+from holdfast.core.events import Event
+from holdfast.core.overdue import is_overdue
+from holdfast.core.state import Awaiting, Execution
+from holdfast.runtime import duties, mail, messages, sweeper, worker
+from holdfast.runtime.effects import Message, Send
+from tests.builders import ask, call, machine, wait_for
+from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+
+DAY_SECONDS = 86_400
+
+
+def _nap(seconds: int, target: str = "work") -> dict[str, Any]:
+    return {"Type": "Wait", "Seconds": seconds, "Next": target}
+
+
+NAP = Scenario("nap", "a short wait", {"main": machine({"nap": _nap(30), "work": call("work")})})
+LONG = Scenario(
+    "long", "a wait of a day", {"main": machine({"nap": _nap(DAY_SECONDS), "work": call("work")})}
+)
+RETRIED = Scenario(
+    "retried",
+    "an attempt after half a minute",
+    {
+        "main": machine(
+            {
+                "work": call(
+                    "work", Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 30}]
+                )
+            }
+        )
+    },
+    tasks={"work": (Outcome(error="Broken"), Outcome(output=1))},
+)
+_LATE = [{"ErrorEquals": ["States.ALL"], "Next": "late"}]
+_DONE = {"Type": "Succeed"}
+TWO_WAITS = Scenario(
+    "two waits",
+    "the second one is open when the time of the first one is over",
+    {
+        "main": machine(
+            {
+                "paid": wait_for("paid", "person", TimeoutSeconds=60),
+                "person": ask("late", TimeoutSeconds=3_000, Catch=_LATE),
+                "late": _DONE,
+            }
+        )
+    },
+    events=(Brought(10, "paid", "k1", {"n": 1}, "e1"),),
+    answers={"person": Outcome(output=1, seconds=300)},
+)
+
+
+def _asked(answer: Outcome, **fields: Any) -> Scenario:
+    states = {"person": ask("late", Catch=_LATE, **fields), "late": _DONE}
+    return Scenario("asked", "a person", {"main": machine(states)}, answers={"person": answer})
+
+
+#: Answered a second before its time is over.
+IN_TIME = _asked(Outcome(output=1, seconds=59), TimeoutSeconds=60)
+#: Alive until the time of the whole wait is over.
+BEATING = _asked(
+    Outcome(output=1, seconds=400, beat_seconds=20), TimeoutSeconds=100, HeartbeatSeconds=30
+)
+EXPIRED = Scenario(
+    "expired",
+    "the event is over when the wait for it begins",
+    {
+        "main": machine(
+            {
+                "nap": _nap(15 * DAY_SECONDS, "paid"),
+                "paid": wait_for("paid", "late", TimeoutSeconds=60, Catch=_LATE),
+                "late": _DONE,
+            }
+        )
+    },
+    events=(Brought(10, "paid", "k1", {"n": 1}, "e1"),),
+)
+
+Apply = Callable[[Execution, Event], Execution]
+
+
+def _applied(patch: Patch, event_type: str, change: Callable[[Apply], Apply]) -> None:
+    """What an event of this type means is changed."""
+    real = apply_module._handler
+
+    def handler(wanted: str) -> Any:
+        return change(real(wanted)) if wanted == event_type else real(wanted)
+
+    patch.setattr(apply_module, "_handler", handler)
+
+
+def _nothing(*_: Any) -> Any:
+    return
+    yield
+
+
+def _believe_clocks(patch: Patch) -> None:
+    patch.setattr(worker, "CLOCK_ERROR_MS", 0)
+    patch.setattr(duties, "CLOCK_ERROR_MS", 0)
+
+
+def _time_out_whatever_waits(patch: Patch) -> None:
+    """The timer of a wait that is over is taken for that of the next one."""
+    real = worker.Hold._gather
+
+    def gather(self: worker.Hold) -> Any:
+        yield from real(self)
+        if self.kind == messages.WAKE_TIMER and not self.state.is_open(int(self.body["entry"])):
+            for frame in self.state.frames.values():
+                if isinstance(frame.waiting, Awaiting):
+                    timed_out = facts.TimedOut(frame.waiting.entry, frame.waiting.attempt)
+                    self.facts.append(timed_out)
+
+    patch.setattr(worker.Hold, "_gather", gather)
+
+
+def _trust_the_message(patch: Patch) -> None:
+    """The wake says that it is time, so it is."""
+    real = worker.Hold._past_timeouts
+
+    def past_timeouts(self: worker.Hold, now_ms: int) -> Any:
+        frame = self.state.frame_of(int(self.body.get("entry", -1)))
+        if self.kind == messages.WAKE_TIMER and frame and isinstance(frame.waiting, Awaiting):
+            self.facts.append(facts.TimedOut(frame.waiting.entry, frame.waiting.attempt))
+        else:
+            yield from real(self, now_ms)
+
+    patch.setattr(worker.Hold, "_past_timeouts", past_timeouts)
+
+
+def _tick_before_the_mail(patch: Patch) -> None:
+    def past_timeouts(self: worker.Hold, now_ms: int) -> Any:
+        if any(is_overdue(frame, now_ms - 1_000) for frame in self.state.frames.values()):
+            self.facts.append(facts.Tick())
+        return
+        yield
+
+    patch.setattr(worker.Hold, "_past_timeouts", past_timeouts)
+
+
+def _a_beat_gives_more_time(patch: Patch) -> None:
+    def change(real: Apply) -> Apply:
+        def beaten(state: Execution, event: Event) -> Execution:
+            after = real(state, event)
+            frame = after.frames[event.holdfast.get("frame", "")]
+            waiting = frame.waiting
+            assert isinstance(waiting, Awaiting)
+            assert waiting.due_ms is not None
+            more_ms = event.holdfast["beat"] - waiting.since_ms
+            longer = with_fields(waiting, due_ms=waiting.due_ms + more_ms)
+            return after.with_frame(frame._replace(waiting=longer))
+
+        return beaten
+
+    _applied(patch, "HeartbeatSeen", change)
+
+
+def _forget_when_a_retry_is_due(patch: Patch) -> None:
+    def change(real: Apply) -> Apply:
+        def scheduled(state: Execution, event: Event) -> Execution:
+            own = {name: value for name, value in event.holdfast.items() if name != "due"}
+            return real(state, event._replace(holdfast=own))
+
+        return scheduled
+
+    _applied(patch, "TaskScheduled", change)
+
+
+def _delay_for_as_long_as_it_takes(patch: Patch) -> None:
+    patch.setattr(duties, "SQS_DELAY_SECONDS_MAX", 10**9)
+
+
+def _message(log: Any, entry: int, due_ms: int, now_ms: int) -> Any:
+    body = messages.wake_timer(log.tenant, log.run, entry, due_ms, log.hint)
+    yield Send((Message(body, min(duties.delay_until(due_ms, now_ms), 900)),))
+
+
+def _cut_the_delay(patch: Patch) -> None:
+    """A quarter of an hour is what a message can be delayed; nobody goes on from there."""
+    patch.setattr(duties, "start_timer", _message)
+    patch.setattr(worker.Hold, "_again_if_early", _nothing)
+
+
+def _hop_from_now(patch: Patch) -> None:
+    """Each hop of a long wait counts the whole wait again."""
+
+    def again(self: worker.Hold, now_ms: int) -> Any:
+        entry, due_ms = int(self.body["entry"]), int(self.body["due"])
+        if self.state.is_open(entry) and now_ms < due_ms + 1_000:
+            whole_ms = due_ms - self.log.records[-1].at_ms
+            yield from _message(self.log, entry, now_ms + whole_ms, now_ms)
+
+    patch.setattr(duties, "start_timer", _message)
+    patch.setattr(worker.Hold, "_again_if_early", again)
+
+
+def _never_expire(patch: Patch) -> None:
+    """Only TTL would take what has expired, and it may be days late."""
+    real = mail.event_facts
+
+    def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> Any:
+        found = yield from real(tenant, awaiting, 0)
+        return [with_fields(fact, expires_ms=10**15) for fact in found]
+
+    patch.setattr(mail, "event_facts", event_facts)
+
+
+def _drop_timer_rows(patch: Patch) -> None:
+    def timer(row: Any, now_ms: int) -> Any:
+        yield from duties.drop_row(row)
+        if now_ms % 7:
+            body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), 0, None)
+            yield Send((Message(body),))
+
+    patch.setattr(sweeper, "_timer", timer)
+
+
+PLANTED = (
+    Planted(
+        "a timer fires by a clock that is wrong",
+        _believe_clocks,
+        frozenset({"I6"}),
+        NAP,
+        {},
+        {"skew_ms": 500},
+    ),
+    Planted(
+        "a time-out outlives its wait", _time_out_whatever_waits, frozenset({"I6"}), TWO_WAITS, {}
+    ),
+    Planted("a timer trusts its message", _trust_the_message, frozenset({"I8"}), BEATING, {}),
+    Planted(
+        "a time-out does not look into the mail",
+        _tick_before_the_mail,
+        frozenset({"I8"}),
+        IN_TIME,
+        {"late": 0.3, "slow": 0.1},
+    ),
+    Planted(
+        "a heartbeat gives the whole wait more time",
+        _a_beat_gives_more_time,
+        frozenset({"I18", "I17"}),
+        BEATING,
+        {},
+    ),
+    Planted(
+        "nobody knows when a retry is due",
+        _forget_when_a_retry_is_due,
+        frozenset({"I5", "I6"}),
+        RETRIED,
+        {},
+    ),
+    Planted(
+        "a message is delayed by a day",
+        _delay_for_as_long_as_it_takes,
+        frozenset({"I16", "I17", "I18"}),
+        LONG,
+        {},
+    ),
+    Planted("a delay is cut", _cut_the_delay, frozenset({"I17", "I18"}), LONG, {}),
+    Planted("a hop begins the wait anew", _hop_from_now, frozenset({"I17", "I18"}), LONG, {}),
+    Planted("an expired event is used", _never_expire, frozenset({"I7"}), EXPIRED, {}),
+)
