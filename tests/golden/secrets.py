@@ -51,6 +51,8 @@ def flow(login: Login, token: SecretStr, maybe: SecretStr | None, given: str) ->
     anything(login)
     call(given)
     call("in the source")
+    note(maybe)
+    anything([maybe])
     if token == maybe:
         note("a")
     if maybe:

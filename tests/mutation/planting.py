@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from tests.mutation.mutants import Module, Mutant
@@ -22,8 +23,8 @@ def plant(module: Module, mutant: Mutant) -> None:
     """
     mutant.plant()
     live = sys.modules[f"{PACKAGE}.{module.name.removesuffix('.py')}"]
-    _run_again(live, module.tree)
-    if not mutant.lines:
+    is_constant = _run_again(live, module.tree)
+    if is_constant or not mutant.lines:
         for other in _importers(live):
             _run_again(other, ast.parse(Path(str(other.__file__)).read_text(encoding="utf-8")))
     _forget_cached()
@@ -39,7 +40,9 @@ def _importers(live: ModuleType) -> Iterator[ModuleType]:
                 yield other
 
 
-def _run_again(live: ModuleType, tree: ast.Module) -> None:
+def _run_again(live: ModuleType, tree: ast.Module) -> bool:
+    """-> whether a constant has become another, too."""
+    is_changed = False
     namespace: dict[str, Any] = {"__name__": live.__name__, "__file__": live.__file__}
     exec(compile(tree, str(live.__file__), "exec"), namespace)
     made = {id(value): name for name, value in namespace.items() if _is_of(value, live)}
@@ -59,7 +62,8 @@ def _run_again(live: ModuleType, tree: ast.Module) -> None:
         if id(new) in made:
             _carry_over(new, old)
         elif not name.startswith("__") and not isinstance(new, ModuleType):
-            _replace(name, old, own(new))
+            is_changed |= _replace(name, old, own(new))
+    return is_changed
 
 
 def _is_of(value: Any, live: ModuleType) -> bool:
@@ -94,20 +98,33 @@ def _carry_over_function(new: FunctionType | None, old: FunctionType | None) -> 
     if new is None or old is None:
         return
     if new.__code__ != old.__code__:
+        _carry_over_inner(old.__code__, new.__code__)
         old.__code__ = new.__code__
     old.__defaults__ = new.__defaults__
     old.__kwdefaults__ = new.__kwdefaults__
 
 
-def _replace(name: str, old: Any, new: Any) -> None:
+def _carry_over_inner(old: CodeType, new: CodeType) -> None:
+    """Functions that a function has made before, when a table was built, run its inner code."""
+    before = {code.co_qualname: code for code in old.co_consts if isinstance(code, CodeType)}
+    for code in new.co_consts:
+        former = before.get(code.co_qualname) if isinstance(code, CodeType) else None
+        if former is not None and former != code:
+            for held in gc.get_referrers(former):
+                if isinstance(held, FunctionType):
+                    held.__code__ = code
+
+
+def _replace(name: str, old: Any, new: Any) -> bool:
     """A table may go by another name elsewhere; a number or a text could be somebody else's."""
     if old == new:
-        return
+        return False
     is_table = bool(old) and isinstance(old, dict | list | tuple | set | frozenset)
     for module in _ours():
         for held, value in list(vars(module).items()):
             if value is old and (is_table or held == name):
                 setattr(module, held, new)
+    return True
 
 
 def _forget_cached() -> None:

@@ -16,6 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import coverage
@@ -29,6 +30,8 @@ from tests.mutation.planting import plant
 TEST_SECONDS_MAX: Final = 10
 #: A test that takes longer than this on healthy code is not asked.
 ASKED_SECONDS_MAX: Final = 1.0
+#: How long the tests of one mutant may take together, on healthy code. The score is a lower bound.
+MUTANT_SECONDS_MAX: Final = 6.0
 MEMORY_BYTES_MAX: Final = 3 * 2**30
 
 
@@ -75,6 +78,7 @@ class Mutation:
         if baseline.failed:
             self._tell(f"left out, since they fail on healthy code: {', '.join(baseline.failed)}")
         for module, mutants in self._chosen:
+            self._tell(f"{module.name}: {len(mutants)} mutants")
             for mutant in mutants:
                 if time.monotonic() > self._until:
                     self._tell("the time is over")
@@ -101,15 +105,20 @@ class Mutation:
         return Outcome(mutant, killer, len(names))
 
     def _asked(self, mutant: Mutant, baseline: Baseline) -> list[str]:
-        names = set(baseline.seconds)
-        if mutant.lines:
-            by_line = baseline.lines.get(mutant.module, {})
-            names = {name for line in mutant.lines for name in by_line.get(line, ())}
+        by_line = baseline.lines.get(mutant.module, {})
+        names = {name for line in mutant.lines for name in by_line.get(line, ())}
+        # What no test runs may still have been run when the module was imported.
+        names = names or set(baseline.seconds)
         names = {name for name in names if baseline.seconds.get(name, 9) < ASKED_SECONDS_MAX}
         known = [name for name in self._killers[mutant.module, mutant.function] if name in names]
         rest = sorted(names - set(known))
         rest.sort(key=lambda name: baseline.seconds[name] / (1 + self._found[name]))
-        return [*known, *rest]
+        spent = accumulate(baseline.seconds[name] for name in [*known, *rest])
+        return [
+            name
+            for name, seconds in zip([*known, *rest], spent, strict=True)
+            if seconds < MUTANT_SECONDS_MAX
+        ]
 
 
 def measure(items: Mapping[str, pytest.Item]) -> Baseline:

@@ -109,7 +109,7 @@ class Company:
         programs = Programs()
         for definition in known.values():
             programs.add(definition)
-        workflows = Workflows(known, lambda _workflow, value: value)
+        workflows = Workflows(known, lambda _tenant, _workflow, value: value)
         setting = Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.front = Front(programs, known, AnyTypes(), KEYS)
         self.fleet = Fleet(setting, self._work, self._count)

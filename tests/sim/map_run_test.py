@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import CrashAt, Hook, RandomCrashes, When, no_faults
-from tests.builders import Machine, machine
+from tests.builders import Machine, Shop, machine
 from tests.unit.stack_kit import Stack
 
 READER = {
@@ -83,6 +84,17 @@ def test_every_child_runs_once_and_its_result_counts_once(
     assert stack.children == {"SUCCEEDED": count}
     assert set(stack.world.task_runs.values()) <= {1}
     assert stack.is_sound
+
+
+def test_a_map_of_a_workflow_runs_as_that_of_a_state_machine() -> None:
+    """Its children call services though no ARN of a machine says in which region."""
+    shop = Shop(machine({"all": {**MANY, "End": True}}), work)
+    history = shop.run(ITEMS)
+    assert history.state.output == [2 * n for n in range(7)]
+    origins = [one.state.origin for one in histories(shop.world) if "." in one.run]
+    machines = {origin["state_machine_arn"].rpartition("/")[0] for origin in origins if origin}
+    assert (len(origins), machines) == (7, {"arn:holdfast:states:holdfast::stateMachine:flow"})
+    assert (check(shop.world), lost(shop.world)) == ([], [])
 
 
 #: What is read and written goes through all that the others go through, but one child of a child.

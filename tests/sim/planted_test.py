@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.planted.ends import PLANTED as ENDS
 from tests.sim.planted.kit import Planted, require_caught
+from tests.sim.planted.outside import PLANTED as OUTSIDE
 from tests.sim.planted.protocol import PLANTED as PROTOCOL
+from tests.sim.planted.reading import PLANTED as READING
+from tests.sim.planted.reasoned import PLANTED as REASONED
 
-ALL = (*PROTOCOL,)
+ALL = (*PROTOCOL, *READING, *REASONED, *OUTSIDE, *ENDS)
 
 
 @pytest.mark.parametrize("planted", ALL, ids=lambda planted: planted.name)

@@ -47,7 +47,7 @@ class Played:
         for definition in known.values():
             programs.add(definition)
         self.front = Front(programs, known, AnyTypes(), KEYS)
-        workflows = Workflows(known, lambda _workflow, value: value)
+        workflows = Workflows(known, lambda _tenant, _workflow, value: value)
         setting = Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.world = World(setting, self._work, self._note)
         self._asks = ".waitForTaskToken" in json.dumps(dict(scenario.machines))

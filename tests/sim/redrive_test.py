@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.world import CrashAt, Hook, When, no_faults
+from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskSucceeded, Unlist
+from holdfast.sim.invariants import check
+from holdfast.sim.world import CrashAt, Hook, Killed, When, World, no_faults
 from holdfast.stepfunctions.faults import StatesFault
 from tests.builders import Machine, machine
 from tests.unit.stack_kit import Stack
@@ -62,6 +63,35 @@ def test_the_branch_that_had_ended_is_not_run_again() -> None:
     entered = [e for e in repair.stack.parent.events if e.details.get("name") == "sound"]
     assert len(entered) == 2  # entered and exited, once
     assert repair.stack.is_sound
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_it_is_not_listed_as_running_though_both_of_its_ends_were_cut_short(number: int) -> None:
+    """The first worker dies before it takes the entry out of the list, as does the one after the
+    redrive: by then the execution has ended again, in the record that opens it.
+    """
+    seen: list[Effect] = []
+
+    def die(world: World, effect: Effect, when: When) -> None:
+        del world
+        if isinstance(effect, Unlist) and when == "before":
+            seen.append(effect)
+            if len(seen) <= number + 1:
+                raise Killed
+
+    task = {"Type": "Fail", "Error": "Broken"}
+    nap = {"Type": "Wait", "Seconds": 60, "Next": "fail"}
+    stack = Stack(json.dumps(machine({"nap": nap, "fail": task})), _nothing, die)
+    arn = stack.start(None)
+    stack.world.run(until_ms=stack.world.now_ms + 62_000)
+    stack.call("RedriveExecution", executionArn=arn)
+    stack.world.run()
+    assert stack.parent.state.redrives == 1
+    assert check(stack.world) == []
+
+
+def _nothing(_effect: RunTask) -> TaskSucceeded:
+    return TaskSucceeded(None)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -50,7 +50,7 @@ class Family:
         self.programs.add(self.known[name])
         return self.known[name]
 
-    def _fitted(self, _workflow: str, value: Any) -> Any:
+    def _fitted(self, _tenant: str, _workflow: str, value: Any) -> Any:
         """The types of every workflow here: an object whose `n`, if any, is a number."""
         if not isinstance(value, dict) or not isinstance(value.get("n", 0), int | float):
             raise RequestError("HF210", "n: input should be a number")

@@ -28,6 +28,8 @@ def compare(value: Any, operator: str, operand: Any) -> Any:
     ("value", "operator", "operand", "result"),
     [
         ("b", "StringEquals", "b", True),
+        ("abc", "StringMatches", "a*x*c", False),
+        ("abxdc", "StringMatches", "a*x*c", True),
         ("b", "StringLessThan", "c", True),
         ("b", "StringGreaterThanEquals", "b", True),
         ("b", "StringGreaterThan", "b", False),

@@ -18,17 +18,28 @@ from holdfast.core.facts import (
     FailedWith,
     Opened,
     RedriveRequested,
+    Started,
     Succeeded,
     TakenOver,
     TaskUnknown,
     TimedOut,
 )
-from holdfast.core.state import Children
+from holdfast.core.state import Children, Parent
 from tests.builders import Machine, ask, call, machine, wait_for
-from tests.unit.core_kit import START_MS, one, part
-from tests.unit.core_tasks_test import ACTIVITY, BUILD, CALLBACK, FUNCTION, NEST, SEND, TOKEN, task
+from tests.unit.core_kit import RUN, START_MS, one, part
+from tests.unit.core_tasks_test import (
+    ACTIVITY,
+    BUILD,
+    CALLBACK,
+    FUNCTION,
+    NEST,
+    SEND,
+    TOKEN,
+    origin_of,
+    task,
+)
 from tests.unit.histories_kit import Told
-from tests.unit.states_kit import ROLE
+from tests.unit.states_kit import PLACE, ROLE
 
 FOLDER: Final = Path(__file__).parents[1] / "golden" / "histories"
 AGAIN: Final = [{"ErrorEquals": ["Broken"], "IntervalSeconds": 2, "MaxAttempts": 1}]
@@ -103,7 +114,7 @@ def a_service() -> Told:
 def a_callback() -> Told:
     state = task(CALLBACK, Arguments=TOKEN, TimeoutSeconds=90, HeartbeatSeconds=10, Retry=AGAIN)
     case = Told.of_machine(one(state))
-    case.return_from_call({"MessageId": "1"}).beat(4).fail("Broken", "why").after(2)
+    case.return_from_call({"MessageId": "1"}).beat(4).beat(0).fail("Broken", "why").after(2)
     case.return_from_call({"MessageId": "2"}).beat(9)
     case.after(10)
     return case
@@ -135,13 +146,14 @@ def people() -> Told:
         "signed": wait_for("paid", "asked", Output="{% $states.result %}"),
         "asked": ask("child", HeartbeatSeconds=5),
         "child": task(CHILD, Arguments={"n": 1}, Next="pure"),
-        "pure": task("holdfast:pure:price", End=True),
+        "pure": task("holdfast:pure:price", Next="token"),
+        "token": task("holdfast:token.waitForTaskToken", End=True),
     }
     case = Told(machine(states))
     case.start()
     case.receive("e1", {"n": 1}).receive("e1", "used").receive("e2", 2).beat(1)
     case.succeed("yes")
-    case.return_from_call({"execution": "c"}).succeed("done").succeed(4)
+    case.return_from_call({"execution": "c"}).succeed("done").succeed(4).succeed(5)
     return case
 
 
@@ -207,6 +219,15 @@ def _end(case: Told, waiting: Any, error: str | None) -> None:
     ended = Succeeded(waiting.entry, waiting.attempt, "done")
     failed = FailedWith(waiting.entry, waiting.attempt, error, "why")
     case.offer(ended if error is None else failed)
+
+
+def an_item_that_cannot_be_selected() -> Told:
+    processor = {"StartAt": "pack", "States": {"pack": call("pack")}}
+    selector = {"half": "{% 1 / $states.context.Map.Item.Value %}"}
+    state = {"Type": "Map", "ItemProcessor": processor, "ItemSelector": selector}
+    case = Told(one(state))
+    case.start([1, "two", 3])
+    return case
 
 
 def no_items() -> Told:
@@ -297,6 +318,17 @@ def undone() -> Told:
     return case
 
 
+def undone_from_the_inside() -> Told:
+    (inner, undo), (outer, undo_outer) = part("book"), part("pay")
+    undo_outer["States"] = ["book", "undo book", "book undone"]
+    del outer["pay"]
+    extension = {"Undo": [undo, undo_outer]}
+    case = Told(machine({**inner, **outer}, Holdfast=extension))
+    case.start()
+    case.stop().succeed(at="undo book").succeed(at="undo pay")
+    return case
+
+
 def a_block() -> Told:
     (states, undo), shield = part("book"), "keep"
     after = {"Type": "Pass", "Output": "{% $late %}", "End": True}
@@ -326,6 +358,24 @@ def redriven() -> Told:
     return case
 
 
+def begun_by_another() -> Told:
+    origin = origin_of()
+    origin["alias_arn"], origin["version_arn"] = PLACE.machine("m:live"), PLACE.machine("m:3")
+    parent: Parent = {"run": "01parent", "entry": 3, "attempt": 1, "as_json": True}
+    context = {"Type": "Pass", "Output": "{% $states.context %}"}
+    case = Told(one(context))
+    case.offer(Started(RUN, "e", "m", {"a": 1}, START_MS, origin, parent))
+    return case
+
+
+def stopped_and_redriven() -> Told:
+    case = Told(machine({"it": call("it")}))
+    case.start()
+    case.stop("3").offer(RedriveRequested("3"), RedriveRequested("4"))
+    case.stop("4").stop("5")
+    return case
+
+
 def out_of_time() -> Told:
     case = Told.of_machine(machine({"it": call("it")}, TimeoutSeconds=9), {"a": 1}, "EXPRESS")
     case.after(9)
@@ -346,13 +396,17 @@ STORIES: Final[tuple[Callable[[], Told], ...]] = (
     branches,
     joined,
     items,
+    an_item_that_cannot_be_selected,
     no_items,
     children,
     children_that_fail,
     children_in_full,
     undone,
+    undone_from_the_inside,
     a_block,
     redriven,
+    begun_by_another,
+    stopped_and_redriven,
     out_of_time,
 )
 

@@ -200,7 +200,11 @@ def test_an_input_that_is_no_list_is_shown_in_the_failure_of_its_map() -> None:
 def test_more_items_than_one_state_may_have_fail_the_map() -> None:
     case = run(one(map_over("{% $states.input %}", call("each"))), [0] * (LANES_MAX + 1))
 
-    assert case.failure[0] == "Holdfast.TooManyLanes"
+    error, cause = case.failure
+    assert error == "Holdfast.TooManyLanes"
+    found = f"{LANES_MAX + 1} branches or iterations in one state; {LANES_MAX} are allowed."
+    assert cause is not None
+    assert cause.endswith(f"#2). {found}")
     assert "MapStateStarted" not in case.types
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.core import facts
 from holdfast.core.state import Attempt, Children, ChildResult
+from tests.builders import call
 from tests.unit.core_kit import START_MS, Case, nobody, one
 
 READER = {
@@ -116,6 +117,19 @@ def test_a_notice_counts_once() -> None:
     assert case.output == ["first", None]
 
 
+def test_a_notice_of_a_map_that_was_given_up_changes_nothing() -> None:
+    definition = a_map(Items=[1], Catch=[{"ErrorEquals": ["States.ALL"], "Next": "after"}])
+    definition["States"]["after"] = call("after")
+    case = MapCase(definition)
+    case.start()
+    entry = case.children.entry
+    case.fail_child(0)
+    seen = len(case.events)
+    late: ChildResult = {"status": "SUCCEEDED", "started_ms": 0, "stopped_ms": 0}
+    case.offer(facts.ChildEnded(entry, 0, late))
+    assert (case.positions, len(case.events)) == (["after"], seen)
+
+
 def test_a_notice_of_a_map_that_is_over_changes_nothing() -> None:
     case = begun([1])
     entry = case.children.entry
@@ -144,6 +158,10 @@ def test_a_map_of_a_workflow_has_children_with_a_region_and_a_name() -> None:
 
 
 # -- batches ---------------------------------------------------------------------------------------
+
+
+def test_no_items_are_no_batches() -> None:
+    assert begun([], ItemBatcher={"MaxItemsPerBatch": 2}).output == []
 
 
 def test_batches_hold_as_many_items_as_they_may() -> None:

@@ -9,6 +9,7 @@ import pytest
 from holdfast.asl.parse import DefinitionError, parse_definition
 from holdfast.core.facts import Succeeded
 from holdfast.core.lanes import TOO_FEW_SUCCEEDED
+from holdfast.limits import LANES_MAX
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case, one
 
@@ -128,6 +129,23 @@ def test_numbers_may_be_worked_out() -> None:
     case = Case(lanes(extension, "a", "b")).start({"n": 1}).succeed(1, at="a")
 
     assert case.output == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "least"), [("Needed", 0, 1), ("Needed", "2", 1), ("Tolerated", -1, 0)]
+)
+def test_a_number_that_makes_no_sense_fails_the_state(field: str, value: Any, least: int) -> None:
+    case = Case(lanes({field: "{% $states.input %}"}, "a", "b")).start(value)
+
+    error, cause = case.failure
+    assert error == "States.QueryEvaluationError"
+    assert cause is not None
+    assert cause.endswith(f"#2). {field} has to be a whole number from {least}.")
+    assert case.last("EvaluationFailed").details["location"] == field
+
+
+def test_as_many_lanes_are_opened_as_one_state_may_have() -> None:
+    assert Case(items({}, LANES_MAX, MaxConcurrency=1)).start().positions == ["pack"]
 
 
 def test_branches_begin_when_those_before_them_have_ended() -> None:

@@ -306,7 +306,7 @@ def test_a_condition_is_true_or_false_and_nothing_else() -> None:
 
 
 def test_a_pass_whose_parameters_fail_fails() -> None:
-    state = {"Type": "Pass", "Parameters": {"a.$": "$.nothing"}}
+    state = {"Type": "Pass", "Parameters": {"a.$": "$.nothing"}, "Assign": {"x": 1}}
     case = run(one(state, QueryLanguage="JSONPath"), {})
 
     assert case.failure[0] == "States.Runtime"

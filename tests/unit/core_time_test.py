@@ -10,6 +10,7 @@ from holdfast.asl.parse import parse_definition
 from holdfast.core import facts
 from holdfast.core.advance import advance
 from holdfast.core.commands import Register, RunAttempt, StartTimer, next_due_ms, owed
+from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.facts import EventReceived, HeartbeatSeen, Moment, Tick
 from holdfast.errors import HoldfastBug
 from tests.builders import ask, call, machine, wait_for
@@ -331,3 +332,11 @@ def test_an_execution_is_opened_once_and_moves_only_to_a_younger_record() -> Non
     assert case.state.opened_at == 0
     assert case.types.count("Opened") == 1
     assert case.offer(facts.Opened(4), facts.Opened(3)).state.opened_at == 4
+
+
+def test_what_has_ended_asks_nothing_of_time() -> None:
+    case = Case(one(call("ship")), claim=nobody).start()
+    later_ms = START_MS + 10_000
+    assert [one.reason for one in diagnose(case.state, later_ms)] == [Reason.ATTEMPT_DUE]
+
+    assert diagnose(case.succeed().state, later_ms) == ()

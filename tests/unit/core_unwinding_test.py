@@ -232,3 +232,16 @@ def test_a_redrive_begins_lanes_anew_of_which_too_few_have_succeeded() -> None:
 
     assert case.positions == ["a", "b"]
     assert case.succeed(1, at="a").succeed(2, at="b").output == [1, 2]
+
+
+def test_a_redrive_begins_lanes_anew_that_their_block_had_no_time_for() -> None:
+    branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
+    lanes = {"Type": "Parallel", "Branches": branches, "End": True}
+    deadline = {"Begin": "all", "Seconds": 60, "States": ["all"]}
+    definition = machine({"all": lanes}, Holdfast={"Deadlines": [deadline]})
+    case = Case(definition).start().succeed(1, at="a").after(60)
+    assert case.failure == ("BlockTimeout", "")
+
+    case.offer(RedriveRequested("5"))
+
+    assert case.positions == ["a", "b"]

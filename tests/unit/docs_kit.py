@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel
+from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, compensating, days, each, first, hours, minutes, parallel,

@@ -181,6 +181,31 @@ def test_a_seed_draws_as_java_draws() -> None:
     """new java.util.Random(42).nextInt() is -1170105035; its upper 31 bits are 1562431130."""
     assert value_of("States.MathRandom(0, 2147483647, 42)") == 1562431130
     assert value_of("States.MathRandom(5, 15, 42)") == 5
+    # Of a power of two the high bits; where the last run of the bound is cut short, the next draw.
+    assert value_of("States.MathRandom(0, 16, 42)") == 1562431130 * 16 >> 31
+    assert value_of("States.MathRandom(0, 1073741825, 42)") == 234785527 >> 1
+
+
+def test_a_digit_too_many_in_base64_is_passed_over() -> None:
+    assert value_of("States.Base64Decode('YWJjZ')") == "abc"
+
+
+def test_a_value_that_is_nested_very_deep_is_refused() -> None:
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(StateError, match="nested too deep"):
+        compile_intrinsic("States.JsonToString($)").evaluate(scope()._replace(data=deep))
+    with pytest.raises(StateError, match=r"applied to arrays\. Current context is: …"):
+        compile_intrinsic("States.Array($.a[0])").evaluate(
+            scope()._replace(data={"a": {"b": deep}})
+        )
+
+
+def test_a_value_of_too_many_parts_is_refused() -> None:
+    many = scope()._replace(data=[0] * 400_000)
+    with pytest.raises(StateError, match="too large"):
+        compile_intrinsic("States.Array($, $)").evaluate(many)
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,9 @@ $d{$: 1}  ->  {"x": 1, "y": 1}
 [1,2]{"k": $}  ->  {"k": [1, 2]}
 $xs@$x#$i.{"x": $x, "i": $i}  ->  [{"x": 3, "i": 0}, {"x": 1, "i": 1}, {"x": 2, "i": 2}]
 $o.b@$x.$o.b@$y.[$x, $y]  ->  [1, 1, 1, 2, 2, 1, 2, 2]
+$o.b@$x{$string($x): $x}  ->  {"1": 1, "2": 2}
+$o.b@$x[$x > 9]{"k": $x}  ->  {}
+($y := $f(1); $f := function($x){$x}; $f(2))  ->  T1006
 $o.b@$x{"k": $x}  ->  {"k": [1, 2]}
 $o.b#$i{"k": $i}  ->  {"k": [0, 1]}
 $boolean($sum)  ->  false
@@ -540,7 +543,8 @@ def test_a_group_that_is_not_in_the_match_is_empty() -> None:
 @pytest.mark.parametrize("document", [[1, 2], {"a": 1}, "text"])
 def test_the_document_is_one_value_also_when_it_is_a_list(document: Any) -> None:
     assert at_the_door("$", {"$": document}) == json.dumps(document)
-    assert json.loads(at_the_door("$string($)", {"$": document})) == (
+    text = at_the_door("$string()", {"$": document})
+    assert json.loads(text) == (
         document if isinstance(document, str) else json.dumps(document, separators=(",", ":"))
     )
 

@@ -67,6 +67,9 @@ def test_a_definite_path_gives_the_value(path: str, value: Any) -> None:
         ("$.a.*", [[10, 20, 30], 1, None]),
         ("$..name", ["Ann", "Bob", "Cy"]),
         ("$.a.b[0:-1]", []),
+        ("$.a[0:2]", []),
+        ("$.users[*]['name','no'].name", []),
+        ("$.*['age','name']", [{}]),
         ("$.a.b[-1:2]", [30, 10, 20]),
         ("$.users[0:1]['name','nothing']", [{"name": "Ann"}]),
         ("$..['name','nothing']", []),
@@ -161,6 +164,8 @@ def test_a_path_begins_at_the_input_the_context_or_a_variable() -> None:
         *("$.a[?(@.b]", "$.a[?(@.b ==)]", "$.a[?()]", "$.a[?(@.b == 'x)]", "$ .a", "$.a[(1)]"),
         "$" + ".a" * 20_000,
         "$[?(" + "(" * 100 + "@.a" + ")" * 101 + "]",
+        "$[?(@.a == " + "[" * 100 + "]" * 100 + ")]",
+        "$['a', b]",
     ],
 )
 def test_what_is_no_path_is_refused_when_it_is_compiled(text: str) -> None:
@@ -193,7 +198,9 @@ def test_the_time_of_regular_expressions_is_that_of_the_path_not_of_each_item() 
     assert walk.regex_seconds_left < 0.001
 
 
-@pytest.mark.parametrize("pattern", ["(" * 3_000 + ")" * 3_000, "a{99999999999}", "(", "*"])
+@pytest.mark.parametrize(
+    "pattern", ["(" * 3_000 + ")" * 3_000, "a{99999999999}", "(", "*", "(?R)a"]
+)
 def test_a_regular_expression_that_is_none_matches_nothing(pattern: str) -> None:
     assert compile_path(f"$[?(@ =~ /{pattern}/)]").find(["a"]) == []
 
@@ -218,6 +225,12 @@ def test_a_value_that_is_nested_very_deep_is_no_reason_for_another_error() -> No
     for text in ("$.a.b", "$.a[0][0]", "$..[?(@.a == $.a)]", "$.no"):
         with suppress(PathMissing):
             compile_path(text).find(deep)
+    one: Any = 1
+    other: Any = 2
+    for _ in range(100_000):
+        one, other = [one], [other]
+    with pytest.raises(PathMissing, match="nested too deep"):
+        compile_path("$.a[?(@ == $.b)]").find({"a": [one], "b": other})
     with pytest.raises(ReferenceConflict):
         compile_reference("$.a.b").put(deep, 1)
 

@@ -183,6 +183,23 @@ def test_what_a_stop_takes_back_is_read_from_the_extension() -> None:
     }
 
 
+def test_what_an_undo_does_may_branch() -> None:
+    """A Choice without a default leads nowhere else; where a Catch leads is outside."""
+    undo = {"States": ["it"], "Begin": "pick", "End": "e"}
+    pick = {**CHOICE, "Choices": [{"Condition": "{% true %}", "Next": "work"}]}
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "outside"}]
+    states = {
+        "it": SUCCEED_STATE,
+        "pick": pick,
+        "work": call("work", "e", Catch=catch),
+        "e": SUCCEED_STATE,
+        "outside": SUCCEED_STATE,
+    }
+    (found,) = parse_definition(machine(states, Holdfast={"Undo": [undo]})).undos
+
+    assert found.own == frozenset({"pick", "work"})
+
+
 # -- anything at all -------------------------------------------------------------------------------
 
 SAMPLE = machine(
@@ -360,6 +377,18 @@ def test_an_old_map_is_read_by_its_old_names() -> None:
     assert value(old.concurrency_max, {}) == 2
     assert value(inner.output, {}) == 1
     assert (branch.kind, branch.target) == ("lambda", FUNCTION)
+
+
+def test_a_reader_may_read_as_many_items_as_there_are() -> None:
+    read = {"Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "JSON"}}
+    processor = {**SUCCEED, "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}}
+    state = {"Type": "Map", "ItemReader": read, "ItemProcessor": processor}
+    found = parse_definition(one(state, QueryLanguage="JSONPath")).states["it"]
+    assert isinstance(found, Map)
+    assert found.run is not None
+    assert found.run.reader is not None
+
+    assert value(found.run.reader.config, {}) == {"InputType": "JSON"}
 
 
 def test_a_distributed_map_knows_its_reader_batches_and_writer() -> None:

@@ -85,6 +85,30 @@ def test_a_thrown_error_carries_its_code_in_the_words_of_aws() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{% ($x := $pad('x', 1000000, 'x'); $map([1..20], function($i){$x})) %}",
+        {f"f{n}": "{% $large %}" for n in range(20)},
+    ],
+    ids=["one field", "fields together"],
+)
+def test_a_value_that_is_too_large_to_be_written_down_fails_its_field(value: Json) -> None:
+    template = compile_template(value, "/States/x/Output")
+    with pytest.raises(EvaluationError, match="more than 16,777,216 characters"):
+        template.evaluate({"large": "x" * 1_000_000}, MOMENT)
+
+
+def test_many_fields_together_may_be_as_large_as_one() -> None:
+    template = compile_template({f"f{n}": "{% $small %}" for n in range(20)}, "/States/x/Output")
+    assert template.evaluate({"small": 1}, MOMENT) == {f"f{n}": 1 for n in range(20)}
+
+
+def test_null_is_no_condition() -> None:
+    error = failure("{% null %}", "/States/x/Choices/0/Condition")
+    assert "Expected 'boolean', but was 'null' for value: null" in error.cause
+
+
 def test_a_spent_budget_is_shown_without_a_code() -> None:
     error = failure("{% ($f := function(){$f()}; $f()) %}", "/States/x/Output")
     assert "threw an error during evaluation: The expression was stopped" in error.cause

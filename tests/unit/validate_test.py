@@ -18,6 +18,7 @@ INVOKE = "arn:aws:states:::lambda:invoke"
 TASK = {"Type": "Task", "Resource": INVOKE, "End": True}
 PROCESSOR = {"StartAt": "P", "States": {"P": PASS}}
 DISTRIBUTED = {**PROCESSOR, "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}}
+PARALLEL = {"Type": "Parallel", "Branches": [PROCESSOR], "End": True}
 MAP = {"Type": "Map", "ItemProcessor": PROCESSOR, "End": True}
 SCHEMA = "SCHEMA_VALIDATION_FAILED"
 TARGET = "MISSING_TRANSITION_TARGET"
@@ -57,6 +58,7 @@ def test_a_text_that_is_no_json_is_refused_in_jacksons_words() -> None:
     ("text", "problem", "column"),
     [
         ('{"a": 1, "a": 2}', "Duplicate field 'a'", 13),
+        ("", "No content to map due to end-of-input", 1),
         ('{"a": }', "Unexpected character ('}' (code 125))", 8),
         ('{"a" 1}', "was expecting a colon to separate field name and value", 7),
         ('{"a": 1 "b": 2}', "was expecting comma to separate Object entries", 10),
@@ -83,6 +85,10 @@ def test_what_is_wrong_with_a_text_is_said_with_its_column(
     assert problem in caught.value.message
     assert caught.value.place.endswith(f"; line: 1, column: {column}]")
     assert caught.value.message.endswith(caught.value.place)
+
+
+def test_the_words_of_json_are_read() -> None:
+    assert positions("[true, null]") == {"/": (1, 1), "[0]": (1, 2), "[1]": (1, 8)}
 
 
 def test_a_long_text_is_cut_in_the_message() -> None:
@@ -199,6 +205,52 @@ CHOICE = {"Type": "Choice", "Choices": [RULE]}
     ("state", "message", "place"),
     [
         ({"End": True}, "The field 'Type' is required but was missing", ""),
+        ({**CHOICE, "Choices": [{"Variable": "$.a", "Next": "X"}]}, "only one of", "/Choices[0]"),
+        (
+            {**CHOICE, "Choices": [{**RULE, "Variable": "$["}]},
+            "Value is not a Reference Path: ",
+            "/Choices[0]/Variable",
+        ),
+        (
+            {"Type": "Fail", "CausePath": "why"},
+            "Value must be a valid JSONPath or a valid intrinsic function call",
+            "/CausePath",
+        ),
+        (
+            {"Type": "Wait", "Timestamp": 5, "End": True},
+            "Expected value of type [STRING]",
+            "/Timestamp",
+        ),
+        (
+            {**PASS, "Assign": {"x" * 81: 1}},
+            "the variable name exceeds 80 characters.",
+            "/Assign",
+        ),
+        (
+            {**PASS, "Parameters": {"a": 1, "a.$": "$"}},
+            "The field 'a.$' and the field 'a' cannot be given together",
+            "/Parameters",
+        ),
+        (
+            {**PASS, "Parameters": {"a.$": 5}},
+            "but was a NUMBER",
+            "/Parameters",
+        ),
+        (
+            {**PARALLEL, "Holdfast": {"After": 5}},
+            "Expected value of type [ARRAY]",
+            "/Holdfast/After",
+        ),
+        (
+            {**PARALLEL, "Holdfast": {"Needed": 2}},
+            "Expected at most 1, the number of branches, found 2",
+            "/Holdfast/Needed",
+        ),
+        (
+            {**MAP, "ItemProcessor": DISTRIBUTED, "Holdfast": {"Needed": 2}},
+            "A distributed Map has ToleratedFailureCount",
+            "/Holdfast",
+        ),
         ({"Type": "Sing"}, f"The field 'Type' should have one of these values: {TYPES}", "/Type"),
         ({"Type": ["Pass"]}, f"The field 'Type' should have one of these values: {TYPES}", "/Type"),
         (5, "Expected value of type [OBJECT]", ""),
@@ -612,6 +664,35 @@ def test_what_is_not_reached_within_is_named_with_its_place() -> None:
     ]
 
 
+def test_a_state_has_a_name() -> None:
+    document = {"StartAt": "", "States": {"": PASS}}
+    assert ("INVALID_STATE_NAME", "State name cannot be empty", "/States/") in said(document)
+
+
+@pytest.mark.parametrize(
+    ("extension", "message", "place"),
+    [
+        ({"Shielded": [["Y"]]}, "The definition has no state 'Y'", "/Holdfast/Shielded[0][0]"),
+        ({"Shielded": [[5]]}, "Expected value of type [STRING]", "/Holdfast/Shielded[0][0]"),
+        ({"Undo": [5]}, "Expected value of type [OBJECT]", "/Holdfast/Undo[0]"),
+        ({"Undo": 5}, "Expected value of type [ARRAY]", "/Holdfast/Undo"),
+        (
+            {"Undo": [{"States": ["Y"], "Begin": "X", "End": "X"}]},
+            "The definition has no state 'Y'",
+            "/Holdfast/Undo[0]/States[0]",
+        ),
+    ],
+)
+def test_a_part_of_the_extension_names_states_that_are_there(
+    extension: Any, message: str, place: str
+) -> None:
+    assert (message, place) in [found[1:] for found in said(one(PASS, Holdfast=extension))]
+
+
+def test_credentials_may_be_worked_out() -> None:
+    assert not said(jsonata({**TASK, "Credentials": "{% $role %}"}))
+
+
 def test_names_and_labels_are_used_once() -> None:
     inner = {"StartAt": "X", "States": {"X": PASS}}
     labelled = {**MAP, "ItemProcessor": {**DISTRIBUTED, **inner}, "Label": "l"}
@@ -658,6 +739,7 @@ def test_an_express_machine_waits_for_nobody(resource: str, message: str) -> Non
     express = {**within, "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}}
 
     assert not said(one(state))
+    assert not said(one(TASK), "EXPRESS")
     assert said(one(state), "EXPRESS") == [(SCHEMA, message, "/States/X/Resource")]
     assert said(one({**MAP, "ItemProcessor": express})) == [
         (SCHEMA, message, "/States/X/ItemProcessor/States/T/Resource")
@@ -706,6 +788,32 @@ READER = {"Resource": "arn:aws:states:::s3:getObject", "Parameters": {"Bucket": 
             "/ItemBatcher/MaxItemsPerBatch",
         ),
         ({"Label": "x" * 41}, "exceeds the 40-character limit", "/Label"),
+        ({"Label": 5}, "Expected value of type [STRING]", "/Label"),
+        (
+            {"ItemReader": {**READER, "Resource": 5}},
+            "Expected value of type [STRING]",
+            "/ItemReader/Resource",
+        ),
+        (
+            {
+                "ItemReader": {
+                    **READER,
+                    "ReaderConfig": {"InputType": "JSON", "CSVDelimiter": "COMMA"},
+                }
+            },
+            "Field 'CSVDelimiter' is not supported",
+            "/ItemReader/ReaderConfig",
+        ),
+        (
+            {
+                "ItemReader": {
+                    **READER,
+                    "ReaderConfig": {"InputType": "CSV", "CSVHeaderLocation": "GIVEN"},
+                }
+            },
+            "These fields are required: [CSVHeaders]",
+            "/ItemReader/ReaderConfig",
+        ),
         ({"Label": "a b"}, "invalid characters", "/Label"),
         (
             {"ItemProcessor": {**PROCESSOR, "ProcessorConfig": {"Mode": "DISTRIBUTED"}}},

@@ -9,7 +9,7 @@ import operator
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl._java_text import java_text
 from holdfast.asl._jsonata_values import REGEX_SECONDS_MAX, Json, deep_equal
@@ -129,6 +129,8 @@ def _select(step: Step) -> _Select:
             return _descend(lambda node, _: _merged(node, names) if _has(node, names) else ())
         case Descend(inner):
             return _descend(_select(inner))
+        case _:
+            assert_never(step)
 
 
 def _each(node: Json, names: tuple[str, ...]) -> Iterable[Json]:
@@ -223,6 +225,8 @@ def _test(condition: Condition) -> _Test:
         case AnyOf(conditions):
             tests = tuple(map(_test, conditions))
             return lambda item, walk: any(test(item, walk) for test in tests)
+        case _:
+            assert_never(condition)
 
 
 def _reader(operand: Operand) -> _Read:
@@ -233,6 +237,8 @@ def _reader(operand: Operand) -> _Read:
             return lambda _, __: operand
         case Lookup(is_of_item, steps):
             return _lookup(_chain(steps), is_of_item, _is_single(steps))
+        case _:
+            assert_never(operand)
 
 
 def _is_single(steps: tuple[Step, ...]) -> bool:

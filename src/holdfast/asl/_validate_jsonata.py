@@ -60,12 +60,9 @@ def check_text(scope: Scope, text: str, location: str) -> None:
 
 def _unsupported(tree: object, states_fields: frozenset[str]) -> Iterator[str]:
     """One sentence per reference. The tree is as deep as the parser lets it be."""
-    pending, seen = [(tree, False)], set[int]()
+    pending = [(tree, False)]
     while pending:
         node, has_context = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
         yield from _references(node, states_fields)
         if not has_context:
             yield from _context_references(node)
@@ -112,5 +109,5 @@ def _nodes(value: object) -> Iterator[object]:
     if isinstance(value, list | tuple):
         for item in value:
             yield from _nodes(item)
-    elif hasattr(value, "steps"):
+    else:
         yield value

@@ -145,7 +145,7 @@ def refuse_none(scope: Scope, group: Iterable[str], location: str) -> None:
 
 
 def json_kind(value: Any) -> str:
-    """AWS's name of the value's JSON type."""
+    """AWS's name of the JSON type of a value that is no text."""
     match value:
         case None:
             return "NULL"
@@ -153,8 +153,6 @@ def json_kind(value: Any) -> str:
             return "BOOLEAN"
         case int() | float():
             return "NUMBER"
-        case str():
-            return "STRING"
         case list():
             return "ARRAY"
         case _:

@@ -55,8 +55,6 @@ class Intrinsic:
             return self.call(scope)
         except InvalidArguments as invalid:
             self._refuse(str(invalid))
-        except RecursionError:
-            self._refuse("A value is nested too deep")
 
     def _refuse(self, problem: str) -> NoReturn:
         refuse(f"The function '{self.text}' had the following error: {problem}")

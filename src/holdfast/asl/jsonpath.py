@@ -200,26 +200,30 @@ def _indefinite(select: Callable[[Json], list[Json]]) -> Callable[[Json], Json]:
 
 def _missing(root: Json, keys: tuple[_Key, ...]) -> PathMissing:
     """What Jayway says of a definite path that leads nowhere."""
-    here: Any = root
-    for at, key in enumerate(keys):
-        match here:
-            case dict() if isinstance(key, str):
-                if key not in here and at + 1 < len(keys):
-                    return PathMissing(f"Missing property in path {_shown(keys[: at + 1])}")
-            case list() if isinstance(key, int):
-                pass
-            case _ if isinstance(key, str):
-                return PathMissing(f"Property ['{key}'] not found in path {_shown(keys[:at])}")
-            case None:
-                return PathMissing(f"The path {_shown(keys[:at])} is null")
-            case _:
-                reason = f"Filter: [{key}] can only be applied to arrays. Current context is: "
-                return PathMissing(reason + shown(here, java_text), is_misuse=True)
-        inner = _child(here, key)
-        if inner is _ABSENT:
-            break
-        here = inner
-    return PathMissing(f"No results for path: {_shown(keys)}")
+    here, at = root, 0
+    while (problem := _problem_at(here, keys, at)) is None:
+        here, at = _child(here, keys[at]), at + 1
+        if here is _ABSENT:
+            return PathMissing(f"No results for path: {_shown(keys)}")
+    return problem
+
+
+def _problem_at(here: Any, keys: tuple[_Key, ...], at: int) -> PathMissing | None:
+    key = keys[at]
+    match here:
+        case dict() if isinstance(key, str):
+            if key not in here and at + 1 < len(keys):
+                return PathMissing(f"Missing property in path {_shown(keys[: at + 1])}")
+            return None
+        case list() if isinstance(key, int):
+            return None
+        case _ if isinstance(key, str):
+            return PathMissing(f"Property ['{key}'] not found in path {_shown(keys[:at])}")
+        case None:
+            return PathMissing(f"The path {_shown(keys[:at])} is null")
+        case _:
+            reason = f"Filter: [{key}] can only be applied to arrays. Current context is: "
+            return PathMissing(reason + shown(here, java_text), is_misuse=True)
 
 
 def _child(container: Any, key: Any) -> Any:

@@ -119,8 +119,7 @@ def _field(value: str, location: str, expected: str | None = None) -> Template:
 
 def _location(where: str) -> str:
     field = _FIELD.search(where)
-    if field is None:
-        return where
+    assert field is not None, where
     rules, index, name = field.groups()
     return f"{rules}[{index}]/{name}" if rules else name
 

@@ -9,15 +9,11 @@ from typing import Final
 from holdfast.asl.program import TaskKind
 from holdfast.core._apply_frames import Apply, begun, frame_of_event, moved, over
 from holdfast.core.events import Event
-from holdfast.core.state import Attempt, Children, Claim, Execution, Failed
+from holdfast.core.state import Attempt, Children, Claim, Execution
 
 
 def _map_run_event(state: Execution, event: Event) -> Execution:
     return moved(state, frame_of_event(state, event), event)
-
-
-def _map_run_failed(state: Execution, event: Event) -> Execution:
-    return moved(state, frame_of_event(state, event), event, waiting=Failed(None, 0))
 
 
 def _asked(kind: TaskKind) -> Apply:
@@ -72,7 +68,7 @@ def _child_ended(state: Execution, event: Event) -> Execution:
 HANDLERS: Final[Mapping[str, Apply]] = {
     "MapRunStarted": _map_run_event,
     "MapRunSucceeded": _map_run_event,
-    "MapRunFailed": _map_run_failed,
+    "MapRunFailed": _map_run_event,
     "ItemsAsked": _asked("read"),
     "ChildrenStarted": _children_started,
     "ChildEnded": _child_ended,

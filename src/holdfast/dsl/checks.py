@@ -35,7 +35,7 @@ from holdfast.dsl.ir import (
     Try,
     WaitForEvent,
     blocks_of,
-    branches_of,
+    inner_blocks,
 )
 from holdfast.dsl.payloads import display, reference_of
 from holdfast.dsl.surface import BlockTimeout, CompensationFailed, WaitTimeout
@@ -59,7 +59,7 @@ def failures_of(block: Block) -> Failures:
             expressions |= found.expressions
         # What the body of a `try` can fail with is known.
         known = 1 if isinstance(statement, Try) else 0
-        for inner in (*blocks_of(statement)[known:], *branches_of(statement)):
+        for inner in inner_blocks(statement)[known:]:
             pending += inner
     return Failures(anything, frozenset(raised), frozenset(expressions))
 
@@ -120,10 +120,10 @@ def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
 _ANY_FAILURE: Final = Failures(anything=True)
 
 
-def check(block: Block, lost_lines: Collection[int], report: Report) -> None:
-    """`lost_lines`: where steps are missing in `block`, for they were refused already."""
+def check(statements: Iterable[Statement], lost_lines: Collection[int], report: Report) -> None:
+    """`lost_lines`: where steps are missing in `statements`, for they were refused already."""
     payloads: dict[str, Any] = {}
-    for statement in statements_of(block):
+    for statement in statements:
         match statement:
             case Try(origin, handlers=handlers):
                 lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
@@ -150,7 +150,7 @@ def statements_of(block: Block) -> Sequence[Statement]:
     while pending:
         statement = pending.pop()
         found.append(statement)
-        for inner in reversed((*blocks_of(statement), *branches_of(statement))):
+        for inner in reversed(inner_blocks(statement)):
             pending.extend(reversed(inner))
     return found
 

@@ -177,9 +177,10 @@ def _compile(
         block = () if node is None else _lower(unit, node, workflow)
         lost_lines = unit.lost_lines | {diagnostic.line for diagnostic in unit.diagnostics}
         report = lambda origin, *refusal: unit.refuse_at(origin.span, *refusal)  # noqa: E731
-        check(block, lost_lines, report)
+        statements = statements_of(block)
+        check(statements, lost_lines, report)
         own = () if node is None else crossing_of(Origin(unit.source.span(node), ""), workflow)
-        secrets = check_secrets((*own, *crossing(statements_of(block))), report)
+        secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
         return _emit(unit, workflow, block, secrets)

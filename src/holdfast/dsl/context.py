@@ -281,14 +281,13 @@ class Unit:
         Gives NOTHING when there is none. Only modules and classes are looked into: getting any
         other attribute would run the author's code.
         """
-        match node:
-            case ast.Name(id=name):
-                found = self.function.__globals__.get(name, NOTHING)
-                return getattr(builtins, name, NOTHING) if found is NOTHING else found
-            case ast.Attribute(value=base, attr=name):
-                owner = self.outside(base)
-                if isinstance(owner, ModuleType | type):
-                    return getattr(owner, name, NOTHING)
+        if isinstance(node, ast.Name):
+            found = self.function.__globals__.get(node.id, NOTHING)
+            return getattr(builtins, node.id, NOTHING) if found is NOTHING else found
+        if isinstance(node, ast.Attribute):
+            owner = self.outside(node.value)
+            if isinstance(owner, ModuleType | type):
+                return getattr(owner, node.attr, NOTHING)
         return NOTHING
 
 

@@ -307,6 +307,11 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
             return ()
 
 
+def inner_blocks(statement: Statement) -> tuple[Block, ...]:
+    """All blocks inside a statement: a step has branches, any other its own blocks."""
+    return branches_of(statement) if isinstance(statement, Step) else blocks_of(statement)
+
+
 def branches_of(statement: Statement) -> tuple[Block, ...]:
     """The blocks that run in frames of their own."""
     match statement:

@@ -8,7 +8,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -46,7 +45,8 @@ class NoVault:
 def _no_key() -> VaultFault:
     return VaultFault(
         "HF327",
-        "there is a secret, and this stack has no key for secrets: compile, and deploy",
+        "there is a secret, and this stack has no key for secrets",
+        retry="never",
     )
 
 
@@ -75,13 +75,20 @@ class LocalVault:
         return data.decode()
 
     def _check(self, tenant: str, data: bytes) -> bytes:
-        return hashlib.sha256(f"{tenant}\0".encode() + data).digest()[: self._CHECK_BYTES]
+        return _digest(f"{tenant}\0".encode() + data)[: self._CHECK_BYTES]
 
 
 def _mixed(tenant: str, data: bytes) -> bytes:
     """Its own reverse."""
-    mask = hashlib.sha256(tenant.encode()).digest()
+    mask = _digest(tenant.encode())
     return bytes(byte ^ mask[place % len(mask)] for place, byte in enumerate(data))
+
+
+def _digest(data: bytes) -> bytes:
+    # The module of a workflow is imported without it.
+    from hashlib import sha256  # noqa: PLC0415
+
+    return sha256(data).digest()
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.dsl.ir import Ask, Origin, RunTask, RunWorkflow, Statement, Step, WaitForEvent
@@ -68,6 +69,7 @@ def check_secrets(values: Iterable[tuple[Origin, str, Type]], report: Report) ->
     return tuple(sorted(found))
 
 
+@lru_cache(maxsize=1024)
 def _trouble(type_: Type, around: frozenset[Any]) -> tuple[str, str] | None:
     """What is wrong, and the help. `around`: the models that this is in."""
     match type_:

@@ -279,6 +279,8 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+    if log.state.redrives:
+        yield from unlist_stale(log)
 
 
 def unlist_stale(log: Log) -> Generator[Effect, Any, None]:
@@ -290,11 +292,10 @@ def unlist_stale(log: Log) -> Generator[Effect, Any, None]:
             yield Unlist(log.partition, record.sequence)
 
 
-def renew(log: Log, before: Execution | None, now_ms: int) -> Generator[Effect, Any, None]:
+def renew(log: Log, before: Execution, now_ms: int) -> Generator[Effect, Any, None]:
     """An ageing execution has moved its place in the list to a younger record (R16)."""
     assert log.state is not None
-    if before is not None and before.opened_at not in {None, log.state.opened_at}:
-        assert before.opened_at is not None
+    if before.opened_at is not None and before.opened_at != log.state.opened_at:
         yield Unlist(log.partition, before.opened_at)
     yield from keep_name(log, now_ms)
 

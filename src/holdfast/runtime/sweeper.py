@@ -118,7 +118,9 @@ def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
 def _finish(log: Log) -> Does:
     """The duties of the end, should their worker have died. A read is cheaper than a write."""
     assert log.state is not None
-    if log.state.opened_at is not None:
+    if log.state.redrives:
+        yield from duties.at_end(log)
+    elif log.state.opened_at is not None:
         opened = yield Get("executions", log.partition, log.state.opened_at)
         if opened is not None and "lp" in opened:
             yield from duties.at_end(log)

@@ -217,7 +217,11 @@ class Hold:
             return False
         asked = yield from mail.control_facts(self.log.tenant, self.state)
         self.facts += asked
-        return any(isinstance(fact, facts.RedriveRequested) for fact in asked)
+        if not any(isinstance(fact, facts.RedriveRequested) for fact in asked):
+            return False
+        # The duties of this end may still be owed, and the next state knows nothing of them.
+        yield from duties.at_end(self.log)
+        return True
 
     def _fresh(self) -> Generator[Effect, Any, bool]:
         """The start message of an execution that has no log yet."""
@@ -621,6 +625,7 @@ class Hold:
         self.offered = []
         self.draws = self.races = 0
         if was_aging:
+            assert before is not None, "what ages has a log"
             yield from duties.renew(self.log, before, now_ms)
         if before is not None and before.is_ended:
             yield from duties.unlist_stale(self.log)

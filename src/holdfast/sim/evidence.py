@@ -72,8 +72,8 @@ class Told:
 class Evidence:
     """`faults_end_ms`: from then on nothing went wrong. `stuck`: (run, since, at) of executions
     that should have moved long before they were looked at. `foreign`: effects on another tenant's
-    keys. `messages`: how many were sent, by execution. `stored`: the true time at which each item of
-    `mail` was first stored, by its key. `refused_by_bug`: errors of our own code.
+    keys. `messages`: how many were sent, by execution. `stored`: the true time at which each item
+    of `mail` was first stored, by its key. `refused_by_bug`: errors of our own code.
 
     `lost`: executions of which a message vanished; `unhidden`: of which one stayed hidden for as
     long as its queue hides it. `unguarded`: those that run, and nobody will

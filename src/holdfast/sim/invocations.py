@@ -19,7 +19,7 @@ from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker import Setting, deliver
 from holdfast.sim import faults
 from holdfast.sim.processes import Host
-from holdfast.sim.queues import Received
+from holdfast.sim.queues import MemoryQueue, Received
 from holdfast.sim.services import WORK_QUEUES
 from holdfast.sim.simulation import Simulation
 
@@ -91,12 +91,17 @@ class Workers:
                 simulation.lose(received.body)
                 return False
             case "delivered again":
-                at_ms = simulation.now_ms + simulation.pause_ms("again")
-                stored.show_again(received.receipt, at_ms)
+                # Then, and not now: it is about to be hidden for two minutes.
+                delay_ms = simulation.pause_ms("again")
+                simulation.after(delay_ms, lambda: self._show_again(stored, received.receipt))
             case "duplicated":
                 at_ms = simulation.now_ms + simulation.pause_ms("again")
                 stored.duplicate(received.receipt, at_ms)
         return True
+
+    def _show_again(self, stored: MemoryQueue, receipt: str) -> None:
+        if stored.show_again(receipt, self._simulation.now_ms):
+            self.poke()
 
     # -- one invocation ----------------------------------------------------------------------------
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, islice
 from pathlib import Path
@@ -20,52 +19,63 @@ from holdfast.sim import generator, swarm
 from holdfast.sim.faults import KINDS
 from holdfast.sim.runner import Deployed, Result, play
 from holdfast.sim.scenarios import corpus, statemachine_scenarios
+from holdfast.sim.tally import Tally
 from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
 
 #: One schedule in so many runs a generated program.
 GENERATED_ONE_IN: Final = 10
 CRASHES: Final = ("killed before", "killed after")
 #: Every effect of every program meets each of these once in level 1.
-SINGLES: Final = (*CRASHES, "throttled", "frozen before", "answer lost", "not done", "done later")
+SINGLES: Final = (
+    *CRASHES,
+    "throttled",
+    "frozen before",
+    "frozen after",
+    "answer lost",
+    "not done",
+    "done later",
+    "sent twice",
+)
+#: Of the corpus: whose crashes are tried in every test run, and in pairs in level 2.
+CORE: Final = (
+    "loop with a task",
+    "block in a loop",
+    "backoff with a cap",
+    "the same token name twice",
+    "thirty days",
+    "many short waits",
+    "colliding keys",
+    "slow child undoes",
+    "child of a child",
+    "events in a loop",
+)
+#: Small ones, for three crashes in one run.
+SMALL: Final = ("chain of tasks", "retried to success", "event")
 #: So many seeds, or tapes, are one job.
 _CHUNK: Final = 100
-FAILURES_KEPT_MAX: Final = 20
 
-Job = Callable[[], "Tally"]
+Job = Callable[[], Tally]
 
 
-@dataclass
-class Tally:
-    """What many schedules came to."""
+@dataclass(frozen=True, slots=True)
+class Level:
+    """`of`: which programs have `kinds` of fault, `at_once`, at every effect; None: all programs.
+    `schedules` are random. `mark_min`: how often each mark has to be reached.
+    """
 
-    schedules: int = 0
-    steps: int = 0
-    virtual_ms: int = 0
-    marks: Counter[str] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
-    violated: Counter[str] = field(default_factory=Counter)
-    failures: list[tuple[str, Result]] = field(default_factory=list)
+    of: tuple[str, ...] | None
+    kinds: tuple[str, ...]
+    at_once: int
+    schedules: int
+    mark_min: int
 
-    def add(self, name: str, result: Result) -> None:
-        self.schedules += 1
-        self.steps += result.steps
-        self.virtual_ms += result.virtual_ms
-        self.marks.update(result.marks.keys())
-        self.statuses.update(result.statuses)
-        if result.violations:
-            self.violated.update({one.invariant for one in result.violations})
-            self.failures.append((name, result))
-            del self.failures[FAILURES_KEPT_MAX:]
 
-    def merge(self, other: Tally) -> None:
-        self.schedules += other.schedules
-        self.steps += other.steps
-        self.virtual_ms += other.virtual_ms
-        self.marks.update(other.marks)
-        self.statuses.update(other.statuses)
-        self.violated.update(other.violated)
-        self.failures += other.failures
-        del self.failures[FAILURES_KEPT_MAX:]
+LEVELS: Final = (
+    Level(CORE, CRASHES, 1, 2_000, 0),
+    Level(None, SINGLES, 1, 50_000, 1),
+    Level(CORE, CRASHES, 2, 1_000_000, 100),
+    Level(SMALL, CRASHES, 3, 10_000_000, 100),
+)
 
 
 # -- programs --------------------------------------------------------------------------------------
@@ -131,6 +141,19 @@ def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> lis
 # -- levels ----------------------------------------------------------------------------------------
 
 
+def jobs_of(level: Level, first: int, schedules: int, directory: Path | None) -> Iterator[Job]:
+    """All jobs of a level, with so many random schedules from the first seed on."""
+    yield from exhaustive(
+        _indexes(level.of, directory), level.kinds, directory, at_once=level.at_once
+    )
+    yield from random_seeds(first, schedules, directory)
+
+
+def _indexes(names: tuple[str, ...] | None, directory: Path | None) -> list[int]:
+    known = [one.scenario.name for one in programs(directory)]
+    return list(range(len(known))) if names is None else [known.index(name) for name in names]
+
+
 def exhaustive(
     indexes: Iterable[int], kinds: Iterable[str], directory: Path | None, *, at_once: int = 1
 ) -> Iterator[Job]:
@@ -160,7 +183,10 @@ class _Call:
 
 
 def run(jobs: Iterable[Job], processes: int, told: Callable[[Tally], None]) -> Tally:
-    """Does the jobs, so many at once; `told` gets the sum so far now and then."""
+    """Does the jobs, so many at once; `told` gets the sum so far now and then.
+
+    The sum does not depend on who was done first.
+    """
     total = Tally()
     if processes == 1:
         for job in jobs:
@@ -169,13 +195,10 @@ def run(jobs: Iterable[Job], processes: int, told: Callable[[Tally], None]) -> T
         return total
     with ProcessPoolExecutor(processes) as pool:
         waiting = iter(jobs)
-        running = {pool.submit(job) for job in islice(waiting, 4 * processes)}
+        running = [pool.submit(job) for job in islice(waiting, 4 * processes)]
         while running:
-            done = next(iter(running))
-            for finished in [one for one in running if one.done()] or [done]:
-                running.discard(finished)
-                total.merge(finished.result())
-                running |= {pool.submit(job) for job in islice(waiting, 1)}
+            total.merge(running.pop(0).result())
+            running += [pool.submit(job) for job in islice(waiting, 1)]
             told(total)
     return total
 

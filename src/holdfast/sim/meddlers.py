@@ -22,9 +22,7 @@ Insist = Callable[..., None]
 Hears = Callable[[Any, str | None, int], None]
 
 
-def noting(
-    simulation: Simulation, what: str, tenant: str, run: str | None, request: Any
-) -> Hears:
+def noting(simulation: Simulation, what: str, tenant: str, run: str | None, request: Any) -> Hears:
     """-> what writes down how somebody was answered."""
 
     def told(answer: Any, refused: str | None, asked_ms: int) -> None:
@@ -54,7 +52,8 @@ class Meddlers:
         if self._simulation.tape.fault("contradict", self._contradiction_menu):
             other = {"token": request["token"], "output": {"contradicts": True}}
             delay_ms = self._simulation.pause_ms("contradict") - 1_000
-            self._ask("contradiction", tenant, tenant, run, other, delay_ms)
+            told = noting(self._simulation, "contradiction", tenant, run, other)
+            self._ask(tenant, told, other, delay_ms)
 
     def maybe_forge(self, tenant: str, run: str, token: str) -> None:
         if not self._simulation.tape.fault("forge", self._forgery_menu):
@@ -63,14 +62,12 @@ class Meddlers:
         forgeries = list(_forgeries(token, tenant, [other for other in others if other != run]))
         by, forged = forgeries[self._simulation.tape.number("forge which", len(forgeries))]
         request = {"token": forged, "output": {"forged": True}}
-        self._ask("forgery", by, tenant, run, request, self._simulation.pause_ms("forge") - 1_000)
+        told = noting(self._simulation, "forgery", tenant, run, request)
+        self._ask(by, told, request, self._simulation.pause_ms("forge") - 1_000)
 
-    def _ask(
-        self, what: str, by: str, tenant: str, run: str, request: Any, delay_ms: int
-    ) -> None:
+    def _ask(self, by: str, told: Hears, request: Any, delay_ms: int) -> None:
         # Whose keys it touches is no question of the simulation: its tenant is in the token.
-        told = noting(self._simulation, what, tenant, run, request)
-        self._insist(what, "", lambda: self._front.answer(by, request), told, delay_ms)
+        self._insist("meddler", "", lambda: self._front.answer(by, request), told, delay_ms)
 
     # -- redrives ----------------------------------------------------------------------------------
 

@@ -186,9 +186,7 @@ class People:
 
     # -- trying until there is an answer -----------------------------------------------------------
 
-    def tells(
-        self, what: str, tenant: str, run: str | None, request: Any
-    ) -> Hears:
+    def tells(self, what: str, tenant: str, run: str | None, request: Any) -> Hears:
         return noting(self._simulation, what, tenant, run, request)
 
     def insist(

@@ -108,7 +108,15 @@ class MemoryQueue:
         if stored is None or not (accepts_stale or receive_count == str(stored.receive_count)):
             return False
         del self.messages[key]
+        if accepts_stale:
+            self._delete_copies(stored.message_id)
         return True
+
+    def _delete_copies(self, message_id: str) -> None:
+        """What was delivered twice is one message: who deletes it may delete it for both."""
+        same = [key for key, one in self.messages.items() if one.message_id == message_id]
+        for key in same:
+            del self.messages[key]
 
     def set_visibility(self, receipt: str, seconds: int) -> None:
         if not 0 <= seconds <= VISIBILITY_SECONDS_MAX:
@@ -122,11 +130,14 @@ class MemoryQueue:
 
     # What a standard queue may do besides.
 
-    def show_again(self, receipt: str, at_ms: int) -> None:
-        """The message is delivered once more, though it is in flight."""
-        stored = self.messages[receipt.partition("/")[0]]
+    def show_again(self, receipt: str, at_ms: int) -> bool:
+        """The message is delivered once more, though it is in flight. -> whether it is still there."""
+        stored = self.messages.get(receipt.partition("/")[0])
+        if stored is None:
+            return False
         stored.visible_at = at_ms
         self.place(stored)
+        return True
 
     def duplicate(self, receipt: str, at_ms: int) -> None:
         """A copy with the same id turns up, not received before."""

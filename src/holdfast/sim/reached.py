@@ -84,8 +84,7 @@ class _Reading:
                 count["results"] += 1
                 yield from self._result(event, at_ms)
             elif kind.endswith("Scheduled"):
-                own = event.holdfast
-                self._waiting[own.get("frame", "")] = (own["entry"], own["attempt"])
+                yield from self._scheduled(event)
             elif kind.endswith("StateEntered"):
                 count["states"] += 1
             elif "end" in event.holdfast:
@@ -100,14 +99,18 @@ class _Reading:
         if "so" in self._history.items[record.sequence]:
             yield Read.SNAPSHOT
 
+    def _scheduled(self, event: Event) -> Iterator[str]:
+        own, frame = event.holdfast, event.holdfast.get("frame", "")
+        self._waiting[frame] = (own["entry"], own["attempt"])
+        if own.get("due", 0) > event.at_ms:
+            yield Read.RETRIED
+            self._retrying[frame] = own["due"]
+
     def _special(self, event: Event, at_ms: int) -> Iterator[str]:
         own, frame = event.holdfast, event.holdfast.get("frame", "")
         match event.type:
             case "Claimed" if own["takeovers"] == _OFTEN:
                 yield Read.TAKEN_OVER_OFTEN
-            case "RetryDelayed":
-                yield Read.RETRIED
-                self._retrying[frame] = own["due"]
             case "TimerSet":
                 if own["due"] - event.at_ms > SQS_DELAY_SECONDS_MAX * 1_000:
                     yield Read.LONG_TIMER
@@ -133,7 +136,10 @@ class _Reading:
         if not event.type.endswith("Succeeded"):
             if event.details.get("error") == "Holdfast.WorkerLost":
                 yield Read.WORKER_LOST
-            if any(_are_beside(frame, one) for one in self._retrying):
+            if any(
+                _are_beside(frame, one) and event.at_ms < due_ms
+                for one, due_ms in self._retrying.items()
+            ):
                 yield Read.FAILED_BESIDE_RETRY
         if event.type.endswith("TimedOut"):
             yield Read.ATTEMPT_TIMED_OUT

@@ -99,7 +99,7 @@ class _Interpreter(Blocks):
         while True:
             try:
                 if line.late and not self._is_inside(line, move[0]):
-                    move = self._leave_block(line, self._to_leave(line))
+                    move = self._leave_late(line, move[1])
                 elif move[0] is None:
                     return move[1]
                 else:

@@ -63,6 +63,11 @@ class Blocks(Fields):
                     return undo.begin, line.input
         return self._leave_block(line, block)
 
+    def _leave_late(self, line: Line, data: Json) -> Move:
+        """From its last state in the block: the handler gets what that state has given."""
+        line.input = data
+        return self._leave_block(line, self._to_leave(line))
+
     def _leave_block(self, line: Line, number: int) -> Move:
         block = self.program.deadlines[number]
         line.late = [one for one in line.late if self._is_around(one, number)]

@@ -1,6 +1,6 @@
 """From a failure to the least that still fails: choices first, then the program's states.
 
-What is looked for is a violation of the same invariant. Bounded by a number of runs, not by time:
+What is looked for is a violation of the same invariant. Bounded by runs and effects, not by time:
 the same failure shrinks to the same tape.
 """
 
@@ -16,6 +16,8 @@ from holdfast.sim.scenarios import Scenario
 from holdfast.sim.tape import Choice, WrittenTape
 
 RUNS_MAX: Final = 600
+#: A failure that goes round for ever is shrunk as long as a thousand that do not.
+EFFECTS_MAX: Final = 300_000
 _T = TypeVar("_T")
 
 
@@ -28,7 +30,7 @@ class _Shrinking:
     def __init__(self, failed: Result) -> None:
         self.best = failed
         self._wanted = failed.violations[0].invariant
-        self._runs = 0
+        self._runs = self._effects = 0
 
     def run(self) -> Result:
         self._without_choices()
@@ -36,14 +38,19 @@ class _Shrinking:
         self._without_choices()
         return self.best
 
+    @property
+    def _is_over(self) -> bool:
+        return self._runs >= RUNS_MAX or self._effects >= EFFECTS_MAX
+
     def _fails(self, scenario: Scenario, choices: Sequence[Choice]) -> bool:
-        if self._runs >= RUNS_MAX:
+        if self._is_over:
             return False
         self._runs += 1
         try:
             result = play(Deployed(scenario), self.best.swarm, WrittenTape(choices))
         except (HoldfastError, KeyError, ValueError):
             return False  # no machine any more
+        self._effects += result.steps
         if self._wanted not in {one.invariant for one in result.violations}:
             return False
         self.best = result
@@ -57,7 +64,7 @@ class _Shrinking:
         while any(
             self._fails(smaller, self.best.choices) for smaller in _smaller(self.best.scenario)
         ):
-            if self._runs >= RUNS_MAX:
+            if self._is_over:
                 return
 
 

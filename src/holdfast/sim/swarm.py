@@ -55,8 +55,8 @@ _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 class Swarm:
     """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
-    likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how likely
-    somebody asks that one goes on which has ended.
+    likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how
+    likely somebody asks that one goes on which has ended.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)

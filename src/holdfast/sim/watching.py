@@ -239,7 +239,7 @@ class Watcher:
         """A host is dead, and so many of its messages were at work."""
         self._count_if(Seen.MANY_DIED, messages_open > 1)
 
-    def _count_if(self, mark: Seen, is_so: bool) -> None:  # noqa: FBT001  # reads as a sentence
+    def _count_if(self, mark: Seen, is_so: bool) -> None:
         if is_so:
             self.marks[mark] += 1
 

@@ -28,6 +28,14 @@ def anything(value: SecretStr) -> None: ...
 def sign_in(value: Login) -> None: ...
 
 
+@task
+def noted(text: SecretStr | None) -> None: ...
+
+
+@task
+def listed(value: list[SecretStr | None]) -> None: ...
+
+
 @pure
 def is_so(token: SecretStr, maybe: SecretStr | None) -> bool:
     return token == maybe
@@ -43,6 +51,8 @@ def flow(login: Login, token: SecretStr, maybe: SecretStr | None, given: SecretS
     call(token)
     anything(token)
     sign_in(login)
+    noted(maybe)
+    listed([maybe])
     call(given)
     if is_so(token, maybe):
         call(token)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from holdfast.core import _apply_cancelling, cancelling, lanes
 from holdfast.core import apply as apply_module
 from holdfast.core._apply_frames import without
 from holdfast.core.state import Execution, Failed, Lanes
+from holdfast.sim.scenarios import statemachine_scenarios
 from tests.builders import call, machine
 from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
 
@@ -74,8 +76,12 @@ FAILS = Scenario(
     {
         "main": machine(
             {
-                "charge": call("charge", "ship", Catch=[{"ErrorEquals": ["States.ALL"], "Next": "end"}]),
-                "ship": call("ship", "end", Catch=[{"ErrorEquals": ["States.ALL"], "Next": "undo"}]),
+                "charge": call(
+                    "charge", "ship", Catch=[{"ErrorEquals": ["States.ALL"], "Next": "end"}]
+                ),
+                "ship": call(
+                    "ship", "end", Catch=[{"ErrorEquals": ["States.ALL"], "Next": "undo"}]
+                ),
                 "undo": _undo("undo"),
                 "undone": _UNDONE,
                 "end": _DONE,
@@ -228,6 +234,12 @@ ITEMS = Scenario(
             }
         )
     },
+)
+#: A compiled workflow, on a path on which it waits with things to take back.
+ORDER = next(
+    one
+    for one in statemachine_scenarios(Path(__file__).parents[3] / "statemachines")
+    if one.name == "payment_confirmation 1"
 )
 REDRIVEN = Scenario(
     "redriven",
@@ -382,6 +394,20 @@ def _undo_from_outside(patch: Patch) -> None:
     patch.setattr(cancelling, "_next_undo", outermost)
 
 
+def _skip_the_last_step(patch: Patch) -> None:
+    """A compiled workflow keeps its steps in a list; its last one is taken to be not yet done."""
+    real = cancelling._assigned
+
+    def assigned(decision: Any, frame: Any, part: Any, error: Any) -> Any:
+        found = real(decision, frame, part, error) or {}
+        return {
+            name: value - 1 if name.startswith("undo_left") and value else value
+            for name, value in found.items()
+        }
+
+    patch.setattr(cancelling, "_assigned", assigned)
+
+
 def _undo_what_is_not_done(patch: Patch) -> None:
     """Every undo of the machine, wherever the line is."""
 
@@ -393,7 +419,9 @@ def _undo_what_is_not_done(patch: Patch) -> None:
         return None
 
     patch.setattr(cancelling, "_next_undo", any_undo)
-    patch.setattr(cancelling, "_has_to_unwind", lambda decision, _frame: bool(decision.program.undos))
+    patch.setattr(
+        cancelling, "_has_to_unwind", lambda decision, _frame: bool(decision.program.undos)
+    )
 
 
 def _forget_that_it_is_undone(patch: Patch) -> None:
@@ -443,7 +471,7 @@ def _number_by_completion(patch: Patch) -> None:
         owner = state.frames[frame.owner]
         before = owner.waiting.results
         after = real(state, frame, event)
-        ended = after.frames[frame.owner]
+        ended: Any = after.frames[frame.owner]
         results = {**before, len(before): frame.input}
         return after.with_frame(ended._replace(waiting=ended.waiting._replace(results=results)))
 
@@ -540,6 +568,7 @@ PLANTED = (
     Planted("a lost race leaves its task running", _leave_the_losers, _I11, WORKING, {}),
     Planted("a stop counts twice", _forget_that_a_stop_counted, _I9, TWO_PARTS, _CRASHES, _STOPS),
     Planted("undone from the outside", _undo_from_outside, _I10, TWO_PARTS, {}, _STOPS),
+    Planted("the last step is not undone", _skip_the_last_step, _I10, ORDER, {}, _STOPS),
     Planted("a step is undone that failed", _undo_what_is_not_done, _I10, SLOW_STEPS, {}, _STOPS),
     Planted(
         "what is undone is redriven, and undone twice",

@@ -6,9 +6,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from holdfast.core import advance
+from holdfast.core.commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
 from holdfast.runtime import children, duties, front, keys, tokens, worker
@@ -45,10 +47,11 @@ EARLY = Scenario(
     "the event is there before anybody waits for it, and they wait for long",
     {
         "main": machine(
-            {"nap": {"Type": "Wait", "Seconds": 20, "Next": "wait"}, "wait": wait_for("paid")}
+            {"slow": call("slow", "wait"), "wait": wait_for("paid")},
         )
     },
-    events=(Brought(2, "paid", "k1", 1, "e1"),),
+    tasks={"slow": (Outcome(seconds=4),)},
+    events=(Brought(1, "paid", "k1", 1, "e1"),),
 )
 ONE_EVENT = Scenario(
     "paid once",
@@ -99,7 +102,14 @@ CHILDREN_ASK = Scenario(
                     "Branches": [
                         {"StartAt": name, "States": {name: _child}}
                         for name, _child in (
-                            (name, {"Type": "Task", "Resource": "holdfast:workflow:inner", "End": True})
+                            (
+                                name,
+                                {
+                                    "Type": "Task",
+                                    "Resource": "holdfast:workflow:inner",
+                                    "End": True,
+                                },
+                            )
                             for name in ("left", "right")
                         )
                     ],
@@ -120,7 +130,11 @@ STARTED = Scenario(
 STOPPED = Scenario(
     "stopped at once",
     "whoever started it stops it",
-    {"main": machine({"a": call("one", "nap"), "nap": {"Type": "Wait", "Seconds": 4_000, "End": True}})},
+    {
+        "main": machine(
+            {"a": call("one", "nap"), "nap": {"Type": "Wait", "Seconds": 4_000, "End": True}}
+        )
+    },
     stops=True,
 )
 SLOW_CHILD = Scenario(
@@ -176,17 +190,16 @@ _FAULTS = {"killed after": 0.03, "killed before": 0.03, "late": 0.2, "answer los
 
 def through(handler: Handler, change: Callable[[Effect], Effect | None]) -> Handler:
     """The handler, with each effect changed; None: it is not performed, and answered by None."""
-    step: Callable[[], Effect] = lambda: next(handler)
+    step: Callable[[], Effect] = partial(next, handler)
     while True:
         try:
             effect = change(step())
         except StopIteration as stop:
             return stop.value
         try:
-            answer = None if effect is None else (yield effect)
-            step = lambda answer=answer: handler.send(answer)  # type: ignore[misc]
+            step = partial(handler.send, None if effect is None else (yield effect))
         except ServiceFault as fault:
-            step = lambda fault=fault: handler.throw(fault)  # type: ignore[misc]
+            step = partial(handler.throw, fault)
 
 
 def _changed(patch: Patch, name: str, change: Callable[[Effect], Effect | None]) -> None:
@@ -269,7 +282,9 @@ def _not_bound_to_tenant(patch: Patch) -> None:
 
 def _accept_expired(patch: Patch) -> None:
     real = tokens.require_token
-    patch.setattr(front, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
+    patch.setattr(
+        front, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0)
+    )
 
 
 def _accept_second_answers(patch: Patch) -> None:
@@ -314,7 +329,7 @@ def _forget_owed_stops(patch: Patch) -> None:
     real = worker.Hold._owed_again
 
     def owed_again(self: worker.Hold) -> Any:
-        return [one for one in real(self) if not isinstance(one, worker.StopChild)]
+        return [one for one in real(self) if not isinstance(one, StopChild)]
 
     patch.setattr(worker.Hold, "_owed_again", owed_again)
 
@@ -384,14 +399,18 @@ def _start_twice(patch: Patch) -> None:
 
 
 def _hash_obeys_order(patch: Patch) -> None:
-    patch.setattr(front, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest())
+    patch.setattr(
+        front, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest()
+    )
 
 
 def _hash_ignores_whose(patch: Patch) -> None:
     """A hash of the sorted words, so that none of them stands with its own key."""
 
     def of_words(data: Any) -> str:
-        words = sorted(json.dumps(data).replace("{", " ").replace("}", " ").replace(",", " ").split())
+        words = sorted(
+            json.dumps(data).replace("{", " ").replace("}", " ").replace(",", " ").split()
+        )
         keyed = sorted(word.rstrip(":") for word in words)
         return hashlib.sha256(json.dumps(keyed).encode()).hexdigest()
 
@@ -415,11 +434,15 @@ _CALLERS = {"callers": 3, "has_other_input": False}
 PLANTED = (
     Planted("an early event is dropped", _drop_early_events, _I7, PAID_TWICE, {}),
     Planted("an early event is not listed", _forget_to_list, _I7, PAID_TWICE, {}),
-    Planted(
-        "an event is kept twice", _keep_events_twice, _I7, PAID_TWICE, {"duplicated": 0.3}
-    ),
+    Planted("an event is kept twice", _keep_events_twice, _I7, PAID_TWICE, {"duplicated": 0.3}),
     Planted("an event is used after its use", _use_events_again, _I7, ONE_EVENT, {}),
-    Planted("a token is not bound to its waiter", _not_bound_to("waiter"), _I7, QUESTIONS, {"forged": 0.5}),
+    Planted(
+        "a token is not bound to its waiter",
+        _not_bound_to("waiter"),
+        _I7,
+        QUESTIONS,
+        {"forged": 0.5},
+    ),
     Planted(
         "a token is not bound to its execution",
         _not_bound_to("execution"),
@@ -434,11 +457,23 @@ PLANTED = (
         ASKED_AGAIN,
         {"forged": 0.5},
     ),
-    Planted("a token's end is not signed", _not_bound_to("expiry"), _I7, QUESTIONS, {"forged": 0.5}),
-    Planted("a token is not bound to its tenant", _not_bound_to_tenant, _I7, QUESTIONS, {"forged": 0.5}),
+    Planted(
+        "a token's end is not signed", _not_bound_to("expiry"), _I7, QUESTIONS, {"forged": 0.5}
+    ),
+    Planted(
+        "a token is not bound to its tenant", _not_bound_to_tenant, _I7, QUESTIONS, {"forged": 0.5}
+    ),
     Planted("a token is accepted after its end", _accept_expired, _I7, IN_TIME, _FAULTS),
-    Planted("a second answer is accepted", _accept_second_answers, _I7, QUESTIONS, {"contradicted": 0.5, **_FAULTS}),
-    Planted("an answer is for whoever waits", _answer_whoever_waits, frozenset({"I7"}), QUESTIONS, {}),
+    Planted(
+        "a second answer is accepted",
+        _accept_second_answers,
+        _I7,
+        QUESTIONS,
+        {"contradicted": 0.5, **_FAULTS},
+    ),
+    Planted(
+        "an answer is for whoever waits", _answer_whoever_waits, frozenset({"I7"}), QUESTIONS, {}
+    ),
     Planted(
         "a stop of what has not begun is dropped",
         _drop_stops_of_what_has_not_begun,
@@ -454,9 +489,7 @@ PLANTED = (
         SLOW_CHILD,
         {"killed after": 0.04, "killed before": 0.04},
     ),
-    Planted(
-        "a child's end is told to another lane", _tell_another_lane, _I7, CHILDREN_ASK, {}
-    ),
+    Planted("a child's end is told to another lane", _tell_another_lane, _I7, CHILDREN_ASK, {}),
     Planted(
         "an answer that came before its wait is not looked for",
         _read_no_answer,
@@ -464,7 +497,14 @@ PLANTED = (
         CALLED_AGAIN,
         {"slow": 0.1, "frozen before": 0.05},
     ),
-    Planted("an event that came before its wait is not looked for", _look_at_no_event, _I7, EARLY, {}),
+    Planted(
+        "an event that came before its wait is not looked for",
+        _look_at_no_event,
+        _I7,
+        EARLY,
+        {},
+        {"safety_ms": 2_000},
+    ),
     Planted("a notice is applied again", _apply_notices_again, _I7, CALLED_AGAIN, {}),
     Planted("a name is started twice", _start_twice, frozenset({"I12"}), STARTED, {}, _CALLERS),
     Planted(

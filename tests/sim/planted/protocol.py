@@ -6,17 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core.advance import Step
+from holdfast.core.apply import fold
+from holdfast.core.commands import owed
 from holdfast.errors import ServiceFault
+from holdfast.limits import LIST_SHARDS
 from holdfast.runtime import duties, log, worker
 from holdfast.runtime.definitions import Programs
-from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList, Send
+from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList
 from holdfast.runtime.front import Front
-from holdfast.runtime.keys import LIST_SHARDS, list_partition
-from holdfast.sim import invocations
+from holdfast.runtime.keys import list_partition
 from holdfast.sim.invocations import Workers
 from holdfast.sim.services import Services
 from tests.builders import call, machine, wait_for
-from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import Brought, Patch, Planted, Scenario
 
 Does = Any
 
@@ -102,18 +104,14 @@ def _split_a_step(patch: Patch) -> None:
         before = self.log.state
         if before is None or half == 0:
             return (yield from real(self, step, now_ms))
-        first = Step(step.events[:half], worker_fold(step.events[:half], before))
+        between = fold(step.events[:half], before)
+        assert between is not None
+        first = Step(step.events[:half], between)
         if not (yield from real(self, first, now_ms)):
             return False
         return (yield from real(self, Step(step.events[half:], step.state), now_ms))
 
     patch.setattr(worker.Hold, "_commit", commit)
-
-
-def worker_fold(events: Any, before: Any) -> Any:
-    from holdfast.core.apply import fold
-
-    return fold(events, before)
 
 
 # -- reads -----------------------------------------------------------------------------------------
@@ -215,7 +213,7 @@ def _send_before_the_commit(patch: Patch) -> None:
     def commit(self: log.Log, step: Step, now_ms: int, listing: Item) -> Does:
         before = self.state
         self.state = step.state
-        new = [] if step.state.is_ended else list(worker.owed(step.state))
+        new = [] if step.state.is_ended else list(owed(step.state))
         yield from duties.carry_out(self, None, new, now_ms)  # type: ignore[arg-type]
         self.state = before
         return (yield from real(self, step, now_ms, listing))
@@ -270,29 +268,6 @@ def _acknowledge_all(patch: Patch) -> None:
     patch.setattr(Workers, "_over", over)
 
 
-def _acknowledge_none(patch: Patch) -> None:
-    """The answer to a batch names every message as failed."""
-    real = Workers._over
-    patch.setattr(Workers, "_over", lambda self, invocation, _: real(self, invocation, None))
-
-
-def _die_of_a_fault(patch: Patch) -> None:
-    """What one message raises ends the invocation, and whatever its other messages are at."""
-    real_deliver, real_refused = Workers._deliver, Workers._refused
-    hosts: list[Any] = []
-
-    def deliver(self: Any, invocation: Any, received: Any, setting: Any) -> None:
-        hosts[:] = [invocation.host]
-        real_deliver(self, invocation, received, setting)
-
-    def refused(self: Any, error: Exception) -> bool:
-        hosts[0].kill()
-        return real_refused(self, error)
-
-    patch.setattr(Workers, "_deliver", deliver)
-    patch.setattr(Workers, "_refused", refused)
-
-
 def _share_a_cache(patch: Patch) -> None:
     """Which definitions are stored is remembered without the tenant for whom they are."""
     real = Programs.store
@@ -328,7 +303,9 @@ PLANTED = (
         STEPS,
         {"not done": 0.1},
     ),
-    Planted("a write in doubt has failed", _give_up_a_doubt, LATE, PAID, {"answer lost": 0.2}, SOON),
+    Planted(
+        "a write in doubt has failed", _give_up_a_doubt, LATE, PAID, {"answer lost": 0.2}, SOON
+    ),
     Planted(
         "an own record is foreign",
         _take_own_record_for_foreign,
@@ -353,15 +330,6 @@ PLANTED = (
         frozenset({"I4", "I16", "I17"}),
         STEPS,
         {"throttled": 0.1},
-    ),
-    Planted("a batch has only failures", _acknowledge_none, frozenset({"I19", "I20"}), NAP, {}),
-    Planted(
-        "a fault ends its whole batch",
-        _die_of_a_fault,
-        frozenset({"I5", "I13", "I16", "I17", "I20"}),
-        STEPS,
-        {"throttled": 0.1},
-        {"batch_size": 10, "callers": 3, "has_other_tenant": True},
     ),
     Planted(
         "a cache is shared between tenants",

@@ -231,15 +231,17 @@ def render(query: Query) -> str:
             raise HoldfastBug("an expression was refused without a word")
 
 
+_LOOSE: Final = (Binary, Conditional, Negative, Constant)
+
+
 def _inside(query: Query, strength: int) -> str:
     text = render(query)
-    return f"({text})" if _strength(query) < strength else text
+    is_loose = isinstance(query, _LOOSE) and _strength(query) < strength
+    return f"({text})" if is_loose else text
 
 
 def _strength(query: Query) -> int:
     match query:
-        case Variable() | Field() | Call():
-            return _ATOM
         case Binary(operator):
             return _STRENGTH[operator]
         case Conditional():

@@ -45,10 +45,11 @@ def lower_assignment(statements: Statements, node: ast.Assign) -> None:
 def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
     """`a = b = value`: evaluated once, given to the targets from left to right."""
     names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-    if len(names) == len(node.targets) and is_call_of_step(statements, node.value):
+    function = statements.durable(node.value) if len(names) == len(node.targets) else None
+    if isinstance(node.value, ast.Call) and function is not None:
         assert isinstance(node.value, ast.Call)
         targets = tuple(Target(statements.scope.name(name)) for name in names)
-        found = statements.step(node.value, targets, node)
+        found = statements.step(node.value, function, targets, node)
         for name in names:
             statements.hold(name, REFUSED if found is None else found)
         return
@@ -130,16 +131,13 @@ def _assign(
             give(statements, node, target, statements.value(value))
 
 
-def is_call_of_step(statements: Statements, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and statements.durable(node) is not None
-
-
 def _assign_name(
     statements: Statements, node: ast.stmt, name: str, value: ast.expr, declared: Type | None
 ) -> None:
-    if isinstance(value, ast.Call) and statements.durable(value) is not None:
+    function = statements.durable(value)
+    if isinstance(value, ast.Call) and function is not None:
         variable = statements.scope.name(name)
-        found = statements.step(value, (Target(variable),), node)
+        found = statements.step(value, function, (Target(variable),), node)
         type_ = REFUSED if found is None else found
     else:
         expression = statements.value(value)

@@ -32,8 +32,9 @@ _RETURNED: Final = ("returned",)
 
 def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) -> None:
     flow = statements.flow
-    if isinstance(value, ast.Call) and statements.is_durable(value) and not flow.finals:
-        type_ = statements.step(value, None, node)
+    function = None if value is None or flow.finals else statements.durable(value)
+    if isinstance(value, ast.Call) and function is not None:
+        type_ = statements.step(value, function, None, node)
         if statements.scope.parent is None and type_ is not None and has_duration(type_):
             type_ = refuse_durations(statements.unit, value, type_).type
     else:

@@ -161,11 +161,11 @@ class Statements:
         return find_durable(self.unit, self.scope, node)
 
     def step(
-        self, node: ast.Call, targets: tuple[Target, ...] | None, whole: ast.AST
+        self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
     ) -> Type | None:
-        """A durable call that is a statement or the whole right side of one."""
+        """A call of `function`, which is durable: a statement or the whole right side of one."""
         hoist_inside(self, node)
-        return self._step(node, self.durable(node), targets, whole)
+        return self._step(node, function, targets, whole)
 
     def _step(
         self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
@@ -245,7 +245,8 @@ class Statements:
                 )
                 break
             self.flow.note()
-            self.hoisted = {}
+            if self.hoisted:
+                self.hoisted = {}
             self._statement(as_if(self, node) or node)
 
     def _statement(self, node: ast.stmt) -> None:
@@ -320,8 +321,8 @@ class Statements:
         match value:
             case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
                 return  # a docstring, or an empty body
-            case ast.Call() if self.durable(value) is not None:
-                self.step(value, (), node)
+            case ast.Call() if (function := self.durable(value)) is not None:
+                self.step(value, function, (), node)
             case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
                 lower_undo(self, node, value)
             case ast.Call(

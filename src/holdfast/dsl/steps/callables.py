@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from holdfast import limits
@@ -23,7 +24,12 @@ class Obstacle:
     help: str
 
 
-def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
+@lru_cache(maxsize=1024)
+def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> tuple[Obstacle, ...]:
+    return tuple(_obstacles(declared))
+
+
+def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
     signature = signature_of(declared.function)
     if signature.fault is not None:
         message = f"an annotation of `{declared.name}` {signature.fault.message}"

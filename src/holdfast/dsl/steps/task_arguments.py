@@ -60,7 +60,7 @@ def lower_argument(
 
 
 def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
-    if wanted == SECRET:
+    if SECRET in members_of(wanted) and not secret_in(found):
         return "take it as a parameter, `token: SecretStr`, or from a task that returns it"
     if converted := conversion(text, found, wanted):
         return converted
@@ -71,9 +71,21 @@ def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
 
 def can_fit(found: Type, wanted: Type) -> bool:
     """Whether some value of the one type is a value of the other, in Python and in JSON."""
-    return any(
+    return _keeps_secrets(found, wanted) and any(
         _can_fit_one(some, choice) for some in members_of(found) for choice in members_of(wanted)
     )
+
+
+def _keeps_secrets(found: Type, wanted: Type) -> bool:
+    """A secret goes to a secret alone, where it is opened again.
+
+    And nothing else becomes one on the way: it would have been seen before.
+    """
+    if UNKNOWN in members_of(wanted) and secret_in(found):
+        return False
+    if SECRET not in members_of(wanted):
+        return SECRET not in members_of(found)
+    return all(one in (SECRET, NONE, NEVER, REFUSED) for one in members_of(found))
 
 
 _ANYTHING = (UNKNOWN, NEVER, REFUSED)
@@ -81,11 +93,6 @@ _NUMBERS = (INT, FLOAT, BOOL)
 
 
 def _can_fit_one(found: Type, wanted: Type) -> bool:
-    if SECRET in (found, wanted):
-        # Nothing else becomes a secret on the way: it would have been seen before.
-        return found == wanted or REFUSED in (found, wanted)
-    if wanted == UNKNOWN and secret_in(found):
-        return False  # nobody would open it
     if found in _ANYTHING or wanted in _ANYTHING or fits(found, wanted):
         return True
     match (found, wanted):

@@ -136,6 +136,7 @@ def _of_another_type(default: object, type_: Type) -> str:
     return ""
 
 
+@lru_cache(maxsize=1024)
 def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
     """Whether it is a secret, or holds one at any depth. `around`: the models that this is in."""
     match type_:

@@ -94,42 +94,55 @@ def match_call(
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """Of a function that takes all of them by name: in their order, and which it needs.
+    """In their order; the first `places_count` may be given by place, `nameless` in no other way.
 
-    The first `places_count` may be given by place.
+    `rest` takes any number more.
     """
 
     names: tuple[str, ...]
     required: frozenset[str]
     places_count: int
+    nameless: frozenset[str]
+    rest: str | None
 
 
 @lru_cache(maxsize=1024)
 def _parameters_of(function: Callable[..., Any]) -> _Parameters | None:
-    parameters = _python_signature(function).parameters
-    kinds = [parameter.kind for parameter in parameters.values()]
-    if any(kind not in _KINDS for kind in kinds):
+    kinds: dict[Any, list[str]] = {}
+    required = set[str]()
+    for name, parameter in _python_signature(function).parameters.items():
+        kinds.setdefault(parameter.kind, []).append(name)
+        if parameter.default is inspect.Parameter.empty:
+            required.add(name)
+    if inspect.Parameter.VAR_KEYWORD in kinds:
         return None
-    required = frozenset(
-        name
-        for name, parameter in parameters.items()
-        if parameter.default is inspect.Parameter.empty
+    nameless = kinds.get(inspect.Parameter.POSITIONAL_ONLY, [])
+    places = [*nameless, *kinds.get(inspect.Parameter.POSITIONAL_OR_KEYWORD, [])]
+    rest = kinds.get(inspect.Parameter.VAR_POSITIONAL, [])
+    return _Parameters(
+        names=(*places, *kinds.get(inspect.Parameter.KEYWORD_ONLY, [])),
+        required=frozenset(required.difference(rest)),
+        places_count=len(places),
+        nameless=frozenset(nameless),
+        rest=rest[0] if rest else None,
     )
-    places_count = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return _Parameters(tuple(parameters), required, places_count)
 
 
 def _matched(
     parameters: _Parameters | None, given: Sequence[ast.expr], named: Mapping[str, ast.expr]
 ) -> dict[str, Any] | None:
     """The arguments by parameter; None where only Python says what is wrong, or what is meant."""
-    if parameters is None or len(given) > parameters.places_count:
+    if parameters is None or not parameters.nameless.isdisjoint(named):
         return None
-    names = parameters.names
-    found = {**dict(zip(names, given, strict=False)), **named}
-    is_whole = len(found) == len(given) + len(named) and parameters.required <= found.keys()
-    ordered = {name: found[name] for name in names if name in found}
-    return ordered if is_whole and len(ordered) == len(found) else None
+    places, more = given[: parameters.places_count], given[parameters.places_count :]
+    found = {**dict(zip(parameters.names, places, strict=False)), **named}
+    is_whole = len(found) == len(places) + len(named) and parameters.required <= found.keys()
+    ordered: dict[str, Any] = {name: found[name] for name in parameters.names if name in found}
+    if not is_whole or len(ordered) < len(found) or (more and parameters.rest is None):
+        return None
+    if parameters.rest is not None and more:
+        ordered[parameters.rest] = tuple(more)
+    return ordered
 
 
 def _name_of(function: Callable[..., Any]) -> str:

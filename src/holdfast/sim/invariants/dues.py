@@ -40,11 +40,13 @@ def stuck_ms_max(evidence: Evidence, run: str) -> int:
 
 @dataclass(eq=False, slots=True)
 class Due:
-    """`what`: "timer", "delay" (of a Parallel or Map), "retry" (of a task), "time-out", "attempt"
-    (the time-out of one that a worker runs), "deadline" (of a block), "execution".
+    """`what`: "timer", "delay" (of a Parallel or Map), "retry" (of a task), "begin" (of one that is
+    claimed at once), "time-out", "attempt" (the time-out of one that a worker runs), "deadline" (of
+    a block), "execution".
 
     `due_ms` and `set_ms` are by the clock of who set it, `skew_ms` is the error of that clock;
-    `came_ms` is true, None while it has not come. `ticket`: entry and attempt, of a task;
+    `came_ms` is true, None while it has not come; `over_ms` when something else ended the wait
+    before. `ticket`: entry and attempt, of a task;
     `beat_seconds`: how soon its next heartbeat is wanted, where that ends the wait first.
     """
 
@@ -56,6 +58,7 @@ class Due:
     ticket: tuple[int, int] = (0, 0)
     beat_seconds: int | None = None
     came_ms: int | None = None
+    over_ms: int | None = None
 
     @property
     def true_ms(self) -> int:
@@ -129,12 +132,12 @@ class _Walk:
         elif kind == "Stopping":
             if own["stopping"]["status"] == "TIMED_OUT":
                 self._come(("", "execution", 0), event)
-            self._open.pop(("", "execution", 0), None)
+            self._give_up(("", "execution", 0), event)
         elif kind.endswith(("StateEntered", "StateExited")):
             self._moved(frame, event)
         elif is_given_up:
             self._pass_deadlines(frame, event)
-            self._forget(frame)
+            self._forget(frame, event)
         elif kind == "TimerSet":
             self._set(event, frame, "timer", own["due"])
         elif kind == "RetryDelayed":
@@ -156,16 +159,16 @@ class _Walk:
         if event.type.endswith("Entered"):
             self._entered[frame] = event.at_ms
         for number in event.holdfast.get("over", ()):
-            self._open.pop((frame, "deadline", number), None)
+            self._give_up((frame, "deadline", number), event)
 
     def _pass_deadlines(self, frame: str, event: Event) -> None:
         for number in event.holdfast.get("over", ()):
             self._come((frame, "deadline", number), event)
 
-    def _forget(self, frame: str) -> None:
+    def _forget(self, frame: str, event: Event) -> None:
         for place in [place for place in self._open if place[0] == frame]:
             if place[1] not in ("execution", "deadline"):
-                del self._open[place]
+                self._give_up(place, event)
         self._tasks.pop(frame, None)
 
     def _set(
@@ -176,6 +179,11 @@ class _Walk:
         due = Due(what, due_ms, event.at_ms, skew_ms, frame, **more)
         self._open[(frame, what, number)] = due
         self.dues.found.append(due)
+
+    def _give_up(self, place: tuple[str, str, int], event: Event) -> None:
+        due = self._open.pop(place, None)
+        if due is not None:
+            due.over_ms = event.at_ms - self.skew_ms
 
     def _come(self, place: tuple[str, str, int], event: Event) -> bool:
         due = self._open.pop(place, None)
@@ -198,7 +206,7 @@ class _Walk:
                 self.dues.problems.append(f"{self._run}: {kind} where no task is open")
             if kind.endswith("TimedOut"):
                 self._come((frame, "time-out", 0), event)
-            self._forget(frame)
+            self._forget(frame, event)
         elif task is None:
             if kind in _OF_OPEN_TASKS:
                 self.dues.problems.append(f"{self._run}: {kind} where no task is open")
@@ -212,7 +220,7 @@ class _Walk:
 
     def _scheduled(self, frame: str, event: Event) -> None:
         own, details = event.holdfast, event.details
-        self._forget(frame)
+        self._forget(frame, event)
         since_ms = own.get("due", event.at_ms)
         resource = f"{details.get('resourceType')}:{details.get('resource')}"
         is_awaited = event.type == "ActivityScheduled" or (
@@ -221,7 +229,10 @@ class _Walk:
         seconds, beat = details.get("timeoutInSeconds"), details.get("heartbeatInSeconds")
         task = _Task((own["entry"], own["attempt"]), not is_awaited, since_ms, seconds, beat)
         self._tasks[frame] = task
-        if since_ms > event.at_ms and task.is_attempt:
+        # The first tasks of all may run before their record: they follow from the start alone (R3).
+        if task.is_attempt and "claim" in own and event.at_ms != self._started_ms:
+            self._set(event, frame, "begin", event.at_ms, ticket=task.ticket)
+        elif task.is_attempt and since_ms > event.at_ms:
             self._set(event, frame, "retry", since_ms, ticket=task.ticket)
         self._await(frame, event, task, since_ms)
 
@@ -231,18 +242,22 @@ class _Walk:
         if task.seconds is not None:
             seconds = task.seconds
             if task.is_attempt:
-                seconds = min(seconds, INLINE_TIMEOUT_SECONDS_MAX)
-            limits.append(task.since_ms + seconds * 1_000)
+                # Counted from its beginning, which `all_dues` knows by the time of this event.
+                limits.append(event.at_ms + min(seconds, INLINE_TIMEOUT_SECONDS_MAX) * 1_000)
+            else:
+                limits.append(task.since_ms + seconds * 1_000)
         if task.beat_seconds is not None and not task.is_attempt:
             limits.append(alive_ms + task.beat_seconds * 1_000)
-        self._open.pop((frame, "time-out", 0), None)
+        before = self._open.pop((frame, "time-out", 0), None)
         if limits:
             what = "attempt" if task.is_attempt else "time-out"
             is_beat = min(limits) == limits[-1] and task.beat_seconds is not None
             beat_seconds = task.beat_seconds if is_beat else None
             more: dict[str, Any] = {"ticket": task.ticket, "beat_seconds": beat_seconds}
             self._set(event, frame, what, min(limits), **more)
-            self._open[(frame, "time-out", 0)] = self._open.pop((frame, what, 0))
+            due = self._open[(frame, "time-out", 0)] = self._open.pop((frame, what, 0))
+            if event.type == "HeartbeatSeen" and not is_beat and before is not None:
+                due.set_ms, due.skew_ms = before.set_ms, before.skew_ms  # it was so all the time
 
 
 _TASKS: Final = ("Task", "LambdaFunction", "Activity")
@@ -267,7 +282,7 @@ def all_dues(case: Case) -> Iterator[tuple[History, Due]]:
     for history in case.histories:
         for due in dues_of(history, skew_of).found:
             began_ms = first.get((history.run, *due.ticket))
-            if due.what == "retry":
+            if due.what in ("retry", "begin"):
                 due.came_ms = due.came_ms if began_ms is None else began_ms
             elif due.what == "attempt" and began_ms is not None:
                 due.skew_ms = due.set_ms - began_ms

@@ -7,18 +7,15 @@ from typing import Any, Final
 
 from holdfast.asl.program import Parallel, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
 from holdfast.runtime import keys
 from holdfast.sim import reference
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.dues import stuck_ms_max
 from holdfast.sim.invariants.lines import Lines
 from holdfast.sim.invariants.programs import program_of
 from holdfast.sim.rulings import ended, rulings_of
-
-#: A message that is lost is made up for when the sweeper looks, and that may be in a week.
-_LOOK_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS + STUCK_SECONDS) * 1_000
 
 
 def one_end(case: Case) -> Iterator[str]:
@@ -115,10 +112,10 @@ class _Late(Lines):
 
     def on_event(self, event: Event, frame: str) -> Iterator[str]:
         line = self.lines.get(frame)
-        is_step = line is not None and event.type.endswith(_STEPS)
-        if is_step and line.cancelled is not None and line.position not in self.kept:  # type: ignore[union-attr]
-            if not self._does_nothing(line.position):  # type: ignore[union-attr]
-                yield f"{event.type} at {line.position!r}, in a line that is cancelled"  # type: ignore[union-attr]
+        if line is None or line.cancelled is None or not event.type.endswith(_STEPS):
+            return
+        if line.position not in self.kept and not self._does_nothing(line.position):
+            yield f"{event.type} at {line.position!r}, in a line that is cancelled"
 
     def _does_nothing(self, name: str) -> bool:
         """Compiled conditions that take a Parallel of one branch to be worked out."""
@@ -140,8 +137,8 @@ def _unheard(case: Case) -> Iterator[str]:
     for history in case.histories:
         if (history.tenant, history.run) in wanted:
             for control, at_ms in _stops(case, history):
-                late_ms = _LOOK_MS_MAX if history.run in evidence.lost else STUCK_SECONDS * 1_000
-                latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history)) + late_ms
+                latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history))
+                latest_ms += _late_ms_max(evidence, history.run)
                 heard_ms = _heard_ms(history, control)
                 if heard_ms > latest_ms:
                     yield (
@@ -154,11 +151,14 @@ def _stops(case: Case, history: History) -> Iterator[tuple[str, int]]:
     """-> (id, when it was stored) of what somebody has asked for."""
     inbox = keys.inbox(history.tenant, history.run)
     for item in case.services.items("mail"):
-        if item["pk"] == inbox and str(item["sk"]).startswith(keys.CONTROL_PREFIX):
-            if "kind" not in item:
-                sk = str(item["sk"])
-                stored_ms = case.schedule.stored[inbox, sk]
-                yield sk.removeprefix(keys.CONTROL_PREFIX), stored_ms
+        sk = str(item["sk"])
+        is_control = item["pk"] == inbox and sk.startswith(keys.CONTROL_PREFIX)
+        if is_control and "kind" not in item:
+            yield sk.removeprefix(keys.CONTROL_PREFIX), case.schedule.stored[inbox, sk]
+
+
+def _late_ms_max(evidence: Evidence, run: str) -> int:
+    return stuck_ms_max(evidence, run) + 2 * evidence.swarm.skew_ms
 
 
 def _begun_ms(history: History) -> int:
@@ -195,8 +195,7 @@ class _Deserted(Lines):
     def __init__(self, program: Program, evidence: Evidence, history: History) -> None:
         super().__init__(program)
         self.faults_end_ms = evidence.faults_end_ms
-        is_lost = history.run in evidence.lost
-        self.late_ms = _LOOK_MS_MAX if is_lost else STUCK_SECONDS * 1_000
+        self.late_ms = _late_ms_max(evidence, history.run)
         self.waits: dict[str, tuple[int, int]] = {}
         self.since_ms: dict[tuple[int, int], int] = {}
 

@@ -16,8 +16,9 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
     tenant, state = history.tenant, history.state
     inbox = keys.inbox(tenant, history.run)
     for item in _old(evidence, inbox, keys.CONTROL_PREFIX, before_ms):
-        if str(item["sk"]).removeprefix(keys.CONTROL_PREFIX) > state.last_control:
-            yield f"{history.run}: nobody has heard {item['sk']}"
+        key = str(item["sk"])
+        if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control:
+            yield f"{history.run}: nobody has heard {key}"
     for frame in state.frames.values():
         wait = frame.waiting
         if not isinstance(wait, Awaiting):
@@ -28,9 +29,10 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
             if item["sk"] == answer:
                 yield f"{history.run}: nobody has heard the answer {answer}"
         for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
-            used = str(item["sk"]).removeprefix(keys.EVENT_PREFIX) in state.used_events
-            if wait.kind == "event" and not used and int(item["expires"]) > before_ms:
-                yield f"{history.run}: nobody has heard the event {item['sk']}"
+            event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
+            is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
+            if wait.kind == "event" and is_open:
+                yield f"{history.run}: nobody has heard the event {event_id}"
 
 
 def _old(evidence: Evidence, partition: str, prefix: str, before_ms: int) -> list[Item]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.asl.program import Map, Parallel, Program
-from holdfast.core.events import Event
+from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.limits import STUCK_SECONDS
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.invariants.lines import Lines, Opening, place_of
 from holdfast.sim.invariants.programs import program_of
@@ -30,6 +31,9 @@ class _Joins(Lines):
         super().__init__(program)
         #: The results that the line has to leave its state with.
         self.results: dict[str, list[object]] = {}
+        #: When it was redriven; and the lines that have done nothing since.
+        self.redriven_ms: int | None = None
+        self.silent: set[str] | None = None
 
     def on_event(self, event: Event, frame: str) -> Iterator[str]:
         if frame:
@@ -40,6 +44,7 @@ class _Joins(Lines):
                 yield f"{event.type} in {frame}, whose state {how}"
             elif opening.has_ended(lane):
                 yield f"{event.type} in {frame}, which has ended"
+        yield from self._goes_on(event, frame)
         if event.type in {"ParallelStateSucceeded", "MapStateSucceeded"} and frame in self.open:
             yield from self._is_decided(self.open[frame])
         if frame in self.results and event.type.endswith("StateExited"):
@@ -63,6 +68,7 @@ class _Joins(Lines):
                 yield f"{where} begins before the lanes {early} have ended"
 
     def on_ended(self, opening: Opening, lane: int) -> Iterator[str]:
+        del lane
         if len(opening.failed) > opening.tolerated:
             yield f"{opening.state}: {len(opening.failed)} lanes failed, and it goes on"
 
@@ -74,6 +80,23 @@ class _Joins(Lines):
             lanes = range(opening.count)
             self.results[opening.owner] = [opening.succeeded.get(lane) for lane in lanes]
         yield from ()
+
+    def _goes_on(self, event: Event, frame: str) -> Iterator[str]:
+        """After a redrive each line that was open does something again."""
+        if event.type == "ExecutionRedriven":
+            self.redriven_ms, self.silent = event.at_ms, None
+            return
+        if self.redriven_ms is None:
+            return
+        if self.silent is None:
+            self.silent = {line for line in self.lines if line not in self.open}
+        if event.type in TERMINAL_EVENTS:
+            forgotten = sorted(self.silent & self.lines.keys())
+            if forgotten and event.at_ms > self.redriven_ms + STUCK_SECONDS * 1_000:
+                yield f"{forgotten} did nothing after the redrive"
+            self.redriven_ms = None
+        elif event.id or "frame" in event.holdfast:
+            self.silent.discard(frame)
 
     def _is_decided(self, opening: Opening) -> Iterator[str]:
         enough = opening.count - len(opening.failed)

@@ -17,6 +17,8 @@ from holdfast.core.events import Event
 ROOT: Final = ""
 #: What says that a state, or an attempt of it, has failed.
 _FAILURES: Final = ("Failed", "TimedOut", "FailStateEntered")
+#: What a line begins with; other events of a line that is over count for nothing.
+_BEGINNING: Final = ("StateEntered", "MapIterationStarted")
 #: What closes the lanes of the state that it is about.
 _CLOSING: Final = frozenset(
     {
@@ -84,29 +86,38 @@ class Lines:
         self.open: dict[str, Opening] = {}
         #: The one that has failed and that nobody has handled yet, by its owner.
         self.unhandled: dict[str, Opening] = {}
+        self.dropped: dict[str, Line] = {}
+        self.frames: dict[int, str] = {}
 
     def read(self, events: Sequence[Event]) -> Iterator[str]:
         for event in events:
             frame = event.holdfast.get("frame", ROOT)
+            if event.id:
+                self.frames[event.id] = frame
             yield from self.on_event(event, frame)
-            yield from self._read(event, frame)
+            if frame in self.lines or frame == ROOT or event.type.endswith(_BEGINNING):
+                yield from self._read(event, frame)
 
     # -- what subclasses look at -------------------------------------------------------------------
 
     def on_event(self, event: Event, frame: str) -> Iterator[str]:
         """Before the event counts."""
+        del event, frame
         yield from ()
 
     def on_begun(self, opening: Opening, lane: int) -> Iterator[str]:
         """A lane is about to begin."""
+        del opening, lane
         yield from ()
 
     def on_ended(self, opening: Opening, lane: int) -> Iterator[str]:
-        """A lane has ended by itself."""
+        """A lane has ended, one way or the other."""
+        del opening, lane
         yield from ()
 
     def on_closed(self, opening: Opening, event: Event) -> Iterator[str]:
         """No lane of it is to do anything from here on."""
+        del opening, event
         yield from ()
 
     # -- reading -----------------------------------------------------------------------------------
@@ -211,9 +222,17 @@ class Lines:
         del self.open[opening.owner]
         if event.type in {"ParallelStateFailed", "MapStateFailed"}:
             self.unhandled[opening.owner] = opening
+        self._note_who_failed(opening, event)
         yield from self.on_closed(opening, event)
         for lane in opening.begun:
             self._drop(f"{opening.entry}.{lane}")
+
+    def _note_who_failed(self, opening: Opening, event: Event) -> None:
+        """A failure hangs off the last event of the lane in which it was: some have no other."""
+        frame: str | None = self.frames.get(event.previous, ROOT)
+        while frame and frame in self.lines and frame != opening.owner:
+            self.lines[frame].has_left = True
+            frame = self.lines[frame].owner
 
     def _drop(self, frame: str) -> None:
         if frame not in self.lines:
@@ -223,7 +242,7 @@ class Lines:
             inner.how = "dropped"
             for lane in inner.begun:
                 self._drop(f"{inner.entry}.{lane}")
-        del self.lines[frame]
+        self.dropped[frame] = self.lines.pop(frame)
 
     def _forget(self, line: Line, over: Sequence[int]) -> None:
         reason = line.cancelled
@@ -238,10 +257,25 @@ class Lines:
         for opening in self.unhandled.values():
             opening.how, self.open[opening.owner] = None, opening
             for lane in opening.begun:
-                if not opening.has_ended(lane):
-                    frame = f"{opening.entry}.{lane}"
-                    self.lines.setdefault(frame, Line(frame, opening.owner))
+                frame = f"{opening.entry}.{lane}"
+                if not opening.has_ended(lane) and frame in self.dropped:
+                    self.lines[frame] = self.dropped[frame]
         self.unhandled.clear()
+        for opening in list(self.open.values()):
+            if opening.is_closing or opening.ended >= opening.count or self._has_unbegun(opening):
+                self._drop_lanes(opening)
+
+    def _has_unbegun(self, opening: Opening) -> bool:
+        """An iteration is open that has entered no state."""
+        lanes = (self.lines.get(f"{opening.entry}.{lane}") for lane in opening.begun)
+        return any(line is not None and not line.position for line in lanes)
+
+    def _drop_lanes(self, opening: Opening) -> None:
+        """Its state begins anew."""
+        opening.how = "begun anew"
+        self.open.pop(opening.owner, None)
+        for lane in opening.begun:
+            self._drop(f"{opening.entry}.{lane}")
 
 
 def place_of(frame: str) -> tuple[int, int]:

@@ -104,10 +104,13 @@ def _late(case: Case) -> Iterator[tuple[History, Due, int]]:
     that a worker runs may be in the hands of several, one after another.
     """
     for history, due in all_dues(case):
-        if due.came_ms is not None and due.what != "attempt":
+        # A wait that is answered long after its time has not been looked after either.
+        is_passed = due.came_ms is None and due.what == "time-out"
+        ended_ms = due.over_ms if is_passed else due.came_ms
+        if ended_ms is not None and due.what != "attempt":
             set_ms = due.set_ms - due.skew_ms
             wanted_ms = max(due.true_ms, set_ms, case.schedule.faults_end_ms)
-            yield history, due, due.came_ms - wanted_ms
+            yield history, due, ended_ms - wanted_ms
 
 
 def dead_letters(case: Case) -> Iterator[str]:

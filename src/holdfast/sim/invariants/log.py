@@ -94,7 +94,7 @@ def replays(case: Case) -> Iterator[str]:
     for history in case.histories:
         yield from _same_through_json(history)
         for item, state in zip(history.items, history.states, strict=True):
-            what = f"{history.run}: record {item['sk']}"
+            what = f"{history.run}: record {item['sk']!r}"
             if str(item["st"]) != state.status:
                 yield f"{what} says {item['st']!r}"
             if "so" in item:

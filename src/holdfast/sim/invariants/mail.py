@@ -15,6 +15,7 @@ from holdfast.runtime.effects import Item
 from holdfast.sim.evidence import Told
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.dues import stuck_ms_max
 
 Mail = Mapping[tuple[str, str], Item]
 
@@ -96,11 +97,11 @@ def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
     for history in case.histories:
         parent = history.state.parent
         if parent is not None and "lane" not in parent:
-            place = keys.answer(parent["entry"], parent["attempt"])
-            ends[keys.inbox(history.tenant, parent["run"]), place] = history
-    for place, child in ends.items():
-        if child.state.is_ended and place not in mail:
-            yield f"{child.run} has ended, and its caller was not told"
+            sk = keys.answer(parent["entry"], parent["attempt"])
+            ends[keys.inbox(history.tenant, parent["run"]), sk] = history
+    for place, history in ends.items():
+        if history.state.is_ended and place not in mail:
+            yield f"{history.run} has ended, and its caller was not told"
     brought = {one.id for one in case.schedule.scenario.events}
     for (pk, sk), item in mail.items():
         kind = pk.split("#")[1:2]
@@ -109,9 +110,9 @@ def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
             is_given = any(_says(item, request) for request in given.get((pk, sk), ()))
             if not is_given and (child is None or not _tells(item, child)):
                 yield f"{pk} {sk}: an answer that nobody gave: {item}"
-        if kind == ["ev"] and sk.startswith(keys.EVENT_PREFIX):
-            if sk.removeprefix(keys.EVENT_PREFIX) not in brought:
-                yield f"{pk} {sk}: an event that nobody brought"
+        is_event = kind == ["ev"] and sk.startswith(keys.EVENT_PREFIX)
+        if is_event and sk.removeprefix(keys.EVENT_PREFIX) not in brought:
+            yield f"{pk} {sk}: an event that nobody brought"
 
 
 def _tells(item: Item, child: History) -> bool:
@@ -154,6 +155,7 @@ class _Wait:
     attempt: int
     partition: str = ""
     is_called: bool = False
+    since_ms: int = 0
 
 
 class _Waits:
@@ -174,13 +176,14 @@ class _Waits:
                     self.waits[frame] = self._wait(event)
                 case "TaskSubmitted":
                     self.waits[frame].is_called = True
+                    self.waits[frame].since_ms = event.at_ms
                 case "TaskSucceeded" | "TaskFailed" | "TaskTimedOut" if frame in self.waits:
                     for text in self._ended(self.waits.pop(frame), event):
                         yield f"{self.history.run}: {text}"
 
     def _wait(self, event: Event) -> _Wait:
         own, resource = event.holdfast, str(event.details["resource"])
-        wait = _Wait("", own["entry"], own["attempt"])
+        wait = _Wait("", own["entry"], own["attempt"], since_ms=event.at_ms)
         if event.details["resourceType"] != "holdfast":
             wait.kind = "called" if resource.endswith(".waitForTaskToken") else ""
         elif resource.startswith("event."):
@@ -206,6 +209,7 @@ class _Waits:
             item = self.mail.get(place)
             where = f"the wait {place[1]}"
             if item is not None and _says(item, told):
+                yield from self._in_time(place, wait, event)
                 return
             if event.type == "TaskTimedOut":
                 yield from self._too_late(place, event, where)
@@ -233,6 +237,20 @@ class _Waits:
                 yield f"{where} has got {event.details!r:.90}, and {sk} says {item!r:.90}"
             elif int(item["expires"]) <= event.at_ms:
                 yield f"{where} uses {sk}, which is over"
+            yield from self._in_time((wait.partition, sk), wait, event)
+
+    def _in_time(self, place: tuple[str, str], wait: _Wait, event: Event) -> Iterator[str]:
+        """Once nothing fails any more it is used within the stated time; it may wait for the
+        sweeper's look where the message was lost that tells of it.
+        """
+        evidence = self.case.evidence
+        if evidence is None:
+            return
+        began_ms = max(wait.since_ms, self.history.records[0].at_ms)
+        there_ms = max(evidence.stored.get(place, 0), began_ms, evidence.faults_end_ms)
+        latest_ms = there_ms + stuck_ms_max(evidence, self.history.run)
+        if event.at_ms > latest_ms + 2 * evidence.swarm.skew_ms:
+            yield f"{place[1]} is there since {there_ms}, and is used at {event.at_ms}"
 
     def _too_late(self, place: tuple[str, str], event: Event, where: str) -> Iterator[str]:
         """R14: what is stored when the decider looks at its clock is seen before the time-out."""
@@ -241,4 +259,4 @@ class _Waits:
         stored_ms = self.case.evidence.stored[place]
         is_valid = int(self.mail[place].get("expires", event.at_ms + 1)) > event.at_ms
         if is_valid and stored_ms < event.at_ms - self.case.evidence.swarm.skew_ms:
-            yield f"{where} has timed out at {event.at_ms}, and {place[1]} is there since {stored_ms}"
+            yield f"{where} has timed out at {event.at_ms}, {place[1]} is there since {stored_ms}"

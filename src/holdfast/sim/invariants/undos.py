@@ -110,14 +110,15 @@ class _Undos(Lines):
         yield from self._is_through(line)
         missing = self._next(line)
         if missing is not None and not self._came_to_an_end(line):
-            yield f"{line.id or 'the root'} is over by {kind} at {line.position!r}, without {missing}"
+            yield f"{line.id!r} is over by {kind} at {line.position!r}, without undo {missing}"
 
     def _is_through(self, line: Line) -> Iterator[str]:
         """The undo that has begun last has come to its end, or failed on the way there."""
         number = self.undoing.pop(line.id, None)
-        if number is not None and not self._came_to_an_end(line):
-            if line.position != self.program.undos[number].end:
-                yield f"undo {number} is cut off at {line.position!r}"
+        if number is None or self._came_to_an_end(line):
+            return
+        if line.position != self.program.undos[number].end:
+            yield f"undo {number} is cut off at {line.position!r}"
 
     def _ended(self, event: Event) -> Iterator[str]:
         is_cut = self.has_stopped and "control" in event.holdfast
@@ -180,5 +181,6 @@ class _Undos(Lines):
         return None
 
     def _variables(self, line: Line) -> dict[str, Any]:
-        outer = {} if line.owner is None else self._variables(self.lines[line.owner])
+        owner = None if line.owner is None else self.lines.get(line.owner)
+        outer = {} if owner is None else self._variables(owner)
         return {**outer, **line.variables}

@@ -1,0 +1,32 @@
+"""Level 0 of the simulator: a crash before and after every effect of ten machines, and 2,000 random
+schedules. In parts, so that they run side by side; `python -m holdfast.sim --level 0` is the same.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from holdfast.sim import levels, reports
+from holdfast.sim.levels import LEVELS
+
+STATEMACHINES: Final = Path(__file__).parents[2] / "statemachines"
+PARTS: Final = 10
+LEVEL: Final = LEVELS[0]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_invariant_is_violated_in_level_0(part: int) -> None:
+    jobs = levels.jobs_of(LEVEL, 0, LEVEL.schedules, STATEMACHINES)
+    total = levels.run(islice(jobs, part, None, PARTS), 1, reports.silent)
+    found = [(name, result.violations[0]) for name, result in total.failures]
+    assert found == []
+    assert not total.violated
+
+
+def test_level_0_has_ten_machines_and_two_thousand_schedules() -> None:
+    assert len(LEVEL.of or ()) == 10
+    assert LEVEL.schedules == 2_000

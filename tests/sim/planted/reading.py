@@ -1,0 +1,467 @@
+"""Bugs of what is made of facts and records: results, retries, replay, values, limits (R4)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+from holdfast.core import _apply_tasks, advance, apply, flow, lanes, retry, state_json
+from holdfast.core.decision import Decision
+from holdfast.core.events import Event
+from holdfast.core.state import Attempt, Frame
+from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.runtime import child_workflows, codec, duties, keys, mail, worker
+from holdfast.runtime.effects import GetBlob
+from holdfast.sim import runner
+from holdfast.sim.services import Services
+from tests.builders import call, machine
+from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.protocol import NAP
+
+Does = Any
+
+ALL_ERRORS = ["States.ALL"]
+
+
+def retried(**fields: Any) -> dict[str, Any]:
+    retrier = {"ErrorEquals": ALL_ERRORS, "IntervalSeconds": 2, "BackoffRate": 3, **fields}
+    return {"Retry": [retrier]}
+
+
+def failing(times: int) -> tuple[Outcome, ...]:
+    return (*[Outcome(error="Broken", cause="it is broken")] * times, Outcome("done"))
+
+
+LANES = Scenario(
+    "three lanes",
+    "tasks of different lengths beside each other, one of them twice",
+    {
+        "main": machine(
+            {
+                "all": {
+                    "Type": "Parallel",
+                    "End": True,
+                    "Branches": [
+                        machine({"a": call("slow")}),
+                        machine({"b": call("quick")}),
+                        machine({"c": call("quick", Arguments={"second": True})}),
+                    ],
+                }
+            }
+        )
+    },
+    {"n": 1},
+    {
+        "slow": (Outcome("slow", seconds=2),),
+        "quick": (Outcome(echo=True, seconds=1),),
+    },
+)
+RETRIED = Scenario(
+    "three times",
+    "the third attempt succeeds",
+    {"main": machine({"a": call("one", **retried(MaxAttempts=3))})},
+    {"n": 1},
+    {"one": failing(2)},
+)
+EXHAUSTED = Scenario(
+    "too often",
+    "it is broken once more than it may be",
+    {"main": machine({"a": call("one", **retried(MaxAttempts=2))})},
+    {"n": 1},
+    {"one": failing(5)},
+)
+JITTER = Scenario(
+    "by chance",
+    "a retry after a drawn delay",
+    {"main": machine({"a": call("one", **retried(JitterStrategy="FULL"))})},
+    {"n": 1},
+    {"one": failing(1)},
+)
+CAUGHT = Scenario(
+    "caught",
+    "retried once, then caught by the first that fits",
+    {
+        "main": machine(
+            {
+                "a": call(
+                    "one",
+                    **retried(MaxAttempts=1),
+                    Catch=[
+                        {"ErrorEquals": ["Broken"], "Next": "first"},
+                        {"ErrorEquals": ALL_ERRORS, "Next": "second"},
+                    ],
+                ),
+                "first": {"Type": "Pass", "Output": "first", "End": True},
+                "second": {"Type": "Pass", "Output": "second", "End": True},
+            }
+        )
+    },
+    {"n": 1},
+    {"one": failing(5)},
+)
+SLOW = Scenario(
+    "out of time",
+    "the first attempt is too slow, the second is not",
+    {"main": machine({"a": call("one", TimeoutSeconds=3, **retried(IntervalSeconds=1))})},
+    {"n": 1},
+    {"one": (Outcome("first", seconds=6), Outcome("second", seconds=4), Outcome("third"))},
+)
+CALLED = Scenario(
+    "a child",
+    "a workflow that calls another",
+    {
+        "main": machine(
+            {"a": call("one", "b"), "b": {**call(""), "Resource": "holdfast:workflow:inner"}}
+        ),
+        "inner": machine({"c": call("two")}),
+    },
+    {"n": 1},
+)
+DRAWN = Scenario(
+    "a drawn number",
+    "the first task gets a number that was drawn",
+    {"main": machine({"a": call("one", Arguments={"number": "{% $random() %}"}, End=True)})},
+    tasks={"one": (Outcome("done", seconds=2),)},
+)
+MANY = Scenario(
+    "many lanes",
+    "eight lanes, each with a result of its own",
+    {
+        "main": machine(
+            {
+                "all": {
+                    "Type": "Parallel",
+                    "End": True,
+                    "Branches": [
+                        machine({f"lane {n}": {"Type": "Pass", "Output": f"r{n}", "End": True}})
+                        for n in range(8)
+                    ],
+                }
+            }
+        )
+    },
+)
+#: Text that no compression makes shorter.
+_CHANCE = "".join(f"{number * 2654435761 % 2**32:08x}" for number in range(40_000))
+LARGE = Scenario(
+    "a large input",
+    "it goes through the bucket",
+    {"main": machine({"a": call("one", "b"), "b": call("two")})},
+    {"text": _CHANCE},
+)
+WIDE = Scenario(
+    "wide characters",
+    "thirty values, each of three bytes a character, that are together too much for one item",
+    {"main": machine({"a": call("one", "b"), "b": call("two")})},
+    {
+        "values": [
+            "".join(chr(0x4E00 + (n * 7919 + i * 104_729) % 20_000) for i in range(5_000))
+            for n in range(30)
+        ]
+    },
+)
+SECRET = Scenario(
+    "a secret",
+    "an input and a cause that only the log may hold",
+    {"main": machine({"a": call("one")})},
+    {"card": "canary-4f8a61"},
+    {"one": (Outcome(error="Refused", cause="canary-4f8a61 was refused"),)},
+)
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def _collect_as(patch: Patch, choose: Any) -> None:
+    """Results go to other tickets: `choose(hold, ticket, number)` says to which."""
+    real = worker.Hold._collect
+
+    def collect(self: worker.Hold, until_ms: int) -> Does:
+        running, answer = real(self, until_ms), None
+        while True:
+            try:
+                effect = running.send(answer)
+            except StopIteration:
+                return
+            answer = yield effect
+            if isinstance(answer, list):
+                answer = [(choose(self, t, n), result) for n, (t, result) in enumerate(answer)]
+
+    patch.setattr(worker.Hold, "_collect", collect)
+
+
+def _match_by_order(patch: Patch) -> None:
+    _collect_as(patch, lambda hold, _, number: list(hold.begun)[number])
+
+
+def _match_by_name(patch: Patch) -> None:
+    def last_of_that_name(hold: worker.Hold, ticket: Any, _: int) -> Any:
+        targets = {
+            (frame.waiting.entry, frame.waiting.attempt): frame.waiting.target
+            for frame in _state(hold).frames.values()
+            if isinstance(frame.waiting, Attempt)
+        }
+        name = targets.get(ticket)
+        return next((one for one in reversed(hold.begun) if targets.get(one) == name), ticket)
+
+    states: dict[int, Any] = {}
+    real = worker.Hold._decide
+
+    def decide(self: worker.Hold, state: Any, now_ms: int) -> Any:
+        states[id(self)] = state
+        return real(self, state, now_ms)
+
+    def _state(hold: worker.Hold) -> Any:
+        return states[id(hold)]
+
+    patch.setattr(worker.Hold, "_decide", decide)
+    _collect_as(patch, last_of_that_name)
+
+
+def _match_old_attempts(patch: Patch) -> None:
+    """Whichever attempt it is of: the entry is the same."""
+    real = advance._current
+
+    def current(decision: Decision, entry: int, attempt: int) -> Any:
+        frame = decision.state.frame_of(entry)
+        now = getattr(frame and frame.waiting, "attempt", attempt)
+        return real(decision, entry, now)
+
+    real_collect = worker.Hold._collect
+
+    def collect(self: worker.Hold, until_ms: int) -> Does:
+        before = dict(self.begun)
+        yield from real_collect(self, until_ms)
+        over = [fact for fact in self.facts if type(fact).__name__ == "TimedOut"]
+        for fact in over:
+            ticket = (fact.entry, fact.attempt)  # type: ignore[union-attr]
+            self.begun[ticket] = worker.Begun(0, before[ticket].is_answered_later)
+
+    patch.setattr(worker.Hold, "_collect", collect)
+    patch.setattr(advance, "_current", current)
+
+
+# -- retries ---------------------------------------------------------------------------------------
+
+
+def _forget_the_count(patch: Patch) -> None:
+    patch.setattr(_apply_tasks, "counted", lambda frame, own: frame.retries)
+
+
+def _retry_once_more(patch: Patch) -> None:
+    def find(retriers: Any, error: str, used: Any) -> Any:
+        for number, retrier in enumerate(retriers):
+            if retry.matches(retrier.errors, error):
+                return (number, retrier) if used.get(number, 0) <= retrier.attempts_max else None
+        return None
+
+    patch.setattr(flow, "find_retrier", find)
+
+
+def _catch_before_retry(patch: Patch) -> None:
+    real = retry.find_retrier
+
+    def find(retriers: Any, error: str, used: Any) -> Any:
+        return None if error == "Broken" else real(retriers, error, used)
+
+    patch.setattr(flow, "find_retrier", find)
+
+
+def _catch_with_the_last(patch: Patch) -> None:
+    real = retry.find_catcher
+    patch.setattr(flow, "find_catcher", lambda catchers, error: real(catchers[::-1], error))
+
+
+def _delay_without_backoff(patch: Patch) -> None:
+    real = retry.delay_ms
+    patch.setattr(flow, "delay_ms", lambda retrier, _, drawn: real(retrier, 0, drawn))
+
+
+# -- replay ----------------------------------------------------------------------------------------
+
+
+def _apply_as(patch: Patch, event_type: str, change: Any) -> None:
+    """`change(event)` -> what the event is taken for when it is applied."""
+    real = apply._handler
+
+    def handler(kind: str) -> Any:
+        found = real(kind)
+        if kind != event_type:
+            return found
+        return lambda state, event: found(state, change(event))
+
+    patch.setattr(apply, "_handler", handler)
+
+
+def _own(event: Event, **fields: Any) -> Event:
+    return event._replace(holdfast={**event.holdfast, **fields})
+
+
+def _delay_by_the_wall_clock(patch: Patch) -> None:
+    """The due time is that of whoever reads the record."""
+    clock = itertools.count(1)
+
+    def change(event: Event) -> Event:
+        due = event.holdfast.get("due")
+        return event if due is None else _own(event, due=due + next(clock))
+
+    _apply_as(patch, "TaskScheduled", change)
+
+
+def _jitter_at_replay(patch: Patch) -> None:
+    draws = itertools.cycle((0.1, 0.7, 0.4))
+
+    def change(event: Event) -> Event:
+        due = event.holdfast.get("due")
+        if due is None:
+            return event
+        return _own(event, due=event.at_ms + int((due - event.at_ms) * next(draws)))
+
+    _apply_as(patch, "TaskScheduled", change)
+
+
+def _replay_by_now(patch: Patch) -> None:
+    clock = itertools.count(1)
+    _apply_as(patch, "TimerSet", lambda event: _own(event, due=event.holdfast["due"] + next(clock)))
+
+
+def _draw_anew(patch: Patch) -> None:
+    """Chance that is another one for whoever writes the record."""
+    numbers = itertools.count(1)
+    patch.setattr(worker, "draw", lambda *_: next(numbers) * 0.137 % 1)
+
+
+def _child_of_chance(patch: Patch) -> None:
+    numbers = itertools.count(7)
+    patch.setattr(
+        child_workflows, "child_run", lambda run, entry, _: f"{run}.{entry}.{next(numbers)}"
+    )
+
+
+def _join_a_set(patch: Patch) -> None:
+    def leave(decision: Decision, frame: Frame, *arguments: Any, **named: Any) -> None:
+        named["default"] = [
+            json.loads(text) for text in {json.dumps(one) for one in named["default"]}
+        ]
+        flow.leave(decision, frame, *arguments, **named)
+
+    double = type("flow", (), {**vars(flow), "leave": staticmethod(leave)})
+    for name, function in vars(flow).items():
+        if callable(function) and name != "leave" and not isinstance(function, type):
+            setattr(double, name, staticmethod(function))
+    patch.setattr(lanes, "flow", double)
+
+
+def _forget_a_field(patch: Patch) -> None:
+    real = state_json.to_json
+
+    def to_json(state: Any) -> Any:
+        document = real(state)
+        return {
+            **document,
+            "frames": [{**frame, "retries": []} for frame in document["frames"]],
+        }
+
+    patch.setattr(state_json, "to_json", to_json)
+    patch.setattr(codec, "to_json", to_json)
+    from holdfast.sim.invariants import log as checked
+
+    patch.setattr(checked, "to_json", to_json)
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def _bit_rot(patch: Patch) -> None:
+    """S3 gives other bytes, now and then; who reads them has a hash to compare."""
+    real = Services.__init__
+    reads = itertools.count()
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+
+        def get(effect: GetBlob) -> bytes:
+            data: bytes = self._blobs[effect.key]
+            return data.replace(b"a", b"b", 1) if next(reads) % 2 == 0 else data
+
+        self._performers[GetBlob] = get
+
+    patch.setattr(Services, "__init__", init)
+
+
+def _read_unchecked(patch: Patch) -> None:
+    _bit_rot(patch)
+    real = mail.unstow
+
+    def unstow(tenant: str, place: str, stowed: Any) -> Does:
+        if "v" in stowed:
+            return (yield from real(tenant, place, stowed))
+        data = yield GetBlob(keys.blob(tenant, place, str(stowed["ref"])))
+        return json.loads(data)
+
+    patch.setattr(mail, "unstow", unstow)
+
+
+def _measure_characters(patch: Patch) -> None:
+    """A record is held to be small enough by its text, not by what it is in bytes."""
+
+    def with_payload(item: Any, text: str, header: Any, blobs: Any) -> Any:
+        if len(text) > RECORD_BYTES_MAX:
+            return real(item, text, header, blobs)
+        return {**item, "ev": text, **codec._blob_names(blobs)}
+
+    real = codec._with_payload
+    patch.setattr(codec, "_with_payload", with_payload)
+    # It is refused each time, for weeks.
+    patch.setattr(runner, "_PATIENCE_MS", 60_000)
+
+
+def _tell_the_cause(patch: Patch) -> None:
+    """The list shows the cause of a failure beside its error."""
+    real = duties.listing
+
+    def listing(tenant: str, state: Any, *, is_opening: bool) -> Any:
+        fields = real(tenant, state, is_opening=is_opening)
+        return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
+
+    patch.setattr(duties, "listing", listing)
+
+
+_REPLAY = frozenset({"I3"})
+_APPLIED = frozenset({"I5"})
+
+PLANTED = (
+    Planted("a result is matched by its order", _match_by_order, _APPLIED, LANES, {}),
+    Planted("a result is matched by its name", _match_by_name, _APPLIED, LANES, {}),
+    Planted("a result of an old attempt counts", _match_old_attempts, _APPLIED, SLOW, {}),
+    Planted("the count of retries is not kept", _forget_the_count, _APPLIED, EXHAUSTED, {}),
+    Planted("one retry more", _retry_once_more, _APPLIED, EXHAUSTED, {}),
+    Planted("a retry without backoff", _delay_without_backoff, _APPLIED, RETRIED, {}),
+    Planted("caught before it is retried", _catch_before_retry, frozenset({"I13"}), CAUGHT, {}),
+    Planted("the last catcher that fits", _catch_with_the_last, frozenset({"I13"}), CAUGHT, {}),
+    Planted("a delay by the clock at replay", _delay_by_the_wall_clock, _REPLAY, RETRIED, {}),
+    Planted("a delay drawn at replay", _jitter_at_replay, _REPLAY, JITTER, {}),
+    Planted("replay by the present time", _replay_by_now, _REPLAY, NAP, {}),
+    Planted(
+        "chance is drawn anew",
+        _draw_anew,
+        frozenset({"I4"}),
+        DRAWN,
+        {"delivered again": 0.5},
+    ),
+    Planted("the id of a child is drawn", _child_of_chance, frozenset({"I4"}), CALLED, {}),
+    Planted("results in the order of a set", _join_a_set, frozenset({"I11", "I13"}), MANY, {}),
+    Planted("a snapshot forgets the retries", _forget_a_field, _REPLAY, RETRIED, {}),
+    Planted(
+        "a blob is read unchecked", _read_unchecked, frozenset({"I4", "I12", "I13"}), LARGE, {}
+    ),
+    Planted(
+        "characters are taken for bytes",
+        _measure_characters,
+        frozenset({"I14"}),
+        WIDE,
+        {},
+        {"receives_max": 2, "safety_ms": 1_000},
+    ),
+    Planted("the list tells a cause", _tell_the_cause, frozenset({"I14"}), SECRET, {}),
+)

@@ -1,0 +1,339 @@
+"""Bugs of what sees to an execution that nobody holds: sweeper, recovery, dead letters, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.core.commands import owed
+from holdfast.core.diagnosis import Reason, diagnose
+from holdfast.core.state import Awaiting, is_told
+from holdfast.limits import OVERDUE_SECONDS
+from holdfast.runtime import duties, mail, messages, quarantine, sweeper, worker
+from holdfast.runtime.effects import Message, Send
+from holdfast.sim import invocations
+from tests.builders import call, machine, wait_for
+from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.timing import DAY_SECONDS, LONG, applied, nothing
+
+_SLOW = (Outcome(output=1, seconds=30),)
+SLOW = Scenario(
+    "slow",
+    "a task after a wait",
+    {
+        "main": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 10, "Next": "work"},
+                "work": call("work", "more"),
+                "more": call("more"),
+            }
+        )
+    },
+    tasks={"work": _SLOW, "more": _SLOW},
+)
+#: Longer than a message is hidden, and long after the faults.
+FIVE_MINUTES = Scenario(
+    "five minutes",
+    "a task that takes longer than one hiding of its message",
+    {
+        "main": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 3_600, "Next": "work"},
+                "work": call("work", TimeoutSeconds=600),
+            }
+        )
+    },
+    tasks={"work": (Outcome(output=1, seconds=300),)},
+)
+#: No invocation has time for two of them.
+LONG_TASKS = Scenario(
+    "long tasks",
+    "each needs most of an invocation",
+    {
+        "main": machine(
+            {
+                "one": call("work", "two", TimeoutSeconds=700),
+                "two": call("work", TimeoutSeconds=700),
+            }
+        )
+    },
+    tasks={"work": (Outcome(output=1, seconds=400),)},
+)
+POISON = Scenario(
+    "poison",
+    "whoever runs it dies",
+    {"main": machine({"nap": {"Type": "Wait", "Seconds": 10, "Next": "it"}, "it": call("it")})},
+    tasks={"it": (Outcome(error="SIGKILL"),)},
+)
+STOPPED = Scenario(
+    "stopped",
+    "somebody stops a long wait",
+    {
+        "main": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 30 * DAY_SECONDS, "Next": "work"},
+                "work": call("work"),
+            }
+        )
+    },
+    stops=True,
+)
+_LATE = [{"ErrorEquals": ["States.ALL"], "Next": "late"}]
+PAID = Scenario(
+    "paid",
+    "an event within two weeks",
+    {
+        "main": machine(
+            {
+                "paid": wait_for("paid", "late", TimeoutSeconds=13 * DAY_SECONDS, Catch=_LATE),
+                "late": {"Type": "Succeed"},
+            }
+        )
+    },
+    events=(Brought(100, "paid", "k1", {"n": 1}, "e1"),),
+)
+CHILD = Scenario(
+    "child",
+    "a child that takes a while",
+    {
+        "main": machine(
+            {
+                "child": {
+                    "Type": "Task",
+                    "Resource": "holdfast:workflow:child",
+                    "TimeoutSeconds": 30 * DAY_SECONDS,
+                    "End": True,
+                }
+            }
+        ),
+        "child": machine({"nap": {"Type": "Wait", "Seconds": 100, "End": True}}),
+    },
+)
+_WAITS = [
+    machine({f"nap {n}": {"Type": "Wait", "Seconds": 400 + n, "End": True}}) for n in range(8)
+]
+MANY = Scenario(
+    "many",
+    "eight waits side by side",
+    {
+        "main": machine(
+            {
+                "all": {
+                    "Type": "Parallel",
+                    "Branches": [
+                        {"StartAt": one["StartAt"], "States": one["States"]} for one in _WAITS
+                    ],
+                    "End": True,
+                }
+            }
+        )
+    },
+)
+
+
+# -- the sweeper -----------------------------------------------------------------------------------
+
+
+def _never_sweep(patch: Patch) -> None:
+    def sweep(*_: Any) -> Any:
+        return []
+        yield
+
+    patch.setattr(sweeper, "sweep", sweep)
+
+
+def _see_no_timers(patch: Patch) -> None:
+    patch.setattr(sweeper, "_timer", lambda row, _now_ms: duties.drop_row(row))
+
+
+def _see_no_lapsed_claims(patch: Patch) -> None:
+    def needs_a_look(state: Any, now_ms: int) -> bool:
+        return any(
+            one.reason is not Reason.CLAIM_LAPSED
+            and one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms
+            for one in diagnose(state, now_ms)
+        )
+
+    patch.setattr(sweeper, "_needs_a_look", needs_a_look)
+
+
+def _see_no_control_mail(patch: Patch) -> None:
+    def nothing(*_: Any) -> Any:
+        return []
+        yield
+
+    blind = type("blind", (), {**vars(mail), "control_facts": staticmethod(nothing)})
+    patch.setattr(sweeper, "mail", blind)
+
+
+def _see_no_mail(patch: Patch) -> None:
+    patch.setattr(sweeper, "_may_have_news", lambda _frame: False)
+
+
+def _see_no_children(patch: Patch) -> None:
+    real = sweeper._may_have_news
+
+    def may_have_news(frame: Any) -> bool:
+        waiting = frame.waiting
+        is_child = isinstance(waiting, Awaiting) and is_told(waiting.target)
+        return not is_child and real(frame)
+
+    patch.setattr(sweeper, "_may_have_news", may_have_news)
+
+
+# -- dead letters ----------------------------------------------------------------------------------
+
+
+def _revive_only(patch: Patch, is_kept: Callable[[str], bool]) -> None:
+    real = sweeper.revive
+
+    def revive(letter: Any, *more: Any) -> Any:
+        if is_kept(letter.body["k"]):
+            yield from real(letter, *more)
+
+    patch.setattr(sweeper, "revive", revive)
+
+
+def _drop_starts(patch: Patch) -> None:
+    _revive_only(patch, lambda kind: kind != messages.START)
+
+
+def _drop_letters(patch: Patch) -> None:
+    _revive_only(patch, lambda kind: kind == messages.START)
+
+
+def _drop_what_is_released(patch: Patch) -> None:
+    patch.setattr(quarantine, "release", quarantine.drop)
+
+
+# -- recovering ------------------------------------------------------------------------------------
+
+
+def _notice_no_twin(patch: Patch) -> None:
+    patch.setattr(worker.Hold, "_notice_twin", lambda _: None)
+
+
+def _carry_out_everything(patch: Patch) -> None:
+    patch.setattr(worker.Hold, "_owed_again", lambda self: owed(self.state))
+    patch.setattr(worker.Hold, "_sees_to", lambda *_: False)
+    real = worker.Hold.__post_init__
+
+    def always(self: worker.Hold) -> None:
+        real(self)
+        self.is_recovering = True
+
+    patch.setattr(worker.Hold, "__post_init__", always)
+
+
+def _copy_the_message(patch: Patch) -> None:
+    real = worker.Hold._acknowledge
+
+    def acknowledge(self: worker.Hold, now_ms: int) -> Any:
+        yield Send((Message(dict(self.body), 1),))
+        return (yield from real(self, now_ms))
+
+    patch.setattr(worker.Hold, "_acknowledge", acknowledge)
+
+
+# -- claims and visibility -------------------------------------------------------------------------
+
+
+def _refuse_go(patch: Patch) -> None:
+    real = worker.Hold._take
+
+    def take(self: worker.Hold) -> Any:
+        self.body = {**self.body, "from": "nobody"}
+        yield from real(self)
+
+    patch.setattr(worker.Hold, "_take", take)
+
+
+def _claim_for_ever(patch: Patch) -> None:
+    patch.setattr(worker, "is_lost", lambda *_: False)
+
+
+def _count_no_takeovers(patch: Patch) -> None:
+    def change(real: Any) -> Any:
+        def claimed(state: Any, event: Any) -> Any:
+            return real(state, event._replace(holdfast={**event.holdfast, "takeovers": 0}))
+
+        return claimed
+
+    applied(patch, "Claimed", change)
+
+
+def _hide_once(patch: Patch) -> None:
+    patch.setattr(invocations, "VISIBILITY_EXTENSION_SECONDS", 10**6)
+
+
+def _forget_the_watch(patch: Patch) -> None:
+    patch.setattr(duties, "watch", nothing)
+
+
+_STUCK = frozenset({"I16", "I17"})
+PLANTED = (
+    Planted("there is no sweeper", _never_sweep, _STUCK, LONG, {}),
+    Planted("the sweeper sees no timers", _see_no_timers, frozenset({"I17", "I18"}), LONG, {}),
+    Planted(
+        "the sweeper sees no lapsed claims",
+        _see_no_lapsed_claims,
+        _STUCK,
+        SLOW,
+        {"killed before": 0.1, "vanished": 0.4},
+    ),
+    Planted(
+        "the sweeper sees no control mail",
+        _see_no_control_mail,
+        frozenset({"I9", "I17"}),
+        STOPPED,
+        {"vanished": 0.5},
+        {"stop_percent": 100},
+    ),
+    Planted("the sweeper sees no mail", _see_no_mail, _STUCK, PAID, {"vanished": 0.5}),
+    Planted("the sweeper sees no children", _see_no_children, _STUCK, CHILD, {"vanished": 0.5}),
+    Planted("nobody is watched", _forget_the_watch, _STUCK, SLOW, {"vanished": 0.1}),
+    Planted(
+        "a start among the dead letters is dropped",
+        _drop_starts,
+        _STUCK | {"I4", "I12"},
+        SLOW,
+        {"killed before": 0.3},
+        {"receives_max": 2},
+    ),
+    Planted(
+        "a dead letter is dropped",
+        _drop_letters,
+        _STUCK,
+        SLOW,
+        {"killed before": 0.2},
+        {"receives_max": 2},
+    ),
+    Planted(
+        "what is released from quarantine is dropped",
+        _drop_what_is_released,
+        _STUCK,
+        SLOW,
+        {"killed before": 0.4},
+        {"receives_max": 2, "safety_ms": 2_000_000},
+    ),
+    Planted(
+        "a twin is not noticed",
+        _notice_no_twin,
+        _STUCK | {"I4", "I18"},
+        LONG,
+        {"killed after": 0.1, "duplicated": 0.5},
+        {"takes_stale_receipts": True},
+    ),
+    Planted(
+        "each redelivery carries out everything",
+        _carry_out_everything,
+        frozenset({"I20"}),
+        MANY,
+        {"delivered again": 0.3, "duplicated": 0.2},
+    ),
+    Planted("a message copies itself", _copy_the_message, frozenset({"I20"}), SLOW, {}),
+    Planted("what is handed on is not taken", _refuse_go, frozenset({"I18"}), LONG_TASKS, {}),
+    Planted("a claim holds for ever", _claim_for_ever, _STUCK, SLOW, {"killed before": 0.1}),
+    Planted("take-overs are not counted", _count_no_takeovers, _STUCK | {"I3", "I20"}, POISON, {}),
+    Planted("a message is hidden once", _hide_once, frozenset({"I20"}), FIVE_MINUTES, {}),
+)
