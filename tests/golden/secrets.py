@@ -43,13 +43,14 @@ def several(values: set[SecretStr]) -> None: ...
 
 
 @workflow
-def flow(login: Login, token: SecretStr, maybe: SecretStr | None, given: str) -> None:
+def flow(login: Login, token: SecretStr, maybe: SecretStr | None, given: str, json: Any) -> None:
     note(token)
     note(f"the token is {token}")
     note(token.get_secret_value())
     anything(token)
     anything(login)
     call(given)
+    call(json)
     call("in the source")
     note(maybe)
     anything([maybe])

@@ -209,7 +209,10 @@ def _of_statements(node: ast.AST) -> Iterator[tuple[ast.AST | None, str]]:
             turned_case = ast.match_case(node.pattern, turned_guard, node.body)
             yield turned_case, f"if not ({ast.unparse(guard)})"
         case ast.Return(value=ast.expr() as value):
-            if not (isinstance(value, ast.Constant) and value.value is None):
+            # None in place of False is neither true.
+            if not (
+                isinstance(value, ast.Constant) and (value.value is None or value.value is False)
+            ):
                 yield ast.Return(ast.Constant(None)), "return None"
         case ast.Return():
             yield ast.Pass(), "return → pass"

@@ -23,6 +23,7 @@ WAIT = one({"Type": "Wait", "Seconds": 5})
         ("return a < b", ["return None", "a < b → a <= b"]),
         ("return a and b", ["return None", "a and b → a or b"]),
         ("return None", []),
+        ("return False", ["False → True"]),
         ("x = a + 1", ["a + 1 → a - 1", "1 → 2"]),
         ("x = 'a'", ["'a' → 'XXaXX'"]),
         ("x = f'{a}'", ["f'…' → f'XX…XX'"]),

@@ -17,6 +17,10 @@ from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskSucceeded
 from holdfast.sealed import Sealed
 from holdfast.sim.invariants import histories
 from holdfast.sim.world import When, World
+from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import StatesFault
+from holdfast.stepfunctions.tasks import send_task_success
 from tests.builders import CHANCE, KEYS
 from tests.security import secret_flows
 
@@ -184,6 +188,25 @@ def test_a_large_answer_with_a_secret_leaves_no_clear_text_behind_when_it_comes_
     with pytest.raises(RequestError, match="nobody waits"):
         bank.call(bank.front.answer(TENANT, late))
     assert CANARIES[9] not in bank.everything()
+
+
+def test_a_question_of_a_workflow_is_not_answered_past_its_type_by_the_api_of_step_functions() -> (
+    None
+):
+    bank = Bank(LocalVault())
+    run = bank.start("visit", {**given(CANARIES), "others": []})
+    bank.event({"user": "ann", "password": CANARIES[3]})
+    bank.world.run(until_ms=bank.world.now_ms + 1_000)
+    [wait] = bank.describe(run)["waits"]
+    service = Service(bank.front.programs, KEYS, TENANT, Place("eu-west-1", "111122223333"), None)
+    for output in (CANARIES[9], CANARIES[9] * 20_000):
+        request = {"taskToken": wait["token"], "output": json.dumps({"pin": output})}
+        with pytest.raises(StatesFault, match="Invalid Token"):
+            bank.call(send_task_success(service, request, CHANCE))
+    assert CANARIES[9] not in bank.everything()
+    bank.call(bank.front.answer(TENANT, {"token": wait["token"], "output": {"pin": CANARIES[4]}}))
+    bank.world.run()
+    assert bank.describe(run)["status"] == "SUCCEEDED"
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,16 @@ def test_who_is_in_quarantine_is_left_alone(definition: Machine, bomb: Bomb) -> 
     assert shop.world.kills == kills
 
 
+def test_without_a_quarantine_it_would_go_round_for_ever(
+    bomb: Bomb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeper, "DEAD_LETTER_ROUNDS_MAX", 10**6)
+    shop, _ = quarantined(AT_ONCE)
+    kills = shop.world.kills
+    settle(shop.world, DAY_SECONDS)
+    assert shop.world.kills > kills + 100
+
+
 @BOTH
 def test_what_is_mended_is_sent_again_by_a_repair_and_ends_well(
     definition: Machine, bomb: Bomb

@@ -12,12 +12,15 @@ import pytest
 from holdfast.aws.host import Host
 from holdfast.aws.telemetry import Metrics
 from holdfast.errors import RequestError, ServiceFault
+from holdfast.runtime import quarantine
 from holdfast.runtime.effects import (
     Delete,
     Effect,
+    Message,
     PutIfAbsent,
     Query,
     RunTask,
+    Send,
     TaskSucceeded,
 )
 from holdfast.sim.invariants import check, histories
@@ -329,3 +332,28 @@ def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
         shop.world.call(shop.front.start("default", other, CHANCE))
     listed = shop.insist(lambda: shop.front.executions("default", None, "RUNNING"))
     assert [row["execution"] for row in listed["executions"]] == [run]
+
+
+def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() -> None:
+    """Its worker wrote record 0, died before it registered the wait, and each later one died too:
+    the same start once more would find a log, and nothing to do.
+    """
+    shop = Shop(machine({"wait": wait_for("paid")}))
+    starts: list[Message] = []
+
+    def see(_world: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, Send) and when == "before":
+            starts.extend(one for one in effect.messages if one.body["k"] == "start")
+
+    shop.world.hook = see
+    run = shop.start()
+    shop.world.run(until_ms=START_MS + 1_000)
+    (registered,) = [item for item in shop.world.services.items("mail") if item["sk"] == f"w#{run}"]
+    shop.world.services.perform(Delete("mail", str(registered["pk"]), str(registered["sk"])))
+    shop.world.call(quarantine.put(starts[0].body, ("a", "b", "c"), shop.world.now_ms))
+
+    held = shop.world.call(quarantine.find(shop.tenant, run))
+    shop.world.call(quarantine.release(held))
+    shop.world.run(until_ms=START_MS + 2_000)
+
+    assert f"w#{run}" in {item["sk"] for item in shop.world.services.items("mail")}

@@ -297,11 +297,22 @@ def children_in_full() -> Told:
     return case
 
 
-def _child(case: Told, lane: int, result: Any) -> None:
-    waiting = case.frame("it").waiting
+def _child(case: Told, lane: int, result: Any, at: str = "it") -> None:
+    waiting = case.frame(at).waiting
     assert isinstance(waiting, Children)
     told: Any = {"started_ms": START_MS, "stopped_ms": START_MS + 7, **result}
     case.offer(ChildEnded(waiting.entry, lane, told))
+
+
+def children_of_a_branch() -> Told:
+    (each,) = a_map_run()["States"].values()
+    lanes = [
+        {"StartAt": "each", "States": {"each": each}},
+        {"StartAt": "b", "States": {"b": NOBODY}},
+    ]
+    case = Told.of_machine(one({"Type": "Parallel", "Branches": lanes}), [1])
+    _child(case, 0, {"status": "FAILED"}, "each")
+    return case
 
 
 def undone() -> Told:
@@ -401,6 +412,7 @@ STORIES: Final[tuple[Callable[[], Told], ...]] = (
     children,
     children_that_fail,
     children_in_full,
+    children_of_a_branch,
     undone,
     undone_from_the_inside,
     a_block,

@@ -140,8 +140,11 @@ def test_a_notice_of_a_map_that_is_over_changes_nothing() -> None:
 
 
 def test_items_that_are_neither_list_nor_object_are_a_failed_evaluation() -> None:
-    assert begun(7).failure[0] == "States.QueryEvaluationError"
-    assert MapCase(a_map()).start(7).failure[0] == "States.QueryEvaluationError"
+    for case in (begun(7), MapCase(a_map()).start(7)):
+        error, cause = case.failure
+        assert error == "States.QueryEvaluationError"
+        assert str(cause).endswith(" Map state input must be an array but was: 7")
+        assert "location" not in case.last("EvaluationFailed").details
 
 
 def test_a_reader_whose_arguments_cannot_be_had_is_not_asked() -> None:

@@ -161,6 +161,20 @@ def test_a_redrive_counts_once_and_an_older_one_not_at_all(control_id: str) -> N
     assert len(case.events) == seen
 
 
+@pytest.mark.parametrize(("early_ms", "status"), [(900, "RUNNING"), (2_000, "FAILED")])
+def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
+    early_ms: int, status: str
+) -> None:
+    """Two people ask at once, and one of them is heard of after it has failed again; who asks and
+    who works may have clocks that are a second apart.
+    """
+    case = failed(machine(TWO))
+    case.offer(RedriveRequested(f"{case.now_ms:015d}a")).after(60).fail("Broken")
+    assert case.status == "FAILED"
+    case.offer(RedriveRequested(f"{case.now_ms - early_ms:015d}b"))
+    assert case.status == status
+
+
 def test_what_runs_or_has_succeeded_is_left_alone() -> None:
     case = Case(machine(TWO)).start().offer(REDRIVE)
     assert "ExecutionRedriven" not in case.types

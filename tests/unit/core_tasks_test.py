@@ -128,8 +128,22 @@ def test_the_role_that_a_call_takes_is_scheduled_and_kept() -> None:
 def test_credentials_without_a_role_fail_the_state() -> None:
     case = begun(task(SEND, Arguments={}, Credentials={"RoleArn": "{% $states.input %}"}), 7)
     assert case.status == "FAILED"
-    assert case.state.error == "States.Runtime"
+    error, cause = case.failure
+    assert error == "States.Runtime"
+    assert str(cause).endswith(" The field 'RoleArn' of Credentials has to be a text.")
     assert "TaskScheduled" not in case.types
+
+
+@pytest.mark.parametrize("field", ["TimeoutSeconds", "HeartbeatSeconds"])
+@pytest.mark.parametrize(
+    ("seconds", "bound"),
+    [(0, "a whole number from 1"), (1.5, "a whole number from 1"), (10**9, "at most 99999999")],
+)
+def test_a_time_that_no_task_can_have_fails_it(field: str, seconds: float, bound: str) -> None:
+    bounds = {"TimeoutSeconds": 60, field: "{% $states.input %}"}
+    case = begun(task(SEND, Arguments={}, **bounds), seconds)
+    assert case.last("EvaluationFailed").details["location"] == field
+    assert str(case.failure[1]).endswith(f" {field} has to be {bound}.")
 
 
 # -- callbacks -------------------------------------------------------------------------------------
@@ -278,6 +292,25 @@ def test_a_result_that_is_too_large_fails_the_task(resource: str) -> None:
     assert case.failure == ("States.DataLimitExceeded", cause)
 
 
+@pytest.mark.parametrize(("more", "status"), [(0, "SUCCEEDED"), (1, "FAILED")])
+def test_a_result_is_measured_in_bytes_of_compact_json(more: int, status: str) -> None:
+    around = len('{"a":"é","b":"é"}'.encode())
+    text = "x" * (PAYLOAD_BYTES_MAX - around + more)
+    assert begun(task(SEND, Arguments={})).succeed({"a": f"é{text}", "b": "é"}).status == status
+
+
+def test_half_a_character_can_be_measured() -> None:
+    half = "\ud800" + "x" * (PAYLOAD_BYTES_MAX // 2)
+    assert begun(task(SEND, Arguments={})).succeed(half).output == half
+
+
+def test_a_child_of_a_workflow_has_no_quota_on_sizes() -> None:
+    origin: Origin = {**origin_of(), "is_unbounded": True}
+    case = MachineCase(one(task(SEND, Arguments={})))
+    case.offer(Started(RUN, "e", "m", None, START_MS, origin))
+    assert case.succeed(TOO_LARGE).output == TOO_LARGE
+
+
 def test_what_a_call_answered_may_be_too_large_as_well() -> None:
     assert begun(task(CALLBACK, Arguments={})).submit(TOO_LARGE).status == "FAILED"
 
@@ -300,7 +333,7 @@ def test_a_workflow_has_no_quota_on_sizes() -> None:
 def test_what_a_pass_hands_on_may_be_too_large() -> None:
     case = begun({"Type": "Pass", "Output": "{% $states.input & 'x' %}"}, TOO_LARGE)
     assert case.state.error == "States.DataLimitExceeded"
-    assert "The state/task 'it' returned" in str(case.state.cause)
+    assert str(case.state.cause).startswith("The state/task 'it' returned")
 
 
 @pytest.mark.parametrize(("own", "seconds"), [({}, 300), ({"TimeoutSeconds": 20}, 20)])

@@ -201,9 +201,11 @@ def test_a_graph_passes_secrets_on_and_takes_none_from_its_source() -> None:
         "nightly",
         step("in", sign_in, arguments={"login": from_input("login")}),
         step("go", use, depends_on=["in"], arguments={"token": from_step("in"), "several": []}),
+        step("last", break_with, arguments={"token": from_input("other")}),
     )
     assert compile_workflow(graph).secrets == (
-        *("nightly.login", "sign_in.login", "sign_in.result"),
+        *("break_with.token", "nightly.login", "nightly.other"),
+        *("sign_in.login", "sign_in.result"),
         *("use.several", "use.token"),
     )
     leaky = dag("leaky", step("go", use, arguments={"token": "in the source", "several": []}))

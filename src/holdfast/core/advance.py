@@ -42,6 +42,7 @@ from holdfast.core.tasks import (
 )
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
+    CLOCK_ERROR_MS,
     ERROR_CHARACTERS_MAX,
     EVENTS_MAX,
     EXPRESS_SECONDS_MAX,
@@ -442,10 +443,20 @@ def _children_stopped(decision: Decision, fact: facts.ChildrenStopped) -> None:
         decision.emit("ChildrenStopped", children=[list(child) for child in sorted(told)])
 
 
+def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
+    """The wish is for the end that there is: one that came while the execution ran, or for an end
+    before, does not wait for the next one. Ids of control mail begin with their time.
+    """
+    if fact.control_id <= state.last_control or not state.resting or state.is_undone:
+        return False
+    assert state.stopped_ms is not None
+    return fact.control_id >= f"{state.stopped_ms - 2 * CLOCK_ERROR_MS:015d}"
+
+
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     """AWS: only what has ended and has not succeeded; the time-out counts from now."""
     state = decision.state
-    if fact.control_id <= state.last_control or not state.resting or state.is_undone:
+    if not is_redriven_by(state, fact):
         return
     own: dict[str, Any] = {"control": fact.control_id}
     if decision.program.timeout_seconds is not None:

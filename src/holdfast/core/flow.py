@@ -144,9 +144,9 @@ def schedule(
     try:
         details = scheduled_details(decision, frame, state, token)
     except StateError as error:
-        # Of any other a retry would be tried again with no event between, for ever.
+        # A retry that fails with any other would be tried again with no event between, for ever.
         has_event, is_final = isinstance(error, EvaluationError), error.error == RUNTIME
-        assert has_event or is_final
+        assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
     is_due = due_ms is None or due_ms <= decision.moment.now_ms

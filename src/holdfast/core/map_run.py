@@ -9,7 +9,6 @@ What a child does is its own history. The parent's holds the inputs, and how eac
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from holdfast.core.map_items import (
     described,
 )
 from holdfast.core.map_results import Child, as_lines, transformed
-from holdfast.core.run_ids import as_uuid, child_name, map_run_uuid
+from holdfast.core.run_ids import child_name, map_run_uuid
 from holdfast.core.state import Attempt, Children, Frame
 from holdfast.core.tasks import OWN_REGION, whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
@@ -61,7 +60,7 @@ def _begin(decision: Decision, frame: Frame, state: Map) -> None:
     )
     bounds = _bounds(decision, frame, state)
     wanted = None if run.reader is None else _wanted(decision, frame, run.reader)
-    details = {"mapRunArn": _arn(decision, frame, run, entry)}
+    details = {"mapRunArn": _arn(decision, run, entry)}
     decision.emit(
         "MapRunStarted", frame=frame.id, previous=started, details=details, entry=entry, **bounds
     )
@@ -85,16 +84,14 @@ def _run_of(state: Map) -> MapRun:
     return state.run
 
 
-def _arn(decision: Decision, frame: Frame, run: MapRun, entry: int) -> str:
+def _arn(decision: Decision, run: MapRun, entry: int) -> str:
     """The same for whoever asks: it is made of what the log holds."""
     origin = decision.state.origin
     # The children have an origin, whatever their parent has: theirs is made of this name.
     own = f"arn:holdfast:states:{OWN_REGION}::stateMachine:{decision.state.workflow}"
     machine = own if origin is None else origin["state_machine_arn"]
-    named = f"{decision.program.hash}/{frame.position}"
-    label = run.label or as_uuid(hashlib.sha256(named.encode()).hexdigest()[:32])
     number = map_run_uuid(decision.state.run, entry)
-    return f"{machine.replace(':stateMachine:', ':mapRun:')}/{label}:{number}"
+    return f"{machine.replace(':stateMachine:', ':mapRun:')}/{run.label}:{number}"
 
 
 # -- items -----------------------------------------------------------------------------------------
@@ -151,7 +148,7 @@ def _start_children(decision: Decision, frame_id: str, entry: int, items: Sequen
     bounds = _bounds(decision, frame, state)
     own: dict[str, Any] = {
         "entry": entry,
-        "arn": _arn(decision, frame, run, entry),
+        "arn": _arn(decision, run, entry),
         "inputs": inputs,
         "items": counts,
         "concurrency": min(bounds["concurrency"] or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX),

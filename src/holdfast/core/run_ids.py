@@ -58,7 +58,7 @@ def map_run_uuid(run: str, entry: int) -> str:
     That of a child's own Map cannot be read back: its id is longer than a UUID.
     """
     if not _MINTED.fullmatch(run) or entry >= _MAC_RANGE:
-        return as_uuid(hashlib.sha256(f"{run}/{entry}".encode()).hexdigest()[:32])
+        return as_uuid(hashlib.sha256(f"{run}/{entry}".encode()).hexdigest())
     return _uuid(run, entry)
 
 
@@ -91,7 +91,7 @@ def child_name(run: str) -> str:
 
 
 def as_uuid(hexadecimal: str) -> str:
-    """-> 32 hexadecimal digits in groups."""
+    """-> the first 32 hexadecimal digits in groups."""
     places = (0, 8, 12, 16, 20, 32)
     return "-".join(hexadecimal[start:end] for start, end in pairwise(places))
 

@@ -20,7 +20,6 @@ from holdfast.core.children import awaited
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import Children, ChildResult, Execution, Frame, Origin, Parent
-from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, keys, mail, messages
 from holdfast.runtime.effects import Effect, Item, Message, PutIfAbsent, Query, Send
@@ -67,8 +66,8 @@ def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Doe
 
 def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Origin:
     map_state, children = program.states[frame.position], frame.waiting
-    if not isinstance(map_state, Map) or map_state.run is None:
-        raise HoldfastBug(f"{frame.position} has children and is no distributed Map")
+    assert isinstance(map_state, Map)
+    assert map_state.run is not None
     assert isinstance(children, Children)
     labelled = children.map_run_arn.rpartition(":")[0]
     name = child_name(run)

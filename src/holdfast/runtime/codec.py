@@ -383,16 +383,18 @@ class Reader:
         return {key[:-1]: value}
 
 
-_EVENT_TYPES: Final = (int, int, dict, dict)
-
-
 def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ...]:
     if type(texts) is not list:
         raise TypeError("a record's events")
     events = []
     for event_type, previous, delta, details, own in texts:
         # What no fold looks at would be believed, and shown, as it stands.
-        if (type(previous), type(delta), type(details), type(own)) != _EVENT_TYPES:
+        if (
+            type(previous) is not int
+            or type(delta) is not int
+            or type(details) is not dict
+            or type(own) is not dict
+        ):
             raise TypeError("an event's parts")
         event_id = 0
         if event_type not in OWN_EVENTS:

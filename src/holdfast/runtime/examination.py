@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from holdfast.core.advance import is_redriven_by
 from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import RedriveRequested, StopRequested
@@ -160,11 +161,11 @@ def _of_control(log: Log) -> Findings:
         return []
     found: list[Finding] = []
     for fact in (yield from mail.control_facts(log.tenant, state)):
-        # For what has ended only a redrive has anything left to do.
         match fact:
-            case RedriveRequested(control_id=text) | StopRequested(control_id=text):
-                if not state.is_ended or isinstance(fact, RedriveRequested):
-                    found.append(finding_of(log, Found.CONTROL_UNSEEN, int(text[:15])))
+            case StopRequested(control_id=text) if not state.is_ended:
+                found.append(finding_of(log, Found.CONTROL_UNSEEN, int(text[:15])))
+            case RedriveRequested(control_id=text) if is_redriven_by(state, fact):
+                found.append(finding_of(log, Found.CONTROL_UNSEEN, int(text[:15])))
     return found
 
 

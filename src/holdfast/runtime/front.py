@@ -16,7 +16,14 @@ from typing import Any, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core.run_ids import parent_run
-from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
+from holdfast.core.state import (
+    STATUSES,
+    Attempt,
+    Awaiting,
+    Execution,
+    Frame,
+    WaitingFor,
+)
 from holdfast.errors import RequestError
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
@@ -276,8 +283,7 @@ class Front:
         yield from log.load()
         frame = None if log.state is None else log.state.frame_of(token.entry)
         waiting = None if frame is None else frame.waiting
-        is_open = isinstance(waiting, Awaiting) and waiting.attempt == token.attempt
-        if log.state is None or frame is None or not is_open:
+        if log.state is None or frame is None or not _waits_for(waiting, token):
             return (yield from self._answered_before(token, request))
         if "error" in request:
             return _failure(request)
@@ -483,6 +489,15 @@ def _hash(value: Json) -> str:
 def _given(item: Mapping[str, Any]) -> dict[str, Any]:
     """-> the answer that an item holds."""
     return {name: item[name] for name in ANSWER if name in item}
+
+
+def _waits_for(waiting: WaitingFor | None, token: Token) -> bool:
+    """Also while the call that hands the token on still runs: the answer is read after it."""
+    match waiting:
+        case Awaiting() | Attempt(kind="callback" | "sync"):
+            return waiting.attempt == token.attempt
+        case _:
+            return False
 
 
 def _failure(request: Mapping[str, Any]) -> dict[str, str]:

@@ -75,7 +75,7 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     fields = _FIELDS.get(kind) if isinstance(kind, str) else None
     if fields is None:
         raise HoldfastBug("a work message is of no kind that there is")
-    for name, is_right in {**_COMMON, **fields}.items():
+    for name, is_right in fields:
         if not is_right(body.get(name)):
             raise HoldfastBug(f"a work message of kind {kind} has no usable `{name}`")
     return body
@@ -139,7 +139,7 @@ _ORIGIN: Final = _holding(
     role_arn=_is_text,
     type=lambda value: value in ("STANDARD", "EXPRESS"),
 )
-_FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
+_OWN: Final[Mapping[str, Mapping[str, Check]]] = {
     START: {
         "workflow": _is_text,
         "definition": _is_text,
@@ -155,6 +155,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
     GO: {"from": _is_text},
     RECOVER: {},
 }
+_FIELDS: Final = {kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()}
 
 
 def hint_of(body: Mapping[str, Any]) -> Hint | None:

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from holdfast import resources
 from holdfast.asl.program import Program, Task
 from holdfast.core import facts
-from holdfast.core.advance import Step, advance, note
+from holdfast.core.advance import Step, advance, is_redriven_by, note
 from holdfast.core.commands import (
     WHOLE_EXECUTION,
     Command,
@@ -217,7 +217,8 @@ class Hold:
             return False
         asked = yield from mail.control_facts(self.log.tenant, self.state)
         self.facts += asked
-        if not any(isinstance(fact, facts.RedriveRequested) for fact in asked):
+        wishes = (fact for fact in asked if isinstance(fact, facts.RedriveRequested))
+        if not any(is_redriven_by(self.state, wish) for wish in wishes):
             return False
         # The duties of this end may still be owed, and the next state knows nothing of them.
         yield from duties.at_end(self.log)

@@ -28,7 +28,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """One record got into a log, at this true time. `skew_ms` is the error of its writer's clock."""
+    """One record got into a log, at this true time. `skew_ms`: the error of its writer's clock."""
 
     tenant: str
     run: str

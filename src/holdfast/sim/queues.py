@@ -131,7 +131,7 @@ class MemoryQueue:
     # What a standard queue may do besides.
 
     def show_again(self, receipt: str, at_ms: int) -> bool:
-        """The message is delivered once more, though it is in flight. -> whether it is still there."""
+        """The message is delivered once more, in flight or not. -> whether it is still there."""
         stored = self.messages.get(receipt.partition("/")[0])
         if stored is None:
             return False

@@ -39,14 +39,16 @@ def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) ->
     problem = json_problem(text)
     if problem is not None:
         raise StatesFault("InvalidOutput", f"Invalid Output: '{problem}'")
+    waiting = yield from _require_wait(token)
     stowed = yield from mail.stow(service.tenant, token.run, json.loads(text))
-    return (yield from _answer(token, now_ms, stowed))
+    return (yield from _answer(token, waiting, now_ms, stowed))
 
 
 def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
     token, now_ms = yield from _require_token(service, request)
+    waiting = yield from _require_wait(token)
     texts = {name: str(request[name]) for name in ("error", "cause") if name in request}
-    return (yield from _answer(token, now_ms, texts))
+    return (yield from _answer(token, waiting, now_ms, texts))
 
 
 def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
@@ -56,8 +58,7 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
     more than what lies between the two.
     """
     token, now_ms = yield from _require_token(service, request)
-    if (yield from _open_wait(token)) is None:
-        raise _timed_out()
+    yield from _require_wait(token)
     item: dict[str, str | int | bytes] = {
         "pk": keys.inbox(token.tenant, token.run),
         "sk": keys.heartbeat(token.entry),
@@ -83,11 +84,8 @@ def _require_token(
     return token, now_ms
 
 
-def _answer(token: Token, now_ms: int, fields: Mapping[str, Any]) -> Answer:
+def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) -> Answer:
     """The first answer counts. The same again tells again, while the wait is open (R12)."""
-    waiting = yield from _open_wait(token)
-    if waiting is None:
-        raise _timed_out()
     key = keys.answer(token.entry, token.attempt)
     item: dict[str, str | int | bytes] = {
         "pk": keys.inbox(token.tenant, token.run),
@@ -106,8 +104,10 @@ def _answer(token: Token, now_ms: int, fields: Mapping[str, Any]) -> Answer:
     return {}
 
 
-def _open_wait(token: Token) -> Generator[Effect, Any, str | None]:
-    """-> the kind of what waits for the answer, None when nothing does any more.
+def _require_wait(token: Token) -> Generator[Effect, Any, str]:
+    """-> the kind of what waits for the answer. Raises TaskTimedOut when nothing does any more.
+
+    A workflow's question has a type, which only its own door knows: InvalidToken.
 
     Before the first record there is no log to ask: the first task of an execution may run, and be
     answered, before it (R3). That the token is genuine says that the attempt was made.
@@ -118,8 +118,11 @@ def _open_wait(token: Token) -> Generator[Effect, Any, str | None]:
         return "callback"
     frame = log.state.frame_of(token.entry)
     waiting = None if frame is None else frame.waiting
-    is_open = isinstance(waiting, Attempt | Awaiting) and waiting.attempt == token.attempt
-    return str(waiting.kind) if is_open else None  # type: ignore[union-attr]
+    if not isinstance(waiting, Attempt | Awaiting) or waiting.attempt != token.attempt:
+        raise _timed_out()
+    if waiting.kind == "ask" and log.state.origin is None:
+        raise invalid_token()
+    return waiting.kind
 
 
 def _timed_out() -> StatesFault:

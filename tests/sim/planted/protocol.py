@@ -287,7 +287,7 @@ PLANTED = (
     Planted(
         "the number is read late",
         _read_the_number_late,
-        frozenset({"I1", "I2", "I3"}),
+        frozenset({"I1", "I2", "I3", "I16"}),
         STEPS,
         _AGAIN,
     ),
@@ -299,7 +299,7 @@ PLANTED = (
     Planted(
         "a write in doubt is believed",
         _believe_a_doubt,
-        frozenset({"I1", "I3"}),
+        frozenset({"I1", "I3", "I16", "I17"}),
         STEPS,
         {"not done": 0.1},
     ),

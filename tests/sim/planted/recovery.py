@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.core import advance
 from holdfast.core.commands import owed
 from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.state import Awaiting, is_told
@@ -14,7 +15,7 @@ from holdfast.runtime.effects import Message, Send
 from holdfast.sim import invocations
 from tests.builders import call, machine, wait_for
 from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
-from tests.sim.planted.timing import DAY_SECONDS, LONG, applied, nothing
+from tests.sim.planted.timing import DAY_SECONDS, LONG, nothing
 
 _SLOW = (Outcome(output=1, seconds=30),)
 SLOW = Scenario(
@@ -252,14 +253,9 @@ def _claim_for_ever(patch: Patch) -> None:
     patch.setattr(worker, "is_lost", lambda *_: False)
 
 
-def _count_no_takeovers(patch: Patch) -> None:
-    def change(real: Any) -> Any:
-        def claimed(state: Any, event: Any) -> Any:
-            return real(state, event._replace(holdfast={**event.holdfast, "takeovers": 0}))
-
-        return claimed
-
-    applied(patch, "Claimed", change)
+def _take_over_for_long(patch: Patch) -> None:
+    """Not for ever: the schedule has to end."""
+    patch.setattr(advance, "TAKEOVERS_MAX", 12)
 
 
 def _hide_once(patch: Patch) -> None:
@@ -334,6 +330,12 @@ PLANTED = (
     Planted("a message copies itself", _copy_the_message, frozenset({"I20"}), SLOW, {}),
     Planted("what is handed on is not taken", _refuse_go, frozenset({"I18"}), LONG_TASKS, {}),
     Planted("a claim holds for ever", _claim_for_ever, _STUCK, SLOW, {"killed before": 0.1}),
-    Planted("take-overs are not counted", _count_no_takeovers, _STUCK | {"I3", "I20"}, POISON, {}),
+    Planted(
+        "a poisoned task is taken over again and again",
+        _take_over_for_long,
+        frozenset({"I20"}),
+        POISON,
+        {},
+    ),
     Planted("a message is hidden once", _hide_once, frozenset({"I20"}), FIVE_MINUTES, {}),
 )

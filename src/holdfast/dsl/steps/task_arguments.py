@@ -49,7 +49,9 @@ def lower_argument(
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     value = at_border(unit, node, value)
-    if is_refused(value.type) or can_fit(value.type, wanted):
+    # What a workflow knows nothing of is no secret: it would have been sealed.
+    is_clear = UNKNOWN in members_of(value.type) and secret_in(wanted)
+    if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear):
         return value
     message = (
         f"`{name}` of {task}() is {describe_exactly(wanted)} and this is "
@@ -60,7 +62,7 @@ def lower_argument(
 
 
 def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
-    if SECRET in members_of(wanted) and not secret_in(found):
+    if secret_in(wanted) and not secret_in(found):
         return "take it as a parameter, `token: SecretStr`, or from a task that returns it"
     if converted := conversion(text, found, wanted):
         return converted
@@ -85,9 +87,10 @@ def _keeps_secrets(found: Type, wanted: Type) -> bool:
         return False
     if SECRET not in members_of(wanted):
         return SECRET not in members_of(found)
-    return all(one in (SECRET, NONE, NEVER, REFUSED) for one in members_of(found))
+    return all(one in (SECRET, UNKNOWN, *_NOTHING) for one in members_of(found))
 
 
+_NOTHING = (NONE, NEVER, REFUSED)
 _ANYTHING = (UNKNOWN, NEVER, REFUSED)
 _NUMBERS = (INT, FLOAT, BOOL)
 

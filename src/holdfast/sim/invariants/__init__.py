@@ -124,4 +124,7 @@ def _checked(
             for text in invariant.check(case)
         ]
     except (HoldfastError, KeyError, AssertionError) as error:
-        return [("I3", f"a log cannot be read: {error!r}")]
+        unread = [("I3", f"a log cannot be read: {error!r}")]
+        if evidence is not None:
+            unread += [("I1", text) for text in log.written_in_order(evidence)]
+        return unread

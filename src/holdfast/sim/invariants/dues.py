@@ -242,8 +242,10 @@ class _Walk:
         if task.seconds is not None:
             seconds = task.seconds
             if task.is_attempt:
-                # Counted from its beginning, which `all_dues` knows by the time of this event.
-                limits.append(event.at_ms + min(seconds, INLINE_TIMEOUT_SECONDS_MAX) * 1_000)
+                # Counted from its claim at the soonest. The first of all is of another clock.
+                is_first = event.at_ms == self._started_ms
+                seconds = 0 if is_first else min(seconds, INLINE_TIMEOUT_SECONDS_MAX)
+                limits.append(event.at_ms + seconds * 1_000)
             else:
                 limits.append(task.since_ms + seconds * 1_000)
         if task.beat_seconds is not None and not task.is_attempt:
@@ -276,7 +278,7 @@ def began(evidence: Evidence) -> dict[tuple[str, int, int], int]:
 
 
 def all_dues(case: Case) -> Iterator[tuple[History, Due]]:
-    """A retry comes when its attempt first runs; from there the time-out of an attempt counts."""
+    """A retry comes when its attempt first runs."""
     skew_of = skews(case.evidence)
     first = {} if case.evidence is None else began(case.evidence)
     for history in case.histories:
@@ -284,6 +286,4 @@ def all_dues(case: Case) -> Iterator[tuple[History, Due]]:
             began_ms = first.get((history.run, *due.ticket))
             if due.what in ("retry", "begin"):
                 due.came_ms = due.came_ms if began_ms is None else began_ms
-            elif due.what == "attempt" and began_ms is not None:
-                due.skew_ms = due.set_ms - began_ms
             yield history, due

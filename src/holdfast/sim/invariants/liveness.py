@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from holdfast.core.events import Event
+from holdfast.limits import TAKEOVERS_MAX
 from holdfast.resources import WORKER
 from holdfast.runtime import keys
 from holdfast.sim.evidence import Evidence
@@ -127,6 +129,7 @@ def bounded(case: Case) -> Iterator[str]:
         for item, record in zip(history.items, history.records, strict=True):
             if not record.events and "so" not in item:
                 yield f"{history.run}: record {record.sequence} says nothing"
+        yield from _owners(history)
 
 
 def _messages(case: Case, evidence: Evidence) -> Iterator[str]:
@@ -149,3 +152,18 @@ def _ran_once(evidence: Evidence) -> Iterator[str]:
             continue
         if settled_ms < began.setdefault(place, one.at_ms) < one.at_ms:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
+
+
+def _owners(history: History) -> Iterator[str]:
+    """Who runs an attempt and is lost has so many successors. A function that was not known has as
+    many again.
+    """
+    claims: Counter[str] = Counter()
+    for event in history.events:
+        frame = str(event.holdfast.get("frame", ""))
+        if event.type.endswith("Scheduled") or event.type == "TaskUnknown":
+            claims[frame] = 0
+        elif event.type == "Claimed":
+            claims[frame] += 1
+            if claims[frame] > TAKEOVERS_MAX + 1:
+                yield f"{history.run}: an attempt was claimed {claims[frame]} times"

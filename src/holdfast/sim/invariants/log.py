@@ -37,11 +37,11 @@ def one_writer(case: Case) -> Iterator[str]:
         if numbers != list(range(len(numbers))):
             yield f"{history.run}: records {numbers} are not dense"
     if case.evidence is not None:
-        yield from _written_in_order(case.evidence)
+        yield from written_in_order(case.evidence)
         yield from _stands_as_written(case)
 
 
-def _written_in_order(evidence: Evidence) -> Iterator[str]:
+def written_in_order(evidence: Evidence) -> Iterator[str]:
     following: Counter[tuple[str, str]] = Counter()
     for one in evidence.wrote:
         log = (one.tenant, one.run)

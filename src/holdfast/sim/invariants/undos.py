@@ -11,7 +11,7 @@ from holdfast.asl.program import Fail, Json, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.invariants.lines import ROOT, Line, Lines, Opening
-from holdfast.sim.invariants.programs import program_of
+from holdfast.sim.invariants.programs import program_of, silent_states
 
 #: Compiled workflows keep what is to be undone in `<name>_steps`, how much of it in `<name>_left`.
 _LEFT: Final = re.compile(r"(.+)_left(_[0-9]+)?")
@@ -24,7 +24,8 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
     for history in case.histories:
         program = program_of(case, history)
         if program is not None and (program.undos or program.shielded):
-            for text in _Undos(program).read(history.events):
+            silent = silent_states(case, history)
+            for text in _Undos(program, silent).read(history.events):
                 yield f"{history.run}: {text}"
 
 
@@ -37,8 +38,9 @@ class _Unwinding:
 
 
 class _Undos(Lines):
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, silent: frozenset[str]) -> None:
         super().__init__(program)
+        self.silent = silent
         self.unwinding: dict[str, _Unwinding] = {}
         #: Undos that have begun and not come to their end, by line.
         self.undoing: dict[str, int] = {}
@@ -109,13 +111,13 @@ class _Undos(Lines):
     def _over(self, line: Line, kind: str) -> Iterator[str]:
         yield from self._is_through(line)
         missing = self._next(line)
-        if missing is not None and not self._came_to_an_end(line):
+        if missing is not None and not self._may_have_failed(line):
             yield f"{line.id!r} is over by {kind} at {line.position!r}, without undo {missing}"
 
     def _is_through(self, line: Line) -> Iterator[str]:
         """The undo that has begun last has come to its end, or failed on the way there."""
         number = self.undoing.pop(line.id, None)
-        if number is None or self._came_to_an_end(line):
+        if number is None or self._may_have_failed(line):
             return
         if line.position != self.program.undos[number].end:
             yield f"undo {number} is cut off at {line.position!r}"
@@ -136,11 +138,22 @@ class _Undos(Lines):
     def _has_to_unwind(self, line: Line) -> bool:
         if self._came_to_an_end(line):
             return False
+        is_around = any(line.position in undo.states for undo in self.program.undos)
+        return is_around or self._is_shielded(line)
+
+    def _is_shielded(self, line: Line) -> bool:
         owner = self.lines.get(line.owner) if line.owner is not None else None
         kept = (*self.program.shielded, *(undo.own for undo in self.program.undos))
-        return any(line.position in undo.states for undo in self.program.undos) or any(
+        return any(
             line.position in one and (owner is None or owner.position not in one) for one in kept
         )
+
+    def _may_have_failed(self, line: Line) -> bool:
+        """A cancelled line that fails behind a shield is over, and a state that says nothing of its
+        failure leaves no other trace of that.
+        """
+        is_silent = line.position in self.silent and self._is_shielded(line)
+        return is_silent or self._came_to_an_end(line)
 
     def _came_to_an_end(self, line: Line) -> bool:
         """It has left its last state, or failed there, so what it was about is decided."""
