@@ -84,7 +84,17 @@ def main() -> int:
 
     until = time.monotonic() + options.minutes * 60
     player = Mutation(chosen, lambda text: print(text, file=out), told, until)
-    quiet = ["-qq", "--no-header", "--no-summary", "-n0", "-p", "no:cacheprovider"]
+    # What was different is not asked: to work that out takes longer than to find that it is.
+    quiet = [
+        "--assert=plain",
+        "--tb=line",
+        "-qq",
+        "--no-header",
+        "--no-summary",
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+    ]
     pytest.main([*quiet, "-k", f"not {TOO_SLOW}", *options.tests], plugins=[player])
     return _report(outcomes, known)
 

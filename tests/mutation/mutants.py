@@ -1,7 +1,8 @@
 """What is changed in a module, one place at a time.
 
-Left alone are documentation, annotations, imports, decorators and asserts: an assert tells the type
-checker, and the next reader, what holds anyway.
+Left alone are documentation, annotations, imports, decorators, the words of an enumeration (they
+cannot be changed in a process that has them) and asserts: an assert tells the type checker, and the
+next reader, what holds anyway.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def _is_silent(node: ast.AST, owner: ast.AST) -> bool:
             return True  # the whole text is changed
         case ast.Assert() | ast.Import() | ast.ImportFrom():
             return True
-        case ast.Expr(value=ast.Constant()):
+        case ast.Expr(value=ast.Constant()) | ast.ClassDef(bases=[ast.Name(id="StrEnum")]):
             return True
         case ast.match_case(body=[ast.Expr(value=ast.Call(func=ast.Name(id="assert_never")))]):
             return True

@@ -27,7 +27,7 @@ from tests.mutation.mutants import CORE, Module, Mutant
 from tests.mutation.planting import plant
 
 #: Of processor time, for one test. The slowest that is asked takes a fraction of it.
-TEST_SECONDS_MAX: Final = 4
+TEST_SECONDS_MAX: Final = 3
 #: A test that takes longer than this on healthy code is not asked.
 ASKED_SECONDS_MAX: Final = 1.0
 #: How long the tests of one mutant may take together, on healthy code. The score is a lower bound.

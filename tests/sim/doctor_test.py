@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.decision import iso_time
 from holdfast.core.diagnosis import Reason, should_move_since
 from holdfast.errors import RequestError
 from holdfast.limits import STUCK_SECONDS
-from holdfast.runtime import doctor, sweeper
-from holdfast.runtime.effects import Item, Put, TaskSucceeded
+from holdfast.runtime import doctor, mail, sweeper
+from holdfast.runtime.effects import Delete, Item, Put, TaskSucceeded
 from holdfast.runtime.examination import Found
 from holdfast.sim.invariants import histories
 from tests.builders import Shop, ask, call, chain, machine, wait_for
@@ -106,6 +107,20 @@ def test_a_name_whose_start_was_lost_is_found_by_its_name_and_begins_when_starte
     assert shop.history(run).state.status == "SUCCEEDED"
 
 
+def test_the_stop_of_a_child_counts_as_late_from_when_it_was_stored() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    kit.settle(shop.world, 600)
+    stored_ms = shop.world.now_ms
+    fields = {"kind": mail.PARENT}
+    item = mail.control_item("default", run, "0" * 27, stored_ms, fields)
+    shop.world.services.perform(Put("mail", item))
+    assert findings(shop.world, names=("flow",)) == []
+    kit.vanish(shop.world)
+    (found,) = findings(shop.world, names=("flow",))
+    assert (found["reason"], found["since"]) == ("CONTROL_UNSEEN", iso_time(stored_ms))
+
+
 def test_who_asks_for_an_execution_that_nobody_started_is_told_so() -> None:
     with pytest.raises(RequestError, match="there is no execution 'order-9'"):
         one(Shop(chain(1)), "order-9")
@@ -136,6 +151,41 @@ def test_a_log_that_cannot_be_read_is_said_with_its_code_and_left_alone(
     assert one(shop, run)["findings"] == [found]
     assert shop.world.services.items("executions") == before
     assert shop.world.services.depth("work") == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "reason"),
+    [
+        ("e#", {"at": "noon"}, "UNREADABLE_LOG"),
+        ("e#", {"expires": "never"}, "UNREADABLE_LOG"),
+        ("e#", {"f": 99}, "NEWER_FORMAT"),
+        ("x#", {"at": "noon"}, "UNREADABLE_LOG"),
+        ("x#", {"f": 99}, "NEWER_FORMAT"),
+    ],
+)
+def test_mail_that_cannot_be_read_is_said_and_hides_no_other_execution(
+    kind: str, fields: Item, reason: str
+) -> None:
+    which = {"Condition": "{% $states.input = 1 %}", "Next": "it"}
+    states = {
+        "which": {"Type": "Choice", "Choices": [which], "Default": "nap"},
+        "it": wait_for("paid"),
+        "nap": {**kit.NAP, "End": True},
+    }
+    shop = Shop(machine(states))
+    hurt = shop.start(1, name="hurt")
+    shop.world.now_ms += 1_000
+    late = shop.start(2, name="late")
+    kit.settle(shop.world)
+    shop.send_event()
+    shop.stop(hurt)
+    items = shop.world.services.items("mail")
+    (stored,) = [item for item in items if str(item["sk"]).startswith(kind)]
+    shop.world.services.perform(Delete("mail", str(stored["pk"]), str(stored["sk"])))
+    shop.world.services.perform(Put("mail", {**stored, **fields}))
+    kit.vanish(shop.world)
+    found = {row["execution"]: row["reason"] for row in findings(shop.world, names=("flow",))}
+    assert found == {hurt: reason, late: "TIMER_OVERDUE"}
 
 
 def test_a_dead_letter_that_nobody_can_read_is_named_for_as_long_as_it_is_there() -> None:

@@ -32,7 +32,7 @@ AIMED: Final = {
     Seen.GOES_ALONE: "a lane that kills",
     Seen.RACES_LOST: "eight events at once",
     Seen.DIED_AFTER_TIMER: "hours",
-    Read.LOST_BLOB: "four hundred kilobytes",
+    Seen.DIED_AFTER_BLOB: "four hundred kilobytes",
 }
 
 

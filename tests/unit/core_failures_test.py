@@ -192,6 +192,8 @@ def test_a_retry_is_scheduled_off_the_failure_with_no_event_between() -> None:
         ("States.TaskFailed", "States.Timeout", False),
         ("States.Timeout", "States.HeartbeatTimeout", True),
         ("States.HeartbeatTimeout", "States.Timeout", False),
+        ("States.Timeout", "Busy", False),
+        ("Busy", "States.HeartbeatTimeout", False),
     ],
 )
 def test_which_errors_a_catcher_takes(pattern: str, error: str, is_caught: bool) -> None:

@@ -16,9 +16,7 @@ RUN = "0" * 26
 @pytest.mark.parametrize(
     "body",
     [
-        messages.start(
-            "default", RUN, workflow="flow", definition="d1", input={"v": "null"}, t0=5
-        ),
+        messages.start("default", RUN, workflow="flow", definition="d1", input={"v": "null"}, t0=5),
         messages.wake_timer("default", RUN, 3, 5_000, Hint(4, 2)),
         messages.wake_mail("default", RUN, "t#3.1"),
         messages.go("default", RUN, "w1", Hint(4, -1)),

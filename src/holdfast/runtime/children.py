@@ -45,8 +45,8 @@ def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Doe
     """Sends the start of one lane. A lane that has begun, or ended, ignores it."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
-    if frame is None or not isinstance(frame.waiting, Children):
-        return
+    assert frame is not None, "it is owed by this very state"
+    assert isinstance(frame.waiting, Children)
     run = child_run(log.run, entry, lane)
     children = frame.waiting
     stowed = yield from mail.stow(log.tenant, run, children.inputs[lane])

@@ -92,8 +92,6 @@ def carry_out(log: Log, program: Program, commands: Iterable[Command], now_ms: i
 
 def _register(log: Log, entry: int, now_ms: int) -> mail.Facts:
     awaiting = _awaiting_of(log, entry)
-    if awaiting is None:
-        return []
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + 86_400
     yield from mail.register(log.tenant, log.run, awaiting, ttl)
@@ -101,17 +99,12 @@ def _register(log: Log, entry: int, now_ms: int) -> mail.Facts:
 
 
 def _read_answer(log: Log, entry: int) -> mail.Facts:
-    awaiting = _awaiting_of(log, entry)
-    if awaiting is None:
-        return []
-    return (yield from mail.answer_facts(log.tenant, log.run, awaiting))
+    return (yield from mail.answer_facts(log.tenant, log.run, _awaiting_of(log, entry)))
 
 
 def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
     """The bytes are the same each time: a task that was taken and is offered again is refused."""
     awaiting = _awaiting_of(log, entry)
-    if awaiting is None:
-        return
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
     attempt = awaiting.attempt
     yield Put(
@@ -128,10 +121,13 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
     )
 
 
-def _awaiting_of(log: Log, entry: int) -> Awaiting | None:
+def _awaiting_of(log: Log, entry: int) -> Awaiting:
+    """What is carried out is owed by this very state."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
-    return frame.waiting if frame and isinstance(frame.waiting, Awaiting) else None
+    assert frame is not None
+    assert isinstance(frame.waiting, Awaiting)
+    return frame.waiting
 
 
 # -- timers ----------------------------------------------------------------------------------------
@@ -190,10 +186,10 @@ def watch_item(
 def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     """When the sweeper looks at the execution next, on a grid so that two sweepers agree.
 
-    Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. It waits for timers
-    alone: after the first of them, or in a week; once that is overdue the later the longer it is,
-    up to an hour, for each look sends a message, and some worker may die of it. Else the longer it
-    has rested the later, between an hour and a week.
+    Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. It waits
+    for timers alone: after the first of them, or in a week; once that is overdue the later the
+    longer it is, up to an hour, for each look sends a message, and some worker may die of it. Else
+    the longer it has rested the later, between an hour and a week.
     """
     grid_ms = WATCH_GRID_SECONDS * 1_000
     dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]

@@ -19,7 +19,9 @@ from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame, i
 from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, keys, mail
+from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import Effect, Get, Item, Query
+from holdfast.runtime.formats import require_format
 from holdfast.runtime.log import Log
 from holdfast.runtime.quarantine import Quarantined
 
@@ -41,8 +43,8 @@ class Found(StrEnum):
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
     QUARANTINED = "its message was quarantined"
-    UNREADABLE_LOG = "its log cannot be read"
-    NEWER_FORMAT = "its log was written by newer code"
+    UNREADABLE_LOG = "its log, or what came for it, cannot be read"
+    NEWER_FORMAT = "its log, or what came for it, was written by newer code"
     UNREADABLE_LETTER = "a message in a dead-letter queue cannot be read"
 
 
@@ -94,15 +96,20 @@ def examine(place: Place, run: str) -> Generator[Effect, Any, tuple[Log, list[Fi
     if run in place.held:
         return log, []  # found in the quarantine
     try:
-        yield from log.load()
+        return log, (yield from _all_of(place, log))
     except ServiceFault:
         raise
     except HoldfastError as error:
+        # One that is damaged is told of, and hides no other.
         return log, [_unreadable(run, error)]
+
+
+def _all_of(place: Place, log: Log) -> Findings:
+    yield from log.load()
     if log.state is None:
-        return log, []
+        return []
     if log.state.is_ended:
-        return log, (yield from _of_control(log))
+        return (yield from _of_control(log))
     found = [
         finding_of(log, one.reason, one.since_ms, state=one.state)
         for one in diagnose(log.state, place.now_ms)
@@ -113,7 +120,7 @@ def examine(place: Place, run: str) -> Generator[Effect, Any, tuple[Log, list[Fi
     for frame in log.state.frames.values():
         found += yield from _of_frame(place, log, frame)
     found += yield from _of_watch(place, log)
-    return log, found
+    return found
 
 
 def log_of(place: Place, run: str) -> Log:
@@ -136,7 +143,7 @@ def finding_of(
 
 def _unreadable(run: str, error: HoldfastError) -> Finding:
     why = Found.NEWER_FORMAT if isinstance(error, NewerFormatError) else Found.UNREADABLE_LOG
-    advice = error.help or "restore its records from a backup of the table; nothing writes to it"
+    advice = error.help or "restore it from a backup of the table; nothing writes to its log"
     said = f"{why}: {error.code}: {error.message}"
     return Finding(run, why.name, said, keys.minted_ms(run), Repair.NONE, advice=advice)
 
@@ -154,19 +161,26 @@ def late(place: Place, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _of_control(log: Log) -> Findings:
-    """A control's id begins with the moment at which it was stored."""
     assert log.state is not None
     state = log.state
     if state.is_ended and not state.resting:
         return []
     found: list[Finding] = []
-    for fact in (yield from mail.control_facts(log.tenant, state)):
+    for stored_ms, fact in (yield from mail.stored_control(log.tenant, state)):
         match fact:
-            case StopRequested(control_id=text) if not state.is_ended:
-                found.append(finding_of(log, Found.CONTROL_UNSEEN, int(text[:15])))
-            case RedriveRequested(control_id=text) if is_redriven_by(state, fact):
-                found.append(finding_of(log, Found.CONTROL_UNSEEN, int(text[:15])))
+            case StopRequested():
+                is_due = not state.is_ended
+            case RedriveRequested():
+                is_due = is_redriven_by(state, fact)
+        if is_due:
+            found.append(finding_of(log, Found.CONTROL_UNSEEN, stored_ms))
     return found
+
+
+def _stored_ms(item: Item, what: str) -> int:
+    require_format(item, what)
+    with reading(what):
+        return int(item["at"])
 
 
 def _of_frame(place: Place, log: Log, frame: Frame) -> Findings:
@@ -198,20 +212,25 @@ def _event_ms(place: Place, log: Log, awaiting: Awaiting) -> Generator[Effect, A
     used = log.state.used_events
     partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
     items = yield Query(mail.MAIL, partition, begins_with=keys.EVENT_PREFIX)
-    fitting = (
-        int(item["at"])
+    fitting = [
+        _stored_ms(item, "an event")
         for item in items
-        if int(item["expires"]) > place.now_ms
-        and str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
-    )
+        if str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
+        and not _is_expired(place, item)
+    ]
     return min(fitting, default=None)
+
+
+def _is_expired(place: Place, item: Item) -> bool:
+    with reading("an event"):
+        return int(item["expires"]) <= place.now_ms
 
 
 def _of_answer(place: Place, log: Log, frame: Frame, awaiting: Awaiting) -> Findings:
     inbox = keys.inbox(place.tenant, log.run)
     item = yield Get(mail.MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
     if item is not None:
-        return _unapplied(log, frame, Found.ANSWER_UNAPPLIED, int(item["at"]))
+        return _unapplied(log, frame, Found.ANSWER_UNAPPLIED, _stored_ms(item, "an answer"))
     if not is_told(awaiting.target):
         return []
     child = log_of(place, child_run(log.run, awaiting.entry, awaiting.attempt))
@@ -225,7 +244,8 @@ def _of_lanes(place: Place, log: Log, frame: Frame, waiting: Children) -> Findin
         key = children.notice_key(waiting.entry, lane)
         item = yield Get(mail.MAIL, keys.inbox(place.tenant, log.run), key)
         if item is not None:
-            found += _unapplied(log, frame, Found.NOTICE_UNAPPLIED, int(item["at"]))
+            stored_ms = _stored_ms(item, "a notice of a child's end")
+            found += _unapplied(log, frame, Found.NOTICE_UNAPPLIED, stored_ms)
             continue
         run = child_run(log.run, waiting.entry, lane)
         child, own = yield from examine(place, run)

@@ -219,19 +219,27 @@ def control_item(
 
 def control_facts(tenant: str, state: Execution) -> Facts:
     """Control mail that the state has not applied yet, in the order of its ids."""
+    return [fact for _, fact in (yield from stored_control(tenant, state))]
+
+
+def stored_control(
+    tenant: str, state: Execution
+) -> Generator[Effect, Any, list[tuple[int, facts.StopRequested | facts.RedriveRequested]]]:
+    """The same, each with the moment at which it was stored: not every id tells it."""
     items: Iterable[Item] = yield Query(
         MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
     )
-    found: list[Fact] = []
+    found = []
     for item in items:
         require_format(item, "control mail")
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
         if control_id > state.last_control:
-            found.append(_control(control_id, item))
+            with reading("control mail"):
+                found.append((int(item["at"]), _control(control_id, item)))
     return found
 
 
-def _control(control_id: str, item: Item) -> Fact:
+def _control(control_id: str, item: Item) -> facts.StopRequested | facts.RedriveRequested:
     if item.get("kind") == REDRIVE:
         return facts.RedriveRequested(control_id)
     error, cause = item.get("error"), item.get("cause")

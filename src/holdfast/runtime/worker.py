@@ -358,8 +358,6 @@ class Hold:
         if records and records[0] is self.log.records[0]:
             return everything  # older records of ours may be folded into the snapshot
         opened = {event.holdfast.get("entry") for record in records for event in record.events}
-        if any(record.sequence == 0 for record in records):
-            opened.add(WHOLE_EXECUTION)
         return [
             command
             for command in everything
@@ -494,7 +492,7 @@ class Hold:
                     and left_ms < max(run_seconds(a.timeout_seconds) for a in idle) * 1_000
                 ):
                     if not self.begun:
-                        return (yield from self._hand_on(pending, now_ms))
+                        return (yield from self._hand_on(now_ms))
                     yield from self._collect(limit_ms)
                     continue
                 yield from self._begin(state, idle, now_ms)
@@ -689,15 +687,14 @@ class Hold:
 
     # -- letting go --------------------------------------------------------------------------------
 
-    def _hand_on(self, pending: Step | None, now_ms: int) -> Generator[Effect, Any, bool]:
+    def _hand_on(self, now_ms: int) -> Generator[Effect, Any, bool]:
         """Too little time is left for the next attempt: another invocation takes it from here."""
-        told = self._decided(self.state, now_ms) if pending is None else None
-        if told is not None and told.events and not (yield from self._commit(told, now_ms)):
+        told = self._decided(self.state, now_ms)
+        if told.events and not (yield from self._commit(told, now_ms)):
             return (yield from self._after_race())
-        if pending is not None or not self.state.is_opened:
-            base = pending if pending is not None else Step((), self.state)
-            yield from duties.watch(self.log, base.state, now_ms)
-            step = self._with_opened(base, now_ms)
+        if not self.state.is_opened:
+            yield from duties.watch(self.log, self.state, now_ms)
+            step = self._with_opened(Step((), self.state), now_ms)
             listing = duties.listing(self.log.tenant, step.state, is_opening=True)
             if not (yield from self.log.commit(step, now_ms, listing)):
                 return (yield from self._after_race())
@@ -709,10 +706,9 @@ class Hold:
     def _acknowledge(self, now_ms: int) -> Generator[Effect, Any, bool]:
         for attempt in attempts_of(self.state):
             claim = attempt.claim
-            if claim is None or claim.message != self.delivery.message_id:
-                continue
-            if claim.owner != self.delivery.owner:
-                # R10: the message is the other's too; it must outlive that claim.
+            if claim is not None and claim.message == self.delivery.message_id:
+                # R10: the message is another's too, for nothing of ours is left; it must outlive
+                # that claim.
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(max(1, left_seconds))
                 return False

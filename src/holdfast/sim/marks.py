@@ -117,7 +117,6 @@ class Read(StrEnum):
     FULL_RECORD = "a record was full of states"
     SNAPSHOT = "a record held a snapshot"
     BLOB = "a value went into a blob"
-    LOST_BLOB = "a blob is left that no record names"
     REDRIVEN = "an execution that had ended went on"
     # Callers.
     TWO_CALLERS = "two callers were told of one execution"

@@ -43,7 +43,7 @@ def reached(evidence: Evidence, histories: Iterable[History]) -> Iterator[str]:
     for history in histories:
         yield from _Reading(history, evidence, wrote).marks()
     yield from _callers(evidence)
-    yield from _blobs(evidence, histories)
+    yield from _blobs(histories)
     yield from _attempts(evidence, wrote)
 
 
@@ -235,17 +235,9 @@ _REFUSED: Final = {
 }
 
 
-def _blobs(evidence: Evidence, histories: Iterable[History]) -> Iterator[str]:
-    blobs = evidence.services.blobs()
-    if not blobs:
-        return
-    named = {
-        digest for history in histories for item in history.items for digest in blobs_named_by(item)
-    }
-    if named:
+def _blobs(histories: Iterable[History]) -> Iterator[str]:
+    if any(blobs_named_by(item) for history in histories for item in history.items):
         yield Read.BLOB
-    if any(key.rpartition("/")[2] not in named for key in blobs):
-        yield Read.LOST_BLOB
 
 
 def _attempts(evidence: Evidence, wrote: dict[tuple[str, int], int]) -> Iterator[str]:

@@ -161,6 +161,7 @@ def _phases(simulation: Simulation, people: People) -> None:
         for tenant, run in sorted(simulation.open):
             people.stop(tenant, run)
     aftermath.note_unguarded(simulation)
+    simulation.run_until(simulation.now_ms + UNHIDDEN_MS)  # what ended last is looked after
     aftermath.note_findings(simulation, sorted(simulation.scenario.machines))
     aftermath.redrive_letters(simulation)
     simulation.run_until(simulation.now_ms + 2 * _PATIENCE_MS)

@@ -399,7 +399,7 @@ def _skip_the_last_step(patch: Patch) -> None:
     real = cancelling._assigned
 
     def assigned(decision: Any, frame: Any, part: Any, error: Any) -> Any:
-        found = real(decision, frame, part, error) or {}
+        found: dict[str, Any] = real(decision, frame, part, error) or {}
         return {
             name: value - 1 if name.startswith("undo_left") and value else value
             for name, value in found.items()

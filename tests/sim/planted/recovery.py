@@ -300,9 +300,9 @@ PLANTED = (
         "a dead letter is dropped",
         _drop_letters,
         _STUCK,
-        SLOW,
-        {"killed before": 0.2},
-        {"receives_max": 2},
+        PAID,
+        {"killed before": 0.4},
+        {"receives_max": 2, "safety_ms": 900_000},
     ),
     Planted(
         "what is released from quarantine is dropped",

@@ -64,8 +64,25 @@ def _asked(answer: Outcome, **fields: Any) -> Scenario:
 #: Seen after two seconds, answered a second before its time is over.
 IN_TIME = _asked(Outcome(output=1, seconds=57), TimeoutSeconds=60)
 #: Alive until the time of the whole wait is over.
-BEATING = _asked(
-    Outcome(output=1, seconds=2_000, beat_seconds=300), TimeoutSeconds=500, HeartbeatSeconds=400
+BEATING = Scenario(
+    "beating",
+    "who holds the token tells that they are alive",
+    {
+        "main": machine(
+            {
+                "held": {
+                    "Type": "Task",
+                    "Resource": "holdfast:token.waitForTaskToken",
+                    "TimeoutSeconds": 500,
+                    "HeartbeatSeconds": 400,
+                    "Catch": _LATE,
+                    "Next": "late",
+                },
+                "late": _DONE,
+            }
+        )
+    },
+    answers={"held": Outcome(output=1, seconds=2_000, beat_seconds=300)},
 )
 EXPIRED = Scenario(
     "expired",

@@ -87,6 +87,8 @@ class Lines:
         #: The one that has failed and that nobody has handled yet, by its owner.
         self.unhandled: dict[str, Opening] = {}
         self.dropped: dict[str, Line] = {}
+        #: The lanes that those had open.
+        self.dropped_with: dict[str, Opening] = {}
         self.frames: dict[int, str] = {}
 
     def read(self, events: Sequence[Event]) -> Iterator[str]:
@@ -239,7 +241,7 @@ class Lines:
             return
         inner = self.open.pop(frame, None)
         if inner is not None:
-            inner.how = "dropped"
+            inner.how, self.dropped_with[frame] = "dropped", inner
             for lane in inner.begun:
                 self._drop(f"{inner.entry}.{lane}")
         self.dropped[frame] = self.lines.pop(frame)
@@ -254,16 +256,24 @@ class Lines:
         """Lanes whose state failed, and nobody handled that, may go on; nobody is cancelled."""
         for line in self.lines.values():
             line.cancelled = None
-        for opening in self.unhandled.values():
-            opening.how, self.open[opening.owner] = None, opening
-            for lane in opening.begun:
-                frame = f"{opening.entry}.{lane}"
-                if not opening.has_ended(lane) and frame in self.dropped:
-                    self.lines[frame] = self.dropped[frame]
+        # From the outside, for a lane that is over takes what it had opened with it.
+        while live := [owner for owner in self.unhandled if owner in self.lines]:
+            for owner in live:
+                self._restore(self.unhandled.pop(owner))
         self.unhandled.clear()
         for opening in list(self.open.values()):
             if opening.is_closing or opening.ended >= opening.count or self._has_unbegun(opening):
                 self._drop_lanes(opening)
+
+    def _restore(self, opening: Opening) -> None:
+        opening.how, self.open[opening.owner] = None, opening
+        for lane in opening.begun:
+            frame = f"{opening.entry}.{lane}"
+            if not opening.has_ended(lane) and frame in self.dropped:
+                self.lines[frame] = self.dropped[frame]
+                self.lines[frame].cancelled = None
+                if frame in self.dropped_with:
+                    self._restore(self.dropped_with[frame])
 
     def _has_unbegun(self, opening: Opening) -> bool:
         """An iteration is open that has entered no state."""
