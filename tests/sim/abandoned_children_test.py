@@ -215,3 +215,20 @@ def test_the_sweeper_sees_to_a_stop_whose_message_was_lost_outright() -> None:
     assert family.statuses() == ("RUNNING", ["RUNNING"])
     family.settle(40 * 60)
     assert family.statuses() == ("RUNNING", ["ABORTED"])
+
+
+def test_a_parent_and_a_child_that_have_ended_do_not_wake_each_other() -> None:
+    """Else each lost acknowledgement of the one is a message to the other, and so on."""
+    outer = machine({"race": both(SHORT, Holdfast={"Needed": 1}, End=True)})
+    family = Family({"outer": outer, "patient": PATIENT})
+    run = family.start()
+    family.settle(60)
+    assert family.statuses() == ("SUCCEEDED", ["ABORTED"])
+    assert family.outer.state.children
+    sends = family.world.services.effects["Send"]
+    for ended in (run, family.children[0].run):
+        recover = Message(messages.recover(TENANT, ended))
+        family.world.services.perform(Send((recover,)))
+    family.settle(60)
+    told = 1  # the child, its parent
+    assert family.world.services.effects["Send"] - sends == 2 + told

@@ -36,6 +36,11 @@ def test_a_map_run_that_no_uuid_can_hold_has_one_of_its_own(run: str, entry: int
     assert run_of_map_run(found) != (run[:-4], entry)
 
 
+def test_an_entry_too_large_is_not_the_first_of_the_next_run() -> None:
+    following = RUN.replace("q765m", "r765m")
+    assert map_run_uuid(RUN, LAST_ENTRY + 1) != map_run_uuid(following, 0)
+
+
 @pytest.mark.parametrize("text", ["", RUN, uuid_of(RUN) + "0", uuid_of(RUN).upper()])
 def test_what_is_no_uuid_is_no_run(text: str) -> None:
     assert run_of_uuid(text) is None

@@ -191,6 +191,9 @@ def beside(*states: Any) -> Any:
         # Whoever looks at the wait does not hold the task beside it, and its holder may be dead.
         (beside(call("ship"), wait_for("paid")), 0, WATCH_GRID_SECONDS),
         (wait_for("paid"), 0, WATCH_LOOK_SECONDS_MIN),
+        # The wake of its time-out may be lost as well as that of its mail.
+        (wait_for("paid", TimeoutSeconds=1_200), 0, 1_200 + WATCH_GRID_SECONDS),
+        (beside(wait_for("paid"), {"Type": "Wait", "Seconds": 240, "End": True}), 0, 360),
         (wait_for("paid"), 3_600, 4 * 3_600),
         (ask(), 365 * DAY, WATCH_LOOK_SECONDS_MAX),
         ({"Type": "Wait", "Seconds": 9_960}, 0, 9_960 + WATCH_GRID_SECONDS),

@@ -22,7 +22,7 @@ from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import Children, ChildResult, Execution, Frame, Origin, Parent
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, keys, mail, messages
-from holdfast.runtime.effects import Effect, Item, Message, PutIfAbsent, Query, Send
+from holdfast.runtime.effects import Effect, Get, Item, Message, PutIfAbsent, Query, Send
 from holdfast.runtime.formats import FORMAT, require_format
 from holdfast.runtime.log import Log
 
@@ -200,6 +200,16 @@ def stop(log: Log, entry: int, number: int, now_ms: int) -> Does:
     fields = {"kind": mail.PARENT}
     yield PutIfAbsent("mail", mail.control_item(log.tenant, run, _CONTROL_ID, now_ms, fields))
     yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(_CONTROL_ID))),))
+
+
+def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]:
+    """The child has told its end: as the lane of a Map, or as what a task has begun."""
+    inbox = keys.inbox(log.tenant, log.run)
+    for key in (notice_key(entry, number), keys.answer(entry, number)):
+        item = yield Get("mail", inbox, key)
+        if item is not None:
+            return True
+    return False
 
 
 def is_awaited(state: Execution, run: str) -> bool:

@@ -184,27 +184,25 @@ def watch_item(
 
 
 def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
-    """When the sweeper looks at the execution next, on a grid so that two sweepers agree.
+    """When the sweeper looks at the execution next, on a grid so that two sweepers agree: the
+    first of what follows, and within a week.
 
-    Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. It waits
-    for timers alone: after the first of them, or in a week; once that is overdue the later the
-    longer it is, up to an hour, for each look sends a message, and some worker may die of it. Else
-    the longer it has rested the later, between an hour and a week.
+    Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. Something
+    is due: after that; once it is overdue the later the longer it is, up to an hour, for each look
+    sends a message, and some worker may die of it. Mail may come, or nothing tells when it moves:
+    the longer it has rested the later, from an hour on.
     """
     grid_ms = WATCH_GRID_SECONDS * 1_000
-    dues = [due for due in map(next_due_ms, state.frames.values()) if due is not None]
+    shortest_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
+    dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
+    looks_ms = [_look_after_ms(due, now_ms) for due in dues if due is not None]
+    rested_ms = now_ms - parked_ms
     may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
-    ends_ms = [] if state.due_ms is None else [state.due_ms]
     if is_held(state, now_ms):
-        look_ms = now_ms + min(max(now_ms - parked_ms, grid_ms), WATCH_LOOK_SECONDS_MIN * 1_000)
-    elif dues and not may_have_mail:
-        look_ms = min(_look_after_ms(min(dues), now_ms), now_ms + WATCH_LOOK_SECONDS_MAX * 1_000)
-    else:
-        rested_ms = WATCH_PARKED_FACTOR * (now_ms - parked_ms)
-        shortest, longest = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
-        look_ms = now_ms + min(max(rested_ms, shortest), longest)
-    # The execution's own time-out is looked after too.
-    look_ms = min([look_ms, *(_look_after_ms(end, now_ms) for end in ends_ms)])
+        looks_ms.append(now_ms + min(max(rested_ms, grid_ms), shortest_ms))
+    elif may_have_mail or not looks_ms:
+        looks_ms.append(now_ms + max(WATCH_PARKED_FACTOR * rested_ms, shortest_ms))
+    look_ms = min(*looks_ms, now_ms + longest_ms)
     return -(-look_ms // grid_ms) * grid_ms
 
 
@@ -271,7 +269,9 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     assert log.state is not None
     assert log.state.stopped_ms is not None
     for entry, number in abandoned(log.state):
-        yield from children.stop(log, entry, number, log.state.stopped_ms)
+        # No record can say any more that it was told: two ends would wake each other for ever.
+        if not (yield from children.has_ended(log, entry, number)):
+            yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)

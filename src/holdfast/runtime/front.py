@@ -1,4 +1,4 @@
-"""The front door: start, stop, event, answer, describe, history, list, as generators of effects.
+"""The front door: start, stop, event, answer, and what people see, as generators of effects.
 
 Rules of this file:
 * The tenant comes from the verified identity of the caller, never from a body.
@@ -12,55 +12,31 @@ import hashlib
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from holdfast.asl.program import Json
-from holdfast.core.run_ids import parent_run
-from holdfast.core.state import (
-    STATUSES,
-    Attempt,
-    Awaiting,
-    Execution,
-    Frame,
-    WaitingFor,
-)
+from holdfast.core.state import Attempt, Awaiting, WaitingFor
 from holdfast.errors import RequestError
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
     EVENT_BYTES_MAX,
     EVENT_RETENTION_SECONDS,
-    LIST_SHARDS,
     NAME_RETENTION_SECONDS,
-    TOKEN_SECONDS_MAX,
 )
-from holdfast.runtime import children, doctor, keys, mail, messages, quarantine, view
+from holdfast.runtime import keys, mail, messages, quarantine, seeing, view
 from holdfast.runtime.definitions import Definition, Programs
-from holdfast.runtime.effects import (
-    Clock,
-    Effect,
-    Get,
-    Message,
-    Put,
-    PutIfAbsent,
-    Query,
-    QueryList,
-    Send,
-)
+from holdfast.runtime.effects import Clock, Effect, Get, Message, Put, PutIfAbsent, Query, Send
 from holdfast.runtime.formats import FORMAT, FORMATS, Formats
+from holdfast.runtime.known import Known
 from holdfast.runtime.log import Log
 from holdfast.runtime.plain import printable, require_plain
-from holdfast.runtime.quarantine import Quarantined
-from holdfast.runtime.tokens import Keys, Token, make_token, require_token
+from holdfast.runtime.seeing import LISTED_MAX, Answer
+from holdfast.runtime.tokens import Keys, Token, require_token
 from holdfast.sealed import hidden
 
-Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
-
-LISTED_MAX = 100
 #: What an answer item holds of the answer itself.
 ANSWER = ("v", "ref", "error", "cause", "sh")
-#: A start message lives no longer; an execution that has no log by then never began.
-SQS_RETENTION_MS = 14 * 86_400_000
 
 
 class Types(Protocol):
@@ -90,7 +66,7 @@ class Front:
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> Answer:
         """`request`: workflow, input, name?. The same name and input give the same execution."""
-        definition = self._workflow(request.get("workflow"))
+        definition = self._known.workflow(request.get("workflow"))
         workflow = str(request["workflow"])
         name = request.get("name")
         if name is not None:
@@ -139,7 +115,7 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> Answer:
         """Asks for an end as ABORTED. What ends first counts: see the status later."""
-        log = yield from self._require_log(tenant, identifier)
+        log = yield from self._known.require_log(tenant, identifier)
         now_ms = yield Clock()
         texts = _texts(request)
         control_id = mail.control_id(log.state, now_ms, chance)
@@ -161,7 +137,7 @@ class Front:
         """`request`: name, key, data, id?. -> its id, and how many executions wait for it."""
         name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
         data = self.types.normalise_payload(
-            tenant, self._event_type(name), request.get("data"), f"event {name!r}"
+            tenant, self._known.event_type(name), request.get("data"), f"event {name!r}"
         )
         if len(json.dumps(data)) > EVENT_BYTES_MAX:
             raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
@@ -279,7 +255,7 @@ class Front:
         return {"execution": token.run}
 
     def _answer_fields(self, token: Token, request: Mapping[str, Any]) -> Answer:
-        log = Log(token.tenant, token.run, "front", "", self.formats)
+        log = self._known.log(token.tenant, token.run)
         yield from log.load()
         frame = None if log.state is None else log.state.frame_of(token.entry)
         waiting = None if frame is None else frame.waiting
@@ -314,171 +290,23 @@ class Front:
             )
         return stored
 
-    # -- seeing ------------------------------------------------------------------------------------
+    # -- seeing: what each gives is said in seeing.py ----------------------------------------------
 
     def describe(self, tenant: str, identifier: str) -> Answer:
-        """`identifier`: an execution's id, or its name: the business key of what it works for."""
-        log = yield from self._require_log(tenant, identifier)
-        held = yield from self._held(log)
-        if log.state is None and held is not None:
-            return quarantine.not_begun(held)
-        if log.state is None:
-            return {"execution": log.run, "status": "RUNNING", "waits": [{"kind": "start"}]}
-        definition = yield from self.programs.fetch(tenant, log.state.definition)
-        now_ms = yield Clock()
-
-        def token_of(state: Execution, frame: Frame) -> str:
-            assert isinstance(frame.waiting, Awaiting)
-            expires_ms = frame.waiting.due_ms or now_ms + TOKEN_SECONDS_MAX * 1_000
-            waiting = frame.waiting
-            token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
-            return make_token(token, self.keys)
-
-        shown: dict[str, Any] = hidden(view.execution(log.state, definition.source_map, token_of))
-        if held is not None:
-            shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
-        return shown
-
-    def _held(self, log: Log) -> Generator[Effect, Any, Quarantined | None]:
-        """-> why nobody works on it, if it rests in quarantine."""
-        if log.state is not None and log.state.is_ended:
-            return None
-        held = yield from quarantine.find(log.tenant, log.run)
-        return held if held is not None and held.holds(log) else None
+        return seeing.describe(self._known, tenant, identifier)
 
     def history(self, tenant: str, identifier: str) -> Answer:
-        """-> every event since the start, in AWS's form; ours under `holdfast`."""
-        run = yield from self._find_run(tenant, identifier)
-        if run is None:
-            raise _no_execution(identifier)
-        items = yield Query("executions", keys.execution(tenant, run))
-        if not items:
-            run = (yield from self._require_log(tenant, identifier)).run
-        events = yield from view.history(tenant, run, items, self.formats)
-        return {"execution": run, "events": hidden(events)}
+        return seeing.history(self._known, tenant, identifier)
 
     def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
-        """-> the newest executions. The list may be a moment behind; describe is not."""
-        if status is not None and status not in STATUSES:
-            expected = ", ".join(STATUSES)
-            raise RequestError("HF204", f"status {status!r} is not one of {expected}")
-        if workflow is not None:
-            self._workflow(workflow)
-        found = []
-        for name in [workflow] if workflow is not None else sorted(self.workflows):
-            for wanted in [status] if status is not None else STATUSES:
-                for shard in range(LIST_SHARDS):
-                    partition = keys.list_partition(tenant, name, wanted, shard)
-                    found += yield QueryList(partition, LISTED_MAX)
-        rows = view.without_stale([view.listed(item) for item in found])
-        if status in {None, "RUNNING"}:
-            rows = yield from self._with_held(tenant, workflow, rows)
-        rows.sort(key=lambda row: row["started_ms"], reverse=True)
-        return {"executions": rows[:LISTED_MAX]}
-
-    def _with_held(
-        self, tenant: str, workflow: str | None, rows: list[dict[str, Any]]
-    ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-        """Marks what rests in quarantine, and adds what was accepted and never began."""
-        resting = yield from quarantine.resting(tenant)
-        runs = {held.run for held in resting}
-        marked = [
-            {**row, "waits_for": quarantine.WAIT}
-            if row["status"] == "RUNNING" and row["execution"] in runs
-            else row
-            for row in rows
-        ]
-        unlisted = runs.difference(row["execution"] for row in rows)
-        more = [quarantine.listed(held) for held in resting if held.run in unlisted]
-        return [*marked, *(row for row in more if workflow in {None, row["workflow"]})]
+        return seeing.executions(self._known, tenant, workflow, status)
 
     def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> Answer:
-        """What should move and does not. `request`: execution?, or after? (`doctor.report`)."""
-        identifier = request.get("execution")
-        if identifier is None:
-            after = request.get("after")
-            return (
-                yield from doctor.report(tenant, self.workflows, after, is_repairing=is_repairing)
-            )
-        run = yield from self._find_run(tenant, str(identifier))
-        if run is None:
-            raise _no_execution(str(identifier))
-        name = None if run == identifier else str(identifier)
-        answer = yield from doctor.report_one(tenant, run, name, is_repairing=is_repairing)
-        if not answer["examined"]:
-            yield from self._require_log(tenant, str(identifier))  # or nobody has accepted it
-        return answer
+        return seeing.report(self._known, tenant, request, is_repairing=is_repairing)
 
-    # -- finding -----------------------------------------------------------------------------------
-
-    def _workflow(self, name: Any) -> Definition:
-        if not isinstance(name, str) or name not in self.workflows:
-            known = ", ".join(sorted(self.workflows)) or "none"
-            raise RequestError(
-                "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
-            )
-        return self.workflows[name]
-
-    def _event_type(self, name: Any) -> str:
-        declared: dict[str, str] = {}
-        for definition in self.workflows.values():
-            declared = definition.source_map.get("events", {}) | declared
-        if isinstance(name, str) and name in declared:
-            return str(declared[name])
-        raise RequestError(
-            "HF206",
-            f"no workflow declares an event named {name!r:.90}",
-            status=404,
-            help=f"known: {', '.join(sorted(declared)) or 'none'}",
-        )
-
-    def _require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
-        """-> the loaded log, without a state when the execution was accepted but not begun."""
-        run = yield from self._find_run(tenant, identifier)
-        if run is not None:
-            log = Log(tenant, run, "front", "", self.formats)
-            yield from log.load()
-            now_ms = yield Clock()
-            # Its name, or an id of our own that is young: accepted, and no worker has begun it.
-            if log.state is not None or run != identifier or self._is_young(tenant, run, now_ms):
-                return log
-            if (yield from self._is_awaited(tenant, run)):
-                return log
-        raise _no_execution(identifier)
-
-    def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
-        secrets = self.keys.secrets.values()
-        is_ours = any(keys.is_minted(tenant, run, secret) for secret in secrets)
-        return is_ours and now_ms - keys.minted_ms(run) < SQS_RETENTION_MS
-
-    def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
-        """A child's id says whose it is; that one knows whether it has asked for it."""
-        parent = parent_run(run)
-        if parent is None:
-            return False
-        log = Log(tenant, parent, "front", "", self.formats)
-        yield from log.load()
-        return log.state is not None and children.is_awaited(log.state, run)
-
-    def _find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
-        """-> the id itself, or that of the execution which owns the name."""
-        if keys.is_run(identifier):
-            return identifier
-        keys.require_name(identifier, "an execution's name")
-        for workflow in sorted(self.workflows):
-            item = yield Get("mail", keys.name(tenant, workflow, identifier), keys.ONLY)
-            if item is not None:
-                return str(item["run"])
-        return None
-
-
-def _no_execution(identifier: str) -> RequestError:
-    return RequestError(
-        "HF207",
-        f"there is no execution {identifier[:90]!r}",
-        status=404,
-        help="give an execution's id, or the name that it was started with",
-    )
+    @property
+    def _known(self) -> Known:
+        return Known(self.programs, self.workflows, self.keys, self.formats)
 
 
 def _hash(value: Json) -> str:

@@ -316,7 +316,7 @@ def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
     real = Front.stop
 
     def stop(self: Front, tenant: str, identifier: str, request: Any, chance: bytes) -> Handler:
-        log = yield from self._require_log(tenant, identifier)
+        log = yield from self._known.require_log(tenant, identifier)
         if log.state is None:
             return {"execution": log.run}
         return (yield from real(self, tenant, identifier, request, chance))
