@@ -211,9 +211,9 @@ def test_the_sweeper_sees_to_a_stop_whose_message_was_lost_outright() -> None:
 
     family = Family({"outer": machine({"race": race, "nap": nap}), "patient": PATIENT}, hook=purge)
     family.start()
-    family.settle(30 * 60)
+    family.settle(1)
     assert family.statuses() == ("RUNNING", ["RUNNING"])
-    family.settle(40 * 60)
+    family.settle(10 * 60)
     assert family.statuses() == ("RUNNING", ["ABORTED"])
 
 

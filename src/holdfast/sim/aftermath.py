@@ -19,11 +19,10 @@ from holdfast.sim.invariants.commands import forgotten
 from holdfast.sim.invariants.dues import stuck_ms_max
 from holdfast.sim.invariants.heard import unheard
 from holdfast.sim.queues import AnyQueueName
-from holdfast.sim.services import WORK_QUEUES, Services
+from holdfast.sim.services import DEAD_LETTERS, WORK_QUEUES, Services
 from holdfast.sim.simulation import Simulation
 
-_DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
-_QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *_DEAD_LETTERS)
+_QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
 #: How soon the operator looks after the alarm.
 _ALARM_MS: Final = 30_000
 #: A message that nobody takes is gone after so long.

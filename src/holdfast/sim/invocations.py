@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from holdfast.errors import ServiceFault
 from holdfast.limits import VISIBILITY_EXTENSION_SECONDS, VISIBILITY_SECONDS
+from holdfast.resources import WORKER
 from holdfast.runtime.claims import Delivery
 from holdfast.runtime.effects import Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.messages import START
@@ -20,10 +22,11 @@ from holdfast.runtime.worker import Setting, deliver
 from holdfast.sim import faults
 from holdfast.sim.processes import Host
 from holdfast.sim.queues import MemoryQueue, Received
-from holdfast.sim.services import WORK_QUEUES
+from holdfast.sim.services import DEAD_LETTERS, WORK_QUEUES
 from holdfast.sim.simulation import Simulation
 
-FUNCTION_MS: Final = 900_000
+_DEAD_LETTERS_OF: Final = dict(zip(WORK_QUEUES, DEAD_LETTERS, strict=True))
+FUNCTION_MS: Final = WORKER.timeout_seconds * 1_000
 #: What is left of an invocation that has hardly any time.
 SHORT_MS: Final = 8_000
 
@@ -64,7 +67,7 @@ class Workers:
             if queue in self._polls and self._polls[queue] <= at_ms:
                 continue
             self._polls[queue] = at_ms
-            self._simulation.at(at_ms, lambda queue=queue, at_ms=at_ms: self._poll(queue, at_ms))  # type: ignore[misc]
+            self._simulation.at(at_ms, partial(self._poll, queue, at_ms))
 
     def _poll(self, queue: QueueName, at_ms: int) -> None:
         if self._polls.get(queue) != at_ms:
@@ -73,8 +76,7 @@ class Workers:
         simulation = self._simulation
         size = simulation.swarm.batch_size if queue == "work" else 1
         batch = simulation.services.receive(queue, size)
-        letters = simulation.services.next_visible_ms((f"{queue}-dlq",))  # type: ignore[arg-type]
-        if letters is not None:
+        if simulation.services.next_visible_ms((_DEAD_LETTERS_OF[queue],)) is not None:
             for told in simulation.on_due:
                 told(simulation.now_ms)
         batch = [received for received in batch if self._arrives(queue, received)]

@@ -19,6 +19,7 @@ _STRANGER: Final = "other"
 #: An execution that ends again and again is not driven on for ever.
 _REDRIVES_MAX: Final = 2
 Insist = Callable[..., None]
+#: Gets the answer, or the code of the refusal; and when the request began that was answered.
 Hears = Callable[[Any, str | None, int], None]
 
 

@@ -18,26 +18,21 @@ from holdfast.runtime.front import Front
 from holdfast.sim import faults, heartbeats
 from holdfast.sim.evidence import Started
 from holdfast.sim.marks import Seen
-from holdfast.sim.meddlers import Meddlers, noting
+from holdfast.sim.meddlers import Hears, Meddlers, noting
 from holdfast.sim.processes import Host
 from holdfast.sim.queues import AnyQueueName
 from holdfast.sim.scenarios import Brought
-from holdfast.sim.simulation import Simulation
+from holdfast.sim.services import DEAD_LETTERS
+from holdfast.sim.simulation import SWEEP_MS, Simulation
 
 TENANT: Final = "default"
 OTHER_TENANT: Final = "other"
 NAME: Final = "order-1"
-_DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
 _LOOK_MS: Final = 2_000
 #: Waits that a token answers.
 _ANSWERED: Final = frozenset({"ask", "token", "callback"})
 #: How long a caller waits before it tries again.
 _AGAIN_MS: Final = 1_500
-_SWEEP_MS: Final = 60_000
-
-
-#: Gets the answer, or the code of the refusal; and when the request began that was answered.
-Hears = Callable[[Any, str | None, int], None]
 
 
 class People:
@@ -260,7 +255,7 @@ class Minute:
         simulation.on_due.append(self._plan)
 
     def _plan(self, at_ms: int) -> None:
-        minute_ms = -(-at_ms // _SWEEP_MS) * _SWEEP_MS
+        minute_ms = -(-at_ms // SWEEP_MS) * SWEEP_MS
         if minute_ms not in self._minutes:
             self._minutes.add(minute_ms)
             self._simulation.at(minute_ms, lambda: self._sweep(minute_ms))
@@ -269,7 +264,7 @@ class Minute:
         simulation = self._simulation
         self._minutes.discard(minute_ms)
         shards = self._due_shards()
-        letters = [queue for queue in _DEAD_LETTERS if simulation.services.depth(queue)]
+        letters = [queue for queue in DEAD_LETTERS if simulation.services.depth(queue)]
         if not shards and not letters:
             return
         self._plan(minute_ms + 1)  # what is not worked off now is due again
@@ -286,7 +281,7 @@ class Minute:
 
     def _due_shards(self) -> list[int]:
         now_ms = self._simulation.now_ms
-        until = keys.due_until(now_ms + _SWEEP_MS)
+        until = keys.due_until(now_ms + SWEEP_MS)
         perform = self._simulation.services.perform
         return [
             shard

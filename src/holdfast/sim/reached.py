@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from holdfast.core.events import DURABLE_EVENTS, Event
@@ -37,7 +37,7 @@ _BY_TYPE: Final = {
 }
 
 
-def reached(evidence: Evidence, histories: Iterable[History]) -> Iterator[str]:
+def reached(evidence: Evidence, histories: Sequence[History]) -> Iterator[str]:
     """-> marks, some more than once."""
     wrote = {(one.run, one.sequence): one.at_ms for one in evidence.wrote}
     for history in histories:
@@ -49,7 +49,7 @@ def reached(evidence: Evidence, histories: Iterable[History]) -> Iterator[str]:
 
 def faults_among(choices: Iterable[Choice]) -> Iterator[str]:
     """-> the mark of each fault on a tape."""
-    return (FAULTS[answer] for _, _, answer in choices if answer in FAULTS)  # type: ignore[index]
+    return (FAULTS[str(answer)] for _, _, answer in choices if answer in FAULTS)
 
 
 class _Reading:
@@ -235,7 +235,7 @@ _REFUSED: Final = {
 }
 
 
-def _blobs(histories: Iterable[History]) -> Iterator[str]:
+def _blobs(histories: Sequence[History]) -> Iterator[str]:
     if any(blobs_named_by(item) for history in histories for item in history.items):
         yield Read.BLOB
 

@@ -7,7 +7,7 @@ lost answers and duplicates are the simulator's business, added around this door
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final
@@ -43,6 +43,7 @@ from holdfast.sim.queues import AnyQueueName, MemoryQueue, Received
 from holdfast.sim.tables import MemoryTable
 
 WORK_QUEUES: Final[tuple[QueueName, ...]] = ("work", "single")
+DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
 
 
 class Services:
@@ -86,7 +87,7 @@ class Services:
             GetBlob: self._get_blob,
             Send: self._send,
             RunTask: self._run_task,
-            Publish: self._publish,
+            Publish: lambda _: None,  # nobody listens to the bus
             Clock: lambda _: clock(),
             Pause: self._pause,
             Measure: self._measure,
@@ -97,9 +98,7 @@ class Services:
         self.bytes_written: Counter[str] = Counter()
         #: What AWS would bill for the effects performed so far.
         self.usage = cost.Usage()
-        #: What the bus was told.
-        self.published: list[Publish] = []
-        self.metrics: Counter[str] = Counter()
+        self.metrics: dict[str, float] = defaultdict(float)
 
     def perform(self, effect: Effect) -> Any:
         """-> the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`."""
@@ -263,14 +262,10 @@ class Services:
             raise HoldfastBug(f"task {effect.name} was called where there are no tasks")
         return self._tasks(effect)
 
-    def _publish(self, effect: Publish) -> None:
-        self.published.append(effect)
-
     def _pause(self, effect: Pause) -> None:
         if self._pauses is None:
             raise HoldfastBug("a caller waits where no time goes by")
         self._pauses(effect.milliseconds)
 
     def _measure(self, effect: Measure) -> None:
-        # A Counter holds whatever can be added; seconds are not whole numbers.
-        self.metrics[effect.name] += effect.value  # type: ignore[assignment]
+        self.metrics[effect.name] += effect.value

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
@@ -51,7 +52,7 @@ from holdfast.sim.tape import Tape
 from holdfast.sim.watching import Watcher
 
 START_MS: Final = 1_800_000_000_000
-_SWEEP_MS: Final = SWEEP_SECONDS * 1_000
+SWEEP_MS: Final = SWEEP_SECONDS * 1_000
 #: A task with this error kills the process that runs it.
 KILLS: Final = "SIGKILL"
 
@@ -132,10 +133,6 @@ class Simulation:
             action()
         if not is_over():
             self.now_ms = max(self.now_ms, until_ms)
-
-    @property
-    def next_ms(self) -> int | None:
-        return self._heap[0][0] if self._heap else None
 
     def pause_ms(self, point: str) -> int:
         return PAUSES_MS[self.tape.number(point, len(PAUSES_MS))]
@@ -336,7 +333,7 @@ class Simulation:
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             for told in self.on_due:
-                told(-(-max(look_ms, self.now_ms + 1) // _SWEEP_MS) * _SWEEP_MS)
+                told(-(-max(look_ms, self.now_ms + 1) // SWEEP_MS) * SWEEP_MS)
 
     def _send_messages(self, effect: Send) -> None:
         for message in effect.messages:
@@ -347,7 +344,7 @@ class Simulation:
                     self.lose(message.body)
                 case "late":
                     self.late[_whose(message.body)] += 1
-                    self.after(self.pause_ms("late"), lambda one=one: self._arrive(one))  # type: ignore[misc]
+                    self.after(self.pause_ms("late"), partial(self._arrive, one))
                 case _:
                     self._enqueue(one)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 #: Kind of fault -> the highest rate that a schedule draws for it, per question.
@@ -74,9 +74,6 @@ class Swarm:
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
-
-    def with_only(self, *kinds: str) -> Swarm:
-        return replace(self, rates={kind: self.rates.get(kind, 0) for kind in kinds})
 
 
 #: Nothing goes wrong, and everything happens in its order.

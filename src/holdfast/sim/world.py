@@ -1,6 +1,7 @@
-"""A world for the real handlers: memory for services, virtual time, and faults at every effect.
+"""The small world of ordinary tests: the real handlers, one after another, and a hook at each effect.
 
-One thread; every handler runs to its end or its death before the next begins, unless a hook lets
+Where a test says itself what goes wrong, and when; whatever may go wrong is drawn in `simulation`,
+which lets handlers overlap. One thread; every handler runs to its end or its death before the next begins, unless a hook lets
 another one in between two effects. A hook sees each effect before and after it happens; it may
 raise `Killed` (the process dies there), `Doubt` (the answer is lost), or make something else
 happen first. The same hook and the same programs give the same trace.
@@ -38,8 +39,8 @@ from holdfast.runtime.effects import (
     TaskResult,
 )
 from holdfast.runtime.worker import Setting, deliver
-from holdfast.sim.queues import AnyQueueName, Received
-from holdfast.sim.services import Services
+from holdfast.sim.queues import Received
+from holdfast.sim.services import DEAD_LETTERS, WORK_QUEUES, Services
 
 When: TypeAlias = Literal["before", "after"]
 Hook: TypeAlias = Callable[["World", Effect, When], None]
@@ -49,8 +50,6 @@ RunsTask: TypeAlias = Callable[[RunTask], TaskResult]
 
 START_MS = 1_800_000_000_000
 HORIZON_MS = 2 * 365 * 86_400_000  # something goes round for ever: that too has to end
-QUEUES: tuple[QueueName, ...] = ("work", "single")
-DEAD_LETTERS: tuple[AnyQueueName, ...] = ("work-dlq", "single-dlq")
 
 
 class Killed(BaseException):
@@ -187,7 +186,7 @@ class World:
                 self.sweep()
 
     def _deliver_visible(self) -> bool:
-        for queue in QUEUES:
+        for queue in WORK_QUEUES:
             received = self.services.receive(queue)
             for message in received:
                 self.deliver(message, queue)

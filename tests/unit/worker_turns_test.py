@@ -1,0 +1,380 @@
+"""The worker's rarer turns: handing on, losing a race there, recovering beside others, expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, ParamSpec, TypeVar
+
+import pytest
+
+from holdfast.core.state import Timer
+from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
+    RECORD_AGING_SECONDS,
+    RECORD_RETENTION_SECONDS,
+)
+from holdfast.runtime import keys, messages
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Message,
+    PutIfAbsent,
+    RunTask,
+    Send,
+    TaskFailed,
+    TaskPending,
+    TaskResult,
+    TaskSucceeded,
+)
+from holdfast.sim.world import Killed, When, World
+from tests.builders import CHANCE, Machine, Shop, ask, call, chain, machine, wait_for
+from tests.sim.doctor_kit import DieOnce, purge, vanish
+from tests.sim.map_run_test import MANY, a_map, work
+from tests.unit.child_kit import Family, call_of
+from tests.unit.worker_test import (
+    Ready,
+    before_record,
+    branches,
+    deliver_all,
+    deliver_wakes,
+    settle,
+    sound,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LATER = 119  # seconds: more than is left of an invocation once a task has run
+NAP = {"Type": "Wait", "Seconds": 10}
+
+
+def send(shop: Shop, body: dict[str, Any]) -> None:
+    shop.world.services.perform(Send((Message(body),)))
+
+
+def recover(shop: Shop, run: str) -> None:
+    send(shop, messages.recover("default", run))
+    settle(shop)
+
+
+# -- handing on ------------------------------------------------------------------------------------
+
+
+def test_what_was_parked_before_is_handed_on_without_a_record() -> None:
+    states = {"nap": {**NAP, "Next": "x"}, "x": call("add", "y"), "y": call("add")}
+    states["y"]["TimeoutSeconds"] = LATER
+    shop = Shop(machine(states))
+    history = shop.run({"n": 0})
+
+    assert history.state.output == {"n": 2}
+    assert [event.type for event in history.events].count("Opened") == 1
+    assert len({record.message for record in history.records}) == 3
+    assert sound(shop)
+
+
+def test_who_loses_a_race_to_a_stop_while_handing_on_lets_go() -> None:
+    def rival(_world: World) -> None:
+        shop.stop("order-1")
+        deliver_wakes(shop.world)
+
+    shop = Shop(machine({"x": call("add", "y"), "y": call("add", TimeoutSeconds=LATER)}))
+    shop.world.hook = before_record(1, rival)
+    history = shop.run({"n": 0})
+
+    assert history.state.status == "ABORTED"
+    assert shop.world.task_runs.total() == 1
+    assert sound(shop)
+
+
+def abandoning() -> Family:
+    """A task that fails beside a child; what follows has too little time left."""
+    caught = [{"ErrorEquals": ["States.ALL"], "Next": "y"}]
+    both = branches(call_of("inner"), call("x"), Catch=caught)
+    outer = machine({"all": both, "y": call("y", TimeoutSeconds=LATER)})
+
+    def fail_first(effect: RunTask) -> TaskResult:
+        return TaskFailed("Boom", None) if effect.name == "x" else TaskSucceeded("done")
+
+    inner = machine({"it": wait_for("paid")})
+    return Family({"outer": outer, "inner": inner}, tasks=fail_first)  # type: ignore[arg-type]
+
+
+def test_that_a_child_was_stopped_is_written_before_the_rest_is_handed_on() -> None:
+    family = abandoning()
+    types = [event.type for event in family.run().events]
+
+    assert family.statuses() == ("SUCCEEDED", ["ABORTED"])
+    assert types.index("ChildrenStopped") < types.index("Opened")
+    assert types.count("ChildrenStopped") == 1
+    assert family.is_sound()
+
+
+def test_who_loses_that_record_to_a_stop_lets_go() -> None:
+    family = abandoning()
+    stops: list[str] = []
+
+    def rival(world: World, effect: Effect, when: When) -> None:
+        is_told = isinstance(effect, PutIfAbsent) and "ChildrenStopped" in str(effect.item)
+        if is_told and when == "before" and not stops:
+            stops.append(run)
+            family.stop(run)
+            deliver_wakes(world)
+
+    run = family.start()
+    family.world.hook = rival
+    family.world.run()
+
+    assert stops
+    assert family.statuses() == ("ABORTED", ["ABORTED"])
+    assert family.is_sound()
+
+
+def test_what_still_runs_is_waited_for_before_the_rest_is_handed_on() -> None:
+    slow: list[Future[TaskResult]] = []
+
+    class Mixed(Ready):
+        def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+            task = args[0]
+            assert isinstance(task, RunTask)
+            if task.name != "slow":
+                return super().submit(fn, *args, **kwargs)
+            slow.append(Future())
+            return slow[-1]  # type: ignore[return-value]
+
+    def finish(effect: Effect) -> None:
+        if isinstance(effect, PutIfAbsent) and effect.table == "executions":
+            slow[0].set_result(TaskSucceeded("slow"))
+            slow.append(Future())
+            slow.pop(0)
+
+    lane = {"x": call("quick", "y"), "y": call("long", TimeoutSeconds=700)}
+    beside = {"StartAt": "it", "States": {"it": call("slow")}}
+    both = [{"StartAt": "x", "States": lane}, beside]
+    flow = machine({"all": {"Type": "Parallel", "Branches": both, "End": True}})
+    shop = Shop(flow, tasks=lambda effect: TaskSucceeded(effect.name))
+    run = shop.start()
+    deliver_all(shop, Mixed(), finish)
+    assert {record.nonce.partition(".")[0] for record in shop.history(run).records} == {"pooled0"}
+    shop.world.run()
+
+    assert shop.history(run).state.output == ["long", "slow"]
+    assert sound(shop)
+
+
+# -- beside others ---------------------------------------------------------------------------------
+
+
+def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
+    """It has killed two; while the third is at work somebody else looks at the execution."""
+    runs: list[int] = []
+
+    def deadly_twice(effect: RunTask) -> TaskResult:
+        runs.append(effect.attempt)
+        if len(runs) <= 2:
+            raise Killed
+        send(shop, messages.recover("default", effect.run))
+        deliver_wakes(shop.world)
+        assert shop.world.services.depth("single") == 1  # our own message, and no other
+        return TaskSucceeded("done")
+
+    states = {"nap": {**NAP, "Next": "it"}, "it": call("poison")}
+    shop = Shop(machine(states), tasks=deadly_twice)  # type: ignore[arg-type]
+    history = shop.run()
+
+    assert (history.state.output, runs) == ("done", [1, 1, 1])
+    assert sound(shop)
+
+
+def test_a_wake_that_comes_early_is_sent_again() -> None:
+    shop = Shop(machine({"nap": {**NAP, "End": True}}))
+    run = shop.start()
+    settle(shop)
+    purge(shop.world)
+    waiting = shop.history(run).state.frames[""].waiting
+    assert isinstance(waiting, Timer)
+    send(shop, messages.wake_timer("default", run, waiting.entry, waiting.due_ms, None))
+    settle(shop, 20)
+
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert sound(shop)
+
+
+@pytest.mark.parametrize("entry", [0, 7])
+def test_a_notice_for_what_is_no_map_changes_nothing(entry: int) -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    before = shop.history(run).records
+    send(shop, messages.wake_mail("default", run, f"k#{entry}"))
+    settle(shop)
+
+    assert shop.history(run).records == before
+    assert (shop.world.faults, shop.world.services.depth("work")) == ([], 0)
+
+
+def test_who_recovers_and_loses_a_race_carries_out_what_the_winner_left() -> None:
+    nap = {"Type": "Wait", "Seconds": 60}
+    shop = Shop(machine({"all": branches(nap, wait_for("paid"), ask())}))
+    run = shop.start()
+    settle(shop)
+    vanish(shop.world)
+
+    def rival(world: World) -> None:
+        shop.send_event(data="paid")
+        deliver_wakes(world)
+
+    shop.world.hook = before_record(0, rival)
+    recover(shop, run)
+    assert [wait["kind"] for wait in shop.describe(run)["waits"]] == ["ask"]
+    shop.answer(run, output="yes")
+    settle(shop)
+
+    assert shop.history(run).state.output == [None, "paid", "yes"]
+    assert sound(shop)
+
+
+def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:
+    """Every message is lost; who recovers asks for some, and the wakes of the others are sent."""
+    count = ATTEMPTS_IN_FLIGHT_MAX + 2
+    polls: set[int] = set()
+
+    def build(effect: RunTask) -> TaskResult:
+        if not effect.is_poll:
+            return TaskSucceeded("begun")
+        is_first = effect.entry not in polls
+        polls.add(effect.entry)
+        return TaskPending() if is_first else TaskSucceeded("built")
+
+    job = {"Type": "Task", "Resource": "arn:aws:states:::codebuild:startBuild.sync"}
+    shop = Shop(machine({"all": branches(*[job] * count)}), tasks=build)  # type: ignore[arg-type]
+    run = shop.start()
+    settle(shop, 2.5)
+    vanish(shop.world)
+    recover(shop, run)
+    settle(shop, 60)
+
+    assert shop.history(run).state.output == ["built"] * count
+    assert sound(shop)
+
+
+# -- maps ------------------------------------------------------------------------------------------
+
+
+def test_a_childs_stored_end_wins_over_the_deadline_around_its_map() -> None:
+    """Who stored it died before the wake; the deadline's own wake reads the notices first."""
+
+    def is_notice(effect: Effect) -> bool:
+        return isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("k#")
+
+    block = {"Begin": "begin", "Seconds": "{% 60 %}", "States": ["all"], "Next": "late"}
+    states = {
+        "begin": {"Type": "Pass", "Next": "all"},
+        "all": {**MANY, "Next": "done"},
+        "done": {"Type": "Succeed"},
+        "late": {"Type": "Pass", "Output": "late", "End": True},
+    }
+    flow = machine(states, Holdfast={"Deadlines": [{**block, "Assign": {}}]})
+    shop = Shop(flow, tasks=work, hook=DieOnce(is_notice))
+    history = shop.run([{"n": 1}])
+
+    assert history.state.output == [2]
+    assert (history.state.stopped_ms or 0) - history.state.started_ms < 70_000
+    assert sound(shop)
+
+
+def test_a_notice_that_is_counted_already_lies_between_those_that_are_not() -> None:
+    wait = wait_for("paid", Arguments={"event": "paid", "key": "{% $string($states.input) %}"})
+    del wait["End"]
+    shop = Shop(machine({"all": {**a_map({"it": wait}, Items=[0, 1, 2]), "End": True}}), work)
+    run = shop.start()
+    settle(shop)
+    for key in ("1", "2", "0"):
+        request = {"name": "paid", "key": key, "data": key, "id": f"e{key}"}
+        shop.insist(lambda request=request: shop.front.event("default", request, CHANCE))
+        settle(shop)
+
+    assert shop.history(run).state.output == ["0", "1", "2"]
+    assert sound(shop)
+
+
+# -- after months ----------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_name_that_rests_for_months_outlives_its_records() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start(name=None)
+    settle(shop, RECORD_RETENTION_SECONDS)
+    shop.send_event(data="late")
+    settle(shop)
+
+    assert shop.history(run).state.output == "late"
+
+
+def test_a_refresh_that_loses_a_race_to_an_event_is_not_missed() -> None:
+    def rival(world: World) -> None:
+        shop.send_event(data="paid")
+        deliver_wakes(world)
+
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    shop.world.now_ms += (RECORD_AGING_SECONDS + 1) * 1_000
+    shop.world.hook = before_record(0, rival)
+    recover(shop, run)
+
+    assert shop.history(run).state.output == "paid"
+    assert sound(shop)
+
+
+def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
+    """Its worker died with its message: nobody watched it."""
+
+    def deadly_once(effect: RunTask) -> TaskResult:
+        if effect.arguments["n"] == 1 and not shop.world.kills:
+            purge(shop.world)
+            raise Killed
+        return TaskSucceeded({"n": effect.arguments["n"] + 1})
+
+    shop = Shop(chain(3), tasks=deadly_once)  # type: ignore[arg-type]
+    run = shop.start({"n": 0})
+    settle(shop)
+    assert not shop.history(run).state.is_opened
+    shop.world.now_ms += (RECORD_AGING_SECONDS + 1) * 1_000
+    recover(shop, run)
+
+    assert shop.history(run).state.output == {"n": 3}
+    assert sound(shop)
+
+
+def test_the_history_of_what_rests_for_months_begins_at_its_snapshot() -> None:
+    text = "".join(str(number) for number in range(60_000))
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start({"text": text})
+    settle(shop)
+    shop.world.now_ms += (RECORD_AGING_SECONDS + 1) * 1_000
+    recover(shop, run)
+    whole = shop.world.call(shop.front.history("default", run))
+    shop.world.services.perform(Delete("executions", keys.execution("default", run), 0))
+    shop.send_event(data="late")
+    settle(shop)
+    shown = shop.world.call(shop.front.history("default", run))
+
+    assert {event["record"] for event in whole["events"]} == {0, 1}
+    assert {event["record"] for event in shown["events"]} == {2}
+    assert shop.describe(run)["input"] == {"text": text}
+
+
+def test_a_start_that_comes_back_after_the_life_of_its_log_writes_nothing_over_it() -> None:
+    """TTL is late: the old record is still there, and counts for nothing."""
+    shop = Shop(chain(1))
+    shop.start({"n": 0})
+    body = shop.world.services.receive("work")[0].body
+    shop.world.run()
+    before = [dict(item) for item in shop.world.services.items("executions")]
+    shop.world.now_ms += (RECORD_RETENTION_SECONDS + 1) * 1_000
+    send(shop, body)
+    settle(shop)
+
+    assert [dict(item) for item in shop.world.services.items("executions")] == before
+    assert shop.world.services.depth("work") == 1
