@@ -14,7 +14,7 @@ from holdfast.core.decision import iso_time
 from holdfast.core.diagnosis import Reason, should_move_since
 from holdfast.errors import RequestError
 from holdfast.limits import STUCK_SECONDS
-from holdfast.runtime import doctor, mail, sweeper
+from holdfast.runtime import doctor, mail, messages, sweeper
 from holdfast.runtime.effects import Delete, Item, Put, TaskSucceeded
 from holdfast.runtime.examination import Found
 from holdfast.sim.invariants import histories
@@ -151,6 +151,19 @@ def test_a_log_that_cannot_be_read_is_said_with_its_code_and_left_alone(
     assert one(shop, run)["findings"] == [found]
     assert shop.world.services.items("executions") == before
     assert shop.world.services.depth("work") == 0
+
+
+def test_what_is_in_quarantine_and_cannot_be_read_any_more_is_still_there() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    kit.settle(shop.world)
+    letter = sweeper.DeadLetter(messages.recover(shop.tenant, run, ("a", "b")), "c")
+    shop.world.call(sweeper.revive(letter))
+    damage(shop)
+    kit.vanish(shop.world)
+    (found,) = findings(shop.world, names=("flow",))
+    assert (found["execution"], found["reason"]) == (run, "QUARANTINED")
+    assert one(shop, run) == {"examined": 1, "findings": [found]}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.sim import invariants
 from tests.sim.planted.ends import PLANTED as ENDS
 from tests.sim.planted.kit import Planted, require_caught
 from tests.sim.planted.outside import PLANTED as OUTSIDE
@@ -19,3 +20,11 @@ ALL = (*PROTOCOL, *READING, *REASONED, *OUTSIDE, *ENDS, *TIMING, *RECOVERY)
 @pytest.mark.parametrize("planted", ALL, ids=lambda planted: planted.name)
 def test_it_is_caught(planted: Planted) -> None:
     require_caught(planted)
+
+
+def test_each_invariant_has_a_bug_that_it_alone_has_to_catch() -> None:
+    assert len(ALL) >= 60
+    alone = {
+        number for planted in ALL if len(planted.caught_by) == 1 for number in planted.caught_by
+    }
+    assert {one.number for one in invariants.ALL} - alone == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
 from holdfast.runtime import keys, messages, quarantine, sweeper, worker
-from holdfast.runtime.effects import QueueName, RunTask, TaskResult, TaskSucceeded
+from holdfast.runtime.effects import Item, Put, QueueName, RunTask, TaskResult, TaskSucceeded
 from holdfast.sim.invariants import check, histories
 from holdfast.sim.world import START_MS, Killed, World
 from tests.builders import Machine, Shop, call, machine
@@ -270,3 +271,52 @@ def test_what_has_moved_since_is_in_quarantine_no_more() -> None:
     shop.world.run()
     assert shop.describe(run)["waits"] == []
     assert shop.history(run).state.status == "SUCCEEDED"
+
+
+def test_a_start_whose_log_may_be_gone_by_ttl_is_not_begun_again(bomb: Bomb) -> None:
+    shop, run = quarantined(AT_ONCE)
+    bomb.is_armed = False
+    assert shop.start({"secret": "hunter2"}) == run  # nobody waits for a repair
+    shop.world.run()
+    assert shop.history(run).state.status == "SUCCEEDED"
+    shop.world.now_ms += 91 * DAY_SECONDS * 1_000
+    before = shop.world.services.items("executions")
+    (found,) = findings(shop.world, names=("flow",), is_repairing=True)
+    assert (found["execution"], found["reason"]) == (run, "QUARANTINED")
+    assert "repair" not in found
+    assert "holdfast stop" in found["advice"]
+    settle(shop.world, DAY_SECONDS)
+    assert shop.world.services.items("executions") == before
+
+
+def test_a_start_that_has_begun_is_not_kept_as_one() -> None:
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
+    run = shop.start()
+    (start,) = (stored.text for stored in shop.world.services.queue("work").messages.values())
+    settle(shop.world, 1)
+    letter = {**json.loads(start), "of": ["a", "b"]}
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "c")))
+    (held,) = shop.world.call(quarantine.of_tenant(shop.tenant))
+    assert (held.run, held.is_start) == (run, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"f": 99}, "NEWER_FORMAT"),
+        ({"body": "{"}, "UNREADABLE_LOG"),
+        ({"at": ""}, "UNREADABLE_LOG"),
+    ],
+)
+def test_an_item_of_quarantine_that_cannot_be_read_is_said_and_hides_nothing(
+    fields: Item, reason: str, bomb: Bomb
+) -> None:
+    shop, run = quarantined(AT_ONCE)
+    (item,) = quarantine_items(shop)
+    shop.world.services.perform(Put("mail", {**item, **fields}))
+    shop.world.now_ms += 1_000
+    other = shop.start({"secret": ""}, name="order-2")
+    settle(shop.world, DAY_SECONDS)
+    assert [row["execution"] for row in listed(shop)] == [other]
+    found = {row["execution"]: row["reason"] for row in findings(shop.world, names=("flow",))}
+    assert found == {run: reason, other: "QUARANTINED"}

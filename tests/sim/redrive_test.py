@@ -65,6 +65,25 @@ def test_the_branch_that_had_ended_is_not_run_again() -> None:
     assert repair.stack.is_sound
 
 
+def test_of_its_records_it_is_listed_by_the_last_alone() -> None:
+    outcomes: list[TaskSucceeded | TaskFailed] = [
+        TaskSucceeded(1),
+        TaskSucceeded(2),
+        TaskFailed("Broken", None),
+        TaskSucceeded(3),
+    ]
+    send = {"Type": "Task", "Resource": SEND}
+    states = {"a": {**send, "Next": "b"}, "b": {**send, "Next": "c"}, "c": {**send, "End": True}}
+    stack = Stack(json.dumps(machine(states)), lambda _: outcomes.pop(0))
+    arn = stack.start(None)
+    stack.world.run()
+    stack.call("RedriveExecution", executionArn=arn)
+    stack.world.run()
+    listed = [item["sk"] for item in stack.world.services.items("executions") if "lp" in item]
+    assert listed == [stack.parent.records[-1].sequence]
+    assert stack.is_sound
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_it_is_not_listed_as_running_though_both_of_its_ends_were_cut_short(number: int) -> None:
     """The first worker dies before it takes the entry out of the list, as does the one after the

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.dsl.surface import InvalidArguments
-from holdfast.errors import RequestError
+from holdfast.errors import RequestError, VaultFault
 from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import child_workflows, messages
 from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send, TaskSucceeded
@@ -110,6 +110,18 @@ def test_an_input_that_does_not_fit_fails_the_step_and_starts_nothing() -> None:
     error, cause = family.output
     assert error == InvalidArguments.__name__ == child_workflows.INVALID_ARGUMENTS
     assert cause == "n: input should be a number"
+    assert family.children == []
+
+
+def test_a_vault_that_cannot_seal_what_a_child_is_given_fails_the_step_by_name() -> None:
+    def sealed(_tenant: str, _workflow: str, _value: Any) -> Any:
+        raise VaultFault("HF327", "the vault is closed")
+
+    family = Family({"outer": OUTER, "inner": ADD_ONE})
+    workflows = replace(family.world.setting.workflows, normalise_input=sealed)
+    family.world.setting = replace(family.world.setting, workflows=workflows)
+    family.run()
+    assert family.output == ["Holdfast.SecretUnavailable", "the vault is closed"]
     assert family.children == []
 
 

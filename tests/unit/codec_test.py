@@ -310,6 +310,22 @@ def test_a_blob_with_other_bytes_is_refused() -> None:
         Reader(changed).record(encoded.item)
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        '{"Opened": 1}',
+        '[["ExecutionStarted", "0", 0, {}, {}]]',
+        '[["ExecutionStarted", 0, 0.5, {}, {}]]',
+        '[["ExecutionStarted", 0, 0, [], {}]]',
+        '[["ExecutionStarted", 0, 0, {}, null]]',
+        '[["ExecutionStarted", 0, 0, {}]]',
+    ],
+)
+def test_events_of_another_shape_are_refused_by_a_code_of_ours(events: str) -> None:
+    with pytest.raises(HoldfastBug, match="cannot be read"):
+        Reader({}).record({**stored(1).item, "ev": events})
+
+
 GOOD = stored({"text": "word " * 600, "n": 1}).item
 SNAPSHOT = with_snapshot(
     stored({"text": "word " * 600}), header(), Case(one(call("x"))).start().state

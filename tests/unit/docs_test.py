@@ -56,6 +56,15 @@ def test_every_module_of_operations_is_in_the_design() -> None:
     assert {module for module in MODULES if f"`{module}.py`" not in DESIGN} == set()
 
 
+def test_the_page_on_the_simulator_names_every_module_of_it_and_no_other() -> None:
+    page = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
+    named = {name.rpartition("/")[2] for name in re.findall(r"`([a-z_0-9/]+\.py)`", page)}
+    files = {file.name for file in (SOURCE / "sim").rglob("*.py") if not file.name.startswith("__")}
+    assert files - named == set()
+    planted = {file.name for file in (ROOT / "tests" / "sim").rglob("*.py")}
+    assert named - files - planted - {"__init__.py"} == set()
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

@@ -113,7 +113,7 @@ def test_a_workflow_that_is_not_there_is_404_and_says_which_are(workflow: Any) -
     assert error.help == "known: flow"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a#b", "x" * 81, 5, ["a"], "\u202etxt"])
+@pytest.mark.parametrize("name", ["", "a b", "a#b", "x" * 81, 5, ["a"], "\u202etxt", "0" * 26])
 def test_an_execution_is_named_within_the_grammar(name: Any) -> None:
     shop = Shop(chain(1))
     shop.world.call(shop.programs.store("default", shop.definition))

@@ -48,7 +48,7 @@ def new_log(owner: str = "w1") -> Log:
     return Log("default", "r1", owner, "m1")
 
 
-def started(text: str = "x" * 900) -> Step:
+def started(text: Any = "x" * 900) -> Step:
     fact = Started("r1", None, "flow", {"text": text}, START_MS)
     return advance(PROGRAM, None, [fact], MOMENT)
 
@@ -159,12 +159,15 @@ def test_a_snapshot_is_written_when_the_log_has_outgrown_it_fourfold() -> None:
     assert load(world).state == log.state
 
 
-def test_a_snapshot_that_would_not_pay_is_not_written() -> None:
-    """Sixteen kilobytes of log are reached long before four times the state."""
-    text = "".join(random.Random(1).choices(string.ascii_letters, k=14_000))
+@pytest.mark.parametrize(("texts", "records"), [(1, 20), (6, 60)])
+def test_a_snapshot_that_would_not_pay_is_not_written(texts: int, records: int) -> None:
+    """Sixteen kilobytes of log are reached long before four times the state, which may be so large
+    that it would go to a blob."""
+    chance = random.Random(1)
+    text = ["".join(chance.choices(string.ascii_letters, k=14_000)) for _ in range(texts)]
     world, log = services(), new_log()
     commit(world, log, started(text))
-    for number in range(20):
+    for number in range(records):
         commit(world, log, next_step(log, number))
     grown = sum(map(item_bytes, world.items("executions")))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import HoldfastBug
+from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import (
     DUE_SHARDS,
     SQS_DELAY_SECONDS_MAX,
@@ -16,9 +16,10 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import duties, keys, messages, sweeper
-from holdfast.runtime.effects import Put
+from holdfast.runtime.effects import Effect, Put, Query
 from holdfast.sim.invariants import check
-from tests.builders import Shop, ask, call, machine, wait_for
+from holdfast.sim.world import When, World
+from tests.builders import Shop, ask, call, chain, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, one
 
 DAY = 86_400
@@ -128,6 +129,34 @@ def test_a_damaged_log_is_counted_and_looked_at_again_later() -> None:
     assert shop.world.services.metrics["SweepRefused"] == 1
     assert row["run"] == run
     assert int(str(row["sk"])[:15]) >= shop.world.now_ms + WATCH_LOOK_SECONDS_MIN * 1_000
+
+
+def test_a_row_whose_log_cannot_be_reached_for_a_moment_stays_where_it_is() -> None:
+    def busy(_world: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, Query) and effect.table == "executions" and when == "before":
+            raise ServiceFault("HF321", "slow down")
+
+    shop = Shop(machine({"it": wait_for("paid")}))
+    shop.start()
+    settle(shop)
+    before = rows(shop)
+    shop.world.now_ms += 8 * DAY * 1_000
+    shop.world.hook = busy
+    sweep(shop)
+
+    assert rows(shop) == before
+    assert shop.world.services.metrics["SweepRefused"] == 1
+
+
+def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -> None:
+    """Who was about to open it lost a race to who ended it."""
+    shop = Shop(chain(1))
+    run = shop.run({"n": 0}).run
+    row = duties.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
+    shop.world.services.perform(Put("mail", row))
+    sweep(shop)
+
+    assert (rows(shop), queued(shop)) == ([], [])
 
 
 def watch_without_log(shop: Shop) -> None:

@@ -9,8 +9,10 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from holdfast.core.state import Timer
+from holdfast.errors import HoldfastBug
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
+    MESSAGE_INPUT_BYTES_MAX,
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
 )
@@ -19,6 +21,8 @@ from holdfast.runtime.effects import (
     Delete,
     Effect,
     Message,
+    Put,
+    PutBlob,
     PutIfAbsent,
     RunTask,
     Send,
@@ -28,7 +32,7 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
 )
 from holdfast.sim.world import Killed, When, World
-from tests.builders import CHANCE, Machine, Shop, ask, call, chain, machine, wait_for
+from tests.builders import CHANCE, Shop, ask, call, chain, machine, wait_for
 from tests.sim.doctor_kit import DieOnce, purge, vanish
 from tests.sim.map_run_test import MANY, a_map, work
 from tests.unit.child_kit import Family, call_of
@@ -97,7 +101,7 @@ def abandoning() -> Family:
         return TaskFailed("Boom", None) if effect.name == "x" else TaskSucceeded("done")
 
     inner = machine({"it": wait_for("paid")})
-    return Family({"outer": outer, "inner": inner}, tasks=fail_first)  # type: ignore[arg-type]
+    return Family({"outer": outer, "inner": inner}, tasks=fail_first)
 
 
 def test_that_a_child_was_stopped_is_written_before_the_rest_is_handed_on() -> None:
@@ -258,6 +262,46 @@ def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:
     assert sound(shop)
 
 
+# -- mail that is not there, or not what it was ----------------------------------------------------
+
+
+def test_a_wake_for_an_answer_that_is_not_there_changes_nothing() -> None:
+    shop = Shop(machine({"it": ask()}))
+    run = shop.start()
+    settle(shop)
+    before = shop.history(run).records
+    send(shop, messages.wake_mail("default", run, keys.answer(0, 1)))
+    settle(shop)
+
+    assert shop.history(run).records == before
+    assert (shop.world.faults, shop.world.services.depth("work")) == ([], 0)
+
+
+@pytest.mark.parametrize("value", ["NaN", "{", "[1,"])
+def test_an_event_whose_stored_value_is_no_json_is_refused_and_waited_for_still(value: str) -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    shop.send_event(data="paid")
+    (stored,) = [item for item in shop.world.services.items("mail") if item["sk"] == "e#e1"]
+    shop.world.services.perform(Put("mail", {**stored, "v": value}))
+    settle(shop)
+
+    assert [type(fault) for fault in shop.world.faults] == [HoldfastBug]
+    assert shop.history(run).state.status == "RUNNING"
+
+
+def test_an_input_whose_stored_bytes_have_changed_is_not_begun_with() -> None:
+    shop = Shop(machine({"it": {"Type": "Pass", "End": True}}))
+    shop.start("x" * MESSAGE_INPUT_BYTES_MAX)
+    (key,) = shop.world.services.blobs()
+    shop.world.services.perform(PutBlob(key, b'"other"'))
+    settle(shop)
+
+    assert [type(fault) for fault in shop.world.faults] == [HoldfastBug]
+    assert shop.world.services.items("executions") == []
+
+
 # -- maps ------------------------------------------------------------------------------------------
 
 
@@ -291,7 +335,7 @@ def test_a_notice_that_is_counted_already_lies_between_those_that_are_not() -> N
     settle(shop)
     for key in ("1", "2", "0"):
         request = {"name": "paid", "key": key, "data": key, "id": f"e{key}"}
-        shop.insist(lambda request=request: shop.front.event("default", request, CHANCE))
+        shop.world.call(shop.front.event("default", request, CHANCE))
         settle(shop)
 
     assert shop.history(run).state.output == ["0", "1", "2"]

@@ -17,7 +17,7 @@ from holdfast.core.nested import FAILED
 from holdfast.core.retry import RUNTIME, TIMEOUT
 from holdfast.core.run_ids import child_depth, child_run
 from holdfast.core.state import Attempt, Execution, Parent
-from holdfast.errors import HoldfastBug, RequestError, VaultFault
+from holdfast.errors import RequestError, VaultFault
 from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import mail, messages
 from holdfast.runtime.definitions import Definition, Programs
@@ -32,10 +32,6 @@ TOO_DEEP: Final = "Holdfast.TooDeep"
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
-def _nothing_fits(_tenant: str, workflow: str, _input: Json) -> Json:
-    raise HoldfastBug(f"the input of {workflow} was asked for, which nobody knows here")
-
-
 @dataclass(frozen=True, slots=True)
 class Workflows:
     """The workflows that this process can start, each by its newest definition.
@@ -48,7 +44,8 @@ class Workflows:
     normalise_input: Callable[[str, str, Json], Json]
 
 
-NO_WORKFLOWS: Final = Workflows({}, _nothing_fits)
+#: Where nothing can be started no input is looked at.
+NO_WORKFLOWS: Final = Workflows({}, lambda _tenant, _workflow, data: data)
 
 
 def name_in(target: str) -> str | None:

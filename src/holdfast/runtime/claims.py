@@ -20,6 +20,7 @@ from holdfast.limits import (
     INLINE_TIMEOUT_SECONDS_MAX,
 )
 from holdfast.runtime.effects import TaskFailed, TaskPending, TaskResult, TaskSucceeded
+from holdfast.runtime.messages import replaced_by
 
 #: Entry and attempt: what everything that is kept in memory is keyed by.
 Ticket: TypeAlias = tuple[int, int]
@@ -65,7 +66,7 @@ def is_lost(claim: Claim, delivery: Delivery, now_ms: int) -> bool:
     is_earlier_receipt = (
         claim.message == delivery.message_id and claim.receive_count < delivery.receive_count
     )
-    is_replaced = claim.message in (delivery.body.get("of") or ())
+    is_replaced = claim.message in replaced_by(delivery.body)
     is_lapsed = claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
     return is_earlier_receipt or is_replaced or is_lapsed
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable
 from itertools import product
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.core.decision import iso_time
 from holdfast.errors import RequestError
@@ -28,6 +28,7 @@ from holdfast.runtime.examination import (
     examine,
     finding_of,
     late,
+    unreadable,
 )
 from holdfast.runtime.quarantine import Quarantined
 
@@ -57,7 +58,7 @@ def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -
     """The same of one execution, ended or not. `examined` is 0 when it has no log."""
     place = yield from _place(tenant)
     if run in place.held:
-        found = [_of_held(place.held[run])]
+        found = [_of_held(place, place.held[run])]
         return (yield from _told(place, found, {"examined": 1}, is_repairing=is_repairing))
     log, found = yield from examine(place, run)
     is_there = bool(found) or log.state is not None
@@ -154,23 +155,28 @@ def _of_row(place: Place, row: Item) -> Findings:
 
 
 def _of_quarantine(place: Place) -> Findings:
-    found = [_of_held(one) for one in place.held.values()]
+    found = [_of_held(place, one) for one in place.held.values()]
+    found += [unreadable(*one) for one in (yield from quarantine.damaged(place.tenant))]
     if place.tenant == keys.TENANT_DEFAULT:
         found += yield from _of_letters(place.now_ms)
     return found
 
 
-def _of_held(held: Quarantined) -> Finding:
+def _of_held(place: Place, held: Quarantined) -> Finding:
     name, workflow = held.body.get("name"), held.body.get("workflow")
+    if held.may_be_over(place.now_ms):
+        repair, advice = Repair.NONE, "it may have begun and ended: no log is kept for so long"
+    else:
+        repair, advice = Repair.RELEASE, "mend the cause and deploy before"
     return Finding(
         run=held.run,
         reason=Found.QUARANTINED.name,
         says=f"{Found.QUARANTINED}: {held.reason}",
         since_ms=held.at_ms,
-        repair=Repair.RELEASE,
+        repair=repair,
         name=None if name is None else str(name),
         workflow=None if workflow is None else str(workflow),
-        advice=f"mend the cause and deploy before; `holdfast stop {held.run}` ends it",
+        advice=f"{advice}; `holdfast stop {held.run}` ends it",
     )
 
 
@@ -228,3 +234,5 @@ def _repair(place: Place, finding: Finding) -> Generator[Effect, Any, None]:
             yield from quarantine.release(place.held[finding.run])
         case Repair.NONE:
             return
+        case _:
+            assert_never(finding.repair)

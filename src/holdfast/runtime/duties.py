@@ -290,8 +290,7 @@ def unlist_stale(log: Log) -> Generator[Effect, Any, None]:
 
 def renew(log: Log, before: Execution, now_ms: int) -> Generator[Effect, Any, None]:
     """An ageing execution has moved its place in the list to a younger record (R16)."""
-    assert log.state is not None
-    if before.opened_at is not None and before.opened_at != log.state.opened_at:
+    if before.opened_at is not None:
         yield Unlist(log.partition, before.opened_at)
     yield from keep_name(log, now_ms)
 

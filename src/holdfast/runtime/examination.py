@@ -101,7 +101,7 @@ def examine(place: Place, run: str) -> Generator[Effect, Any, tuple[Log, list[Fi
         raise
     except HoldfastError as error:
         # One that is damaged is told of, and hides no other.
-        return log, [_unreadable(run, error)]
+        return log, [unreadable(run, error)]
 
 
 def _all_of(place: Place, log: Log) -> Findings:
@@ -141,7 +141,7 @@ def finding_of(
     return Finding(log.run, why.name, why.value, since_ms, repair, *named, state, advice)
 
 
-def _unreadable(run: str, error: HoldfastError) -> Finding:
+def unreadable(run: str, error: HoldfastError) -> Finding:
     why = Found.NEWER_FORMAT if isinstance(error, NewerFormatError) else Found.UNREADABLE_LOG
     advice = error.help or "restore it from a backup of the table; nothing writes to its log"
     said = f"{why}: {error.code}: {error.message}"

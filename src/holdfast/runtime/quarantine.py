@@ -18,6 +18,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, ServiceFault
+from holdfast.limits import RECORD_RETENTION_SECONDS
 from holdfast.runtime import keys, messages
 from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import (
@@ -64,6 +65,11 @@ class Quarantined:
             "times round: its worker may die of it"
         )
 
+    def may_be_over(self, now_ms: int) -> bool:
+        """A start that is so old may have begun since, and its log be gone by TTL."""
+        oldest_ms = now_ms - RECORD_RETENTION_SECONDS * 1_000
+        return self.is_start and int(self.body["t0"]) < oldest_ms
+
     def holds(self, log: Log) -> bool:
         """The log has neither ended nor gone on since. `log` is loaded."""
         if log.state is None:
@@ -103,9 +109,29 @@ def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> everything of the tenant's, whether it holds or not."""
+    """-> everything of the tenant's that can be read, whether it holds or not."""
+    found = yield from _all_of(tenant)
+    return [held for _, held in found if isinstance(held, Quarantined)]
+
+
+def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError]]]:
+    """-> the executions whose item cannot be read, and why: they hide no other."""
+    found = yield from _all_of(tenant)
+    return [(run, error) for run, error in found if isinstance(error, HoldfastError)]
+
+
+def _all_of(
+    tenant: str,
+) -> Generator[Effect, Any, list[tuple[str, Quarantined | HoldfastError]]]:
     items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(tenant, ""))
-    return [_read(item) for item in items]
+    return [(str(item["sk"]).partition("#")[2], _read_if_it_goes(item)) for item in items]
+
+
+def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
+    try:
+        return _read(item)
+    except HoldfastError as error:
+        return error
 
 
 def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:

@@ -140,12 +140,10 @@ def _on_grid(at_ms: int) -> int:
 
 
 def _move(row: Item, look_ms: int) -> Does:
-    """Written at its next place before it is deleted at the old one."""
+    """Written at its next place, behind all that this sweep has read, before the old one goes."""
     _, _, what = str(row["sk"]).partition("#")
-    moved = {**row, "sk": f"{look_ms:015d}#{what}"}
-    yield Put("mail", moved)
-    if moved["sk"] != row["sk"]:
-        yield from duties.drop_row(row)
+    yield Put("mail", {**row, "sk": f"{look_ms:015d}#{what}"})
+    yield from duties.drop_row(row)
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
@@ -186,11 +184,14 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     now_ms = yield Clock()
     try:
         body = messages.require_readable(letter.body)
-        yield from _require_readable_log(body, formats)
+        has_begun = yield from _has_readable_log(body, formats)
     except HoldfastError as error:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
     rounds = (*messages.replaced_by(body), letter.message_id)
+    if has_begun and body["k"] == messages.START:
+        # Kept as a start it would begin again what is over, once its log is gone.
+        body = messages.recover(body["t"], body["run"])
     if len(rounds) > DEAD_LETTER_ROUNDS_MAX:
         yield from quarantine.put(body, rounds, now_ms)
         return
@@ -201,7 +202,10 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     yield Send((Message(revived),), queue="single")
 
 
-def _require_readable_log(body: Mapping[str, Any], formats: Formats) -> Does:
+def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
+    """-> whether there is one. Raises HF301, HF302."""
     partition = keys.execution(body["t"], body["run"])
-    for newest in (yield Query("executions", partition, reverse=True, limit=1)):
-        require_format(newest, f"the newest record of execution {body['run']}", formats)
+    newest = yield Query("executions", partition, reverse=True, limit=1)
+    for record in newest:
+        require_format(record, f"the newest record of execution {body['run']}", formats)
+    return bool(newest)

@@ -156,7 +156,9 @@ class Hold:
         tenant, run = self.body["t"], self.body["run"]
         self.log = Log(tenant, run, delivery.owner, delivery.message_id, setting.formats)
         self.is_recovering = (
-            delivery.receive_count > 1 or self.kind == messages.RECOVER or bool(self.body.get("of"))
+            delivery.receive_count > 1
+            or self.kind == messages.RECOVER
+            or bool(messages.replaced_by(self.body))
         )
 
     @property
@@ -205,7 +207,7 @@ class Hold:
         now_ms = yield Clock()
         if not any(is_lost(claim, self.delivery, now_ms) for claim in suspects):
             return False
-        replaced = (*self.body.get("of", ()), self.delivery.message_id)
+        replaced = (*messages.replaced_by(self.body), self.delivery.message_id)
         body = messages.recover(self.log.tenant, self.log.run, replaced)
         yield Send((Message(body),), queue="single")
         return True

@@ -76,11 +76,11 @@ class Evidence:
     of `mail` was first stored, by its key. `refused_by_bug`: errors of our own code.
 
     `lost`: executions of which a message vanished; `unhidden`: of which one stayed hidden for as
-    long as its queue hides it. `unguarded`: those that run, and nobody will
-    look at them. `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead
-    letters were sent again after the end. `is_endless`: it was broken off. `dispatches`: what was
-    carried out. `unusable`: writes and messages that a service refuses. `forgotten`: what was asked
-    for, and never carried out in time; `unheard`: mail that nobody read in time.
+    long as its queue hides it. `unguarded`: those that run, and nobody will look at them.
+    `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
+    sent again after the end. `is_endless`: it was broken off. `dispatches`: what was carried out.
+    `unusable`: writes and messages that a service refuses. `forgotten`: what was asked for, and
+    never carried out in time; `unheard`: mail that nobody read in time.
     """
 
     scenario: Scenario

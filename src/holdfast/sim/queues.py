@@ -64,6 +64,7 @@ class MemoryQueue:
         self._numbers = count(1)
         self._heap: list[tuple[int, int, str]] = []
         self.messages: dict[str, _Stored] = {}
+        self._copied: set[str] = set()  # ids of messages that are there more than once, or were
 
     def send(self, message: Message) -> int:
         """-> the bytes of the body."""
@@ -108,7 +109,7 @@ class MemoryQueue:
         if stored is None or not (accepts_stale or receive_count == str(stored.receive_count)):
             return False
         del self.messages[key]
-        if accepts_stale:
+        if accepts_stale and stored.message_id in self._copied:
             self._delete_copies(stored.message_id)
         return True
 
@@ -142,14 +143,18 @@ class MemoryQueue:
     def duplicate(self, receipt: str, at_ms: int) -> None:
         """A copy with the same id turns up, not received before."""
         stored = self.messages[receipt.partition("/")[0]]
-        key = f"{stored.message_id}~{next(self._numbers)}"
+        key = self._key_of_copy(stored.message_id)
         self.place(replace(stored, key=key, visible_at=at_ms, receive_count=0))
 
     def put_back(self, received: Received) -> None:
         """A dead letter is redriven: the same message, not received before."""
         text = json.dumps(received.body, separators=(",", ":"), ensure_ascii=False)
-        key = f"{received.message_id}~{next(self._numbers)}"
+        key = self._key_of_copy(received.message_id)
         self.place(_Stored(key, received.message_id, text, received.sent_at, self._clock()))
+
+    def _key_of_copy(self, message_id: str) -> str:
+        self._copied.add(message_id)
+        return f"{message_id}~{next(self._numbers)}"
 
     def next_visible_ms(self) -> int | None:
         while self._heap:

@@ -73,6 +73,8 @@ class Services:
                 queue, clock, dead_letters=self._queues[f"{queue.name}-dlq"]
             )
         self._blobs: dict[str, bytes] = {}
+        #: What the bus was told.
+        self.published: list[Publish] = []
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: self._query,
             QueryList: self._query_list,
@@ -87,7 +89,7 @@ class Services:
             GetBlob: self._get_blob,
             Send: self._send,
             RunTask: self._run_task,
-            Publish: lambda _: None,  # nobody listens to the bus
+            Publish: self.published.append,
             Clock: lambda _: clock(),
             Pause: self._pause,
             Measure: self._measure,

@@ -1,7 +1,7 @@
-"""The small world of ordinary tests: the real handlers, one after another, and a hook at each effect.
+"""The small world of ordinary tests: the real handlers, one by one, and a hook at each effect.
 
-Where a test says itself what goes wrong, and when; whatever may go wrong is drawn in `simulation`,
-which lets handlers overlap. One thread; every handler runs to its end or its death before the next begins, unless a hook lets
+For tests that say themselves what goes wrong, and when; `simulation` draws it, and lets handlers
+overlap. Here every handler runs to its end or its death before the next begins, unless a hook lets
 another one in between two effects. A hook sees each effect before and after it happens; it may
 raise `Killed` (the process dies there), `Doubt` (the answer is lost), or make something else
 happen first. The same hook and the same programs give the same trace.

@@ -279,7 +279,7 @@ def _share_a_cache(patch: Patch) -> None:
     patch.setattr(Programs, "store", store)
 
 
-LATE = frozenset({"I4", "I16", "I17", "I18"})
+LATE = frozenset({"I4", "I17"})
 _AGAIN = {"delivered again": 0.3, "duplicated": 0.3, "slow": 0.1}
 
 PLANTED = (

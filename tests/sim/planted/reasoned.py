@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime import duties, log, sweeper, worker
+from holdfast.runtime import duties, log, messages, sweeper, worker
 from holdfast.runtime.effects import Doubt, Effect, Get, PutIfAbsent, Query
 from holdfast.runtime.keys import CONTROL_PREFIX
 from holdfast.sim import runner
@@ -187,6 +187,18 @@ def _always_run_first(patch: Patch) -> None:
     patch.setattr(runner, "_PATIENCE_MS", 3_600_000)
 
 
+def _begin_dead_starts_unread(patch: Patch) -> None:
+    real = worker.Hold.run
+
+    def run(self: worker.Hold) -> Does:
+        if self.kind == messages.START and messages.replaced_by(self.body):
+            self.is_recovering = False
+            return (yield from self._fresh())
+        return (yield from real(self))
+
+    patch.setattr(worker.Hold, "run", run)
+
+
 _AGAIN: Choice = ("receive", 0, "delivered again")
 
 
@@ -242,7 +254,7 @@ PLANTED = (
     Planted(
         "acknowledged past the limit",
         _acknowledge_late,
-        frozenset({"I16", "I17"}),
+        frozenset({"I16"}),
         TWO_TASKS,
         tapes=[_thawed(effect) for effect in range(_FIRST, 12)],
     ),
@@ -268,6 +280,14 @@ PLANTED = (
         DEADLY,
         {},
         {"receives_max": 3},
+    ),
+    Planted(
+        "a start among the dead letters is begun unread",
+        _begin_dead_starts_unread,
+        frozenset({"I19"}),
+        TWO_TASKS,
+        {"killed before": 0.2},
+        {"receives_max": 2},
     ),
     Planted(
         "nothing is sent again after a race",

@@ -26,6 +26,8 @@ _SCHEDULED: Final = frozenset(f"{task}Scheduled" for task in _TASKS)
 _SUCCEEDED: Final = frozenset(f"{task}Succeeded" for task in _TASKS)
 _FAILED: Final = frozenset(f"{task}Failed" for task in _TASKS)
 _RESULTS: Final = _SUCCEEDED | _FAILED | frozenset(f"{task}TimedOut" for task in _TASKS)
+#: The attempts at the two ends of a distributed Map, which no TaskScheduled asks for.
+_ENDS_OF_A_MAP: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 _WORKER_LOST: Final = "Holdfast.WorkerLost"
 #: Errors that the engine gives an attempt whatever the task came to.
 _OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, "States.DataLimitExceeded"})
@@ -84,6 +86,8 @@ class _Walk:
             self._lines[own.get("frame", "")] = _Line(event.details["name"])
         elif event.type in _SCHEDULED:
             yield from self._scheduled(line, event)
+        elif event.type in _ENDS_OF_A_MAP:
+            line.claim, line.takeovers = _claim_of(event), 0
         elif event.type == "RetryDelayed":
             yield from self._retried(line, event)
         elif event.type == "Claimed":
@@ -149,10 +153,10 @@ class _Walk:
 
     def _ended(self, line: _Line, event: Event) -> Iterator[str]:
         """The result is what the attempt itself came to, in the hands of whoever ran it."""
+        if self._evidence is None or line.is_submitted:
+            return  # what the task came to is not known here: it may have said so itself
         if event.details.get("error") == _WORKER_LOST and line.takeovers < TAKEOVERS_MAX:
             yield f"tells of a lost worker after {line.takeovers} losses"
-        if self._evidence is None or line.is_submitted:
-            return
         place = (self._history.run, line.entry, line.attempt)
         ran = self._runs.get(place)
         if ran is None:

@@ -20,6 +20,9 @@ _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePas
 _CUT: Final = {"aborted", *_ABORTED, "end of the execution", "entered", "LaneFailed"}
 _FAILED: Final = {"scheduled", "RetryDelayed", "exited", "failed", "MapIterationFailed", *_CUT}
 
+#: What the reading of a distributed Map's items, or the writing of its results, comes to.
+_CLAIMED_OF_A_MAP: Final = {"ChildrenStarted", "MapRunSucceeded"}
+
 #: Events of many names that mean the same on a line.
 _KINDS: Final[Mapping[str, str]] = {
     **{
@@ -59,7 +62,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
         "DeadlineSet": {"exited", "scheduled", "lanes", "TimerSet", "DeadlineSet", *_FAILED},
         # Attempts.
         "scheduled": {"started", "succeeded", "Claimed", "TaskUnknown", *_FAILED},
-        "Claimed": {"started", "succeeded", "Claimed", "TaskUnknown", *_FAILED},
+        "Claimed": {"started", "succeeded", "Claimed", "TaskUnknown", *_CLAIMED_OF_A_MAP, *_FAILED},
         "TaskUnknown": {"started", "succeeded", "Claimed", *_FAILED},
         "started": {"succeeded", "TaskSubmitted", "HeartbeatSeen", "started", *_FAILED},
         "TaskSubmitted": {"succeeded", "Polled", "HeartbeatSeen", *_FAILED},

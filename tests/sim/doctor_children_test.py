@@ -1,0 +1,95 @@
+"""What the doctor says where an execution waits for others, and where it cannot look."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime import keys, messages, sweeper
+from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskResult, TaskSucceeded
+from holdfast.sim.world import Killed, When, World
+from tests.builders import Shop, chain, machine, wait_for
+from tests.sim import doctor_kit as kit
+from tests.sim.doctor_kit import findings
+from tests.sim.map_run_test import a_map
+from tests.unit.child_kit import TENANT, Family, call_of
+
+NAMES = ("inner", "outer")
+
+
+def waiting_for_a_child() -> tuple[Family, str]:
+    """-> `outer`, which waits for `inner`, which waits for an event; and the child's id."""
+    outer = machine({"it": call_of("inner")})
+    family = Family({"outer": outer, "inner": machine({"it": wait_for("paid")})})
+    family.start()
+    kit.settle(family.world)
+    (child,) = family.children
+    return family, child.run
+
+
+def quarantine(world: World, run: str) -> None:
+    letter = sweeper.DeadLetter(messages.recover(TENANT, run, ("a", "b")), "c")
+    world.call(sweeper.revive(letter))
+
+
+def reasons(world: World, names: tuple[str, ...]) -> set[tuple[str, str]]:
+    return {(row["execution"], row["reason"]) for row in findings(world, names=names)}
+
+
+def test_of_a_child_in_quarantine_nothing_is_said_twice() -> None:
+    family, child = waiting_for_a_child()
+    quarantine(family.world, child)
+    kit.vanish(family.world)
+    assert reasons(family.world, NAMES) == {(child, "QUARANTINED")}
+
+
+def test_of_a_child_whose_log_cannot_be_read_nothing_is_said_twice() -> None:
+    family, child = waiting_for_a_child()
+    items = family.world.services.items("executions")
+    newest = next(item for item in reversed(items) if str(item["pk"]).endswith(child))
+    torn = {key: value for key, value in newest.items() if key != "ev"}
+    family.world.services.perform(Put("executions", torn))
+    kit.vanish(family.world)
+    assert reasons(family.world, NAMES) == {(child, "UNREADABLE_LOG")}
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_a_child_of_a_map_waits_for_in_vain_is_said_of_that_child(is_lost: bool) -> None:
+    nap = {"Type": "Wait", "Seconds": 300}
+    shop = Shop(machine({"all": {**a_map({"nap": nap}, Items=[1, 2]), "End": True}}))
+    run = shop.start()
+    kit.settle(shop.world)
+    if is_lost:
+        kit.vanish(shop.world)
+    lanes = {(f"{run}.0.{lane}", "TIMER_OVERDUE") for lane in range(2)}
+    assert reasons(shop.world, ("flow",)) == (lanes if is_lost else set())
+
+
+def test_what_was_never_opened_is_guarded_by_its_message() -> None:
+    def deadly(effect: RunTask) -> TaskResult:
+        if effect.arguments["n"] == 1:
+            raise Killed
+        return TaskSucceeded({"n": effect.arguments["n"] + 1})
+
+    shop = Shop(chain(2), tasks=deadly)  # type: ignore[arg-type]
+    run = shop.start({"n": 0})
+    kit.settle(shop.world)
+    asked = shop.front.doctor(shop.tenant, {"execution": run}, is_repairing=False)
+    assert shop.world.call(asked) == {"examined": 1, "findings": []}
+
+
+@pytest.mark.parametrize("whose", ["the execution's", "a child's", "that of what is held"])
+def test_a_service_that_fails_for_a_moment_is_no_finding(whose: str) -> None:
+    family, child = waiting_for_a_child()
+    run = child if whose == "a child's" else family.outer.run
+    if whose == "that of what is held":
+        quarantine(family.world, run)
+
+    def busy(_world: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, Query) and effect.pk == log and when == "before":
+            raise ServiceFault("HF321", "slow down")
+
+    log = keys.execution(TENANT, run)
+    family.world.hook = busy
+    with pytest.raises(ServiceFault, match="slow down"):
+        findings(family.world, names=("outer",))
