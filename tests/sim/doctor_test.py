@@ -121,6 +121,18 @@ def test_the_stop_of_a_child_counts_as_late_from_when_it_was_stored() -> None:
     assert (found["reason"], found["since"]) == ("CONTROL_UNSEEN", iso_time(stored_ms))
 
 
+def test_a_stop_that_came_after_the_end_is_no_finding() -> None:
+    stuck = kit.redrive_unseen()
+    run = stuck.histories[0].run
+    stored_ms = stuck.world.now_ms
+    stop = mail.control_item("default", run, f"{stored_ms:015d}ffffffffffff", stored_ms, {})
+    stuck.world.services.perform(Put("mail", stop))
+    kit.vanish(stuck.world)
+    answer = stuck.world.call(doctor.report_one("default", run, None, is_repairing=False))
+    assert [found["reason"] for found in answer["findings"]] == ["CONTROL_UNSEEN"]
+    assert answer["findings"][0]["since"] < iso_time(stored_ms)
+
+
 def test_who_asks_for_an_execution_that_nobody_started_is_told_so() -> None:
     with pytest.raises(RequestError, match="there is no execution 'order-9'"):
         one(Shop(chain(1)), "order-9")

@@ -385,9 +385,10 @@ def test_an_event_that_comes_first_is_listed_until_somebody_waits_and_then_used(
     (listed,) = shop.insist(lambda: shop.front.events("default"))["events"]
     assert (listed["name"], listed["key"], listed["event"]) == ("paid", "k1", "e1")
     shop.world.now_ms += (EVENT_RETENTION_SECONDS - 60) * 1_000
-    history = shop.run()
+    run = shop.start()
+    settle(shop)
 
-    assert history.state.output == {"pence": 5}
+    assert shop.history(run).state.output == {"pence": 5}
     assert shop.insist(lambda: shop.front.events("default"))["events"] == []
 
 
@@ -455,6 +456,43 @@ def test_an_answer_after_the_end_is_refused() -> None:
     token = token_of(shop, run)
     shop.stop(run)
     shop.world.run(until_ms=shop.world.now_ms + 5_000)
+
+    refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF232", 409)
+
+
+@pytest.mark.parametrize("given", [{"output": {"ok": True}}, {"error": "Refused", "cause": "no"}])
+def test_who_repeats_the_answer_that_ended_the_wait_is_told_yes_again(given: Any) -> None:
+    shop, run = begun(machine({"it": ask()}))
+    request = {"token": token_of(shop, run), **given}
+    shop.world.call(shop.front.answer("default", request))
+    settle(shop)
+    assert shop.history(run).state.is_ended
+    assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+
+    for other in ({**request, "output": 7}, {**request, "error": "Other"}):
+        with pytest.raises(RequestError) as caught:
+            shop.world.call(shop.front.answer("default", other))
+        assert caught.value.code in {"HF232", "HF233"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"output": 1, "error": "Refused"}, "this is both"),
+        ({"error": 5}, "`error` has to be text"),
+        ({"error": "Refused", "cause": ["no"]}, "`cause` has to be text"),
+    ],
+)
+def test_an_answer_of_another_form_is_refused_with_what_is_wrong(given: Any, said: str) -> None:
+    shop, run = begun(machine({"it": ask()}))
+    request = {"token": token_of(shop, run), **given}
+
+    assert said in refused(shop, shop.front.answer("default", request), "HF233", 400).message
+
+
+def test_a_token_of_what_waits_for_nobody_is_refused() -> None:
+    shop, run = begun(machine(NAP))
+    token = make_token(Token("default", run, 0, 1, shop.world.now_ms + 1_000), KEYS)
 
     refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF232", 409)
 

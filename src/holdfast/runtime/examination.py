@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.children import abandoned
@@ -172,6 +172,8 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
+            case _:
+                assert_never(fact)
         if is_due:
             found.append(finding_of(log, Found.CONTROL_UNSEEN, stored_ms))
     return found

@@ -233,7 +233,9 @@ def stored_control(
     for item in items:
         require_format(item, "control mail")
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
-        if control_id > state.last_control:
+        # A wish to redrive is for an end: nothing waits for it while the execution runs.
+        is_for_an_end = item.get("kind") == REDRIVE
+        if control_id > state.last_control and (state.resting or not is_for_an_end):
             with reading("control mail"):
                 found.append((int(item["at"]), _control(control_id, item)))
     return found
