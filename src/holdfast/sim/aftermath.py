@@ -8,13 +8,15 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import should_move_since
+from holdfast.core.facts import RedriveRequested
 from holdfast.errors import HoldfastError
 from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
 from holdfast.resources import WORK
-from holdfast.runtime import doctor, keys, quarantine
+from holdfast.runtime import doctor, keys, mail, quarantine
 from holdfast.runtime.effects import Handler
-from holdfast.sim.histories import history
+from holdfast.sim.histories import histories, history
 from holdfast.sim.invariants.commands import forgotten
 from holdfast.sim.invariants.dues import stuck_ms_max
 from holdfast.sim.invariants.heard import unheard
@@ -168,7 +170,7 @@ def redrive_letters(simulation: Simulation) -> None:
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
     letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
-    if not letters or simulation.open:
+    if not letters or simulation.open or _is_redrive_wished(simulation.services):
         return
     before, ran = _contents(simulation.services), len(simulation.evidence.ran)
     for letter in letters:
@@ -186,6 +188,16 @@ def redrive_letters(simulation: Simulation) -> None:
     ]
     if len(simulation.evidence.ran) > ran:
         redriven.append("a dead letter ran a task of an execution that had ended")
+
+
+def _is_redrive_wished(services: Services) -> bool:
+    """An accepted redrive that nobody has heard of: its execution has not ended for good."""
+    for found in histories(services):
+        handler = mail.control_facts(found.tenant, found.state)
+        for fact in _answer(services, handler):
+            if isinstance(fact, RedriveRequested) and is_redriven_by(found.state, fact):
+                return True
+    return False
 
 
 def _contents(services: Services) -> set[str]:
