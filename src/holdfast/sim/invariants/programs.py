@@ -23,7 +23,9 @@ def program_of(case: Case, history: History) -> Program | None:
 
 
 def silent_states(case: Case, history: History) -> frozenset[str]:
-    """-> states of which AWS tells no event when one of their fields fails: those in JSONPath."""
+    """-> states that fail without an event: those in JSONPath when one of their fields does, and a
+    Choice without a Default when nothing fits.
+    """
     document = _document(case, history)
     return frozenset() if document is None else _silent(document)
 
@@ -47,15 +49,16 @@ def _program(document: bytes) -> Program:
 @lru_cache(maxsize=256)
 def _silent(document: bytes) -> frozenset[str]:
     machine = _machine(document)
-    return frozenset(_in_json_path(machine, machine.get("QueryLanguage", "JSONPath")))
+    return frozenset(_failing_silently(machine, machine.get("QueryLanguage", "JSONPath")))
 
 
-def _in_json_path(machine: Any, language: str) -> Iterator[str]:
+def _failing_silently(machine: Any, language: str) -> Iterator[str]:
     for name, state in machine["States"].items():
         own = state.get("QueryLanguage", language)
-        if own == "JSONPath":
+        has_no_way_out = state["Type"] == "Choice" and "Default" not in state
+        if own == "JSONPath" or has_no_way_out:
             yield name
         inner = [*state.get("Branches", ()), state.get("ItemProcessor"), state.get("Iterator")]
         for part in inner:
             if part is not None:
-                yield from _in_json_path(part, language)
+                yield from _failing_silently(part, language)
