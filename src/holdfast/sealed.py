@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 _MARK: Final = "holdfast.secret.1."
 _SEALED: Final = re.compile(
-    r"holdfast\.secret\.1\.(?P<key>[A-Za-z0-9-]+)\.(?P<data>[A-Za-z0-9_-]+)\.(?P<size>[0-9]{1,4})"
+    re.escape(_MARK) + r"(?P<key>[A-Za-z0-9-]+)\.(?P<data>[A-Za-z0-9_-]+)\.(?P<size>[0-9]{1,4})"
 )
 
 
