@@ -12,7 +12,8 @@ import pytest
 from holdfast.aws.host import Host
 from holdfast.aws.telemetry import Metrics
 from holdfast.errors import RequestError, ServiceFault
-from holdfast.runtime import quarantine
+from holdfast.runtime import messages, quarantine
+from holdfast.runtime.claims import attempts_of
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -357,3 +358,33 @@ def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() ->
     shop.world.run(until_ms=START_MS + 2_000)
 
     assert f"w#{run}" in {item["sk"] for item in shop.world.services.items("mail")}
+
+
+def test_what_is_released_from_quarantine_does_not_wait_for_the_claims_of_its_dead_letters() -> (
+    None
+):
+    wait = {"Type": "Wait", "Seconds": 60, "Next": "work"}
+    flow = machine({"nap": wait, "work": call("work", TimeoutSeconds=840)})
+    shop = Shop(flow, tasks=lambda _: TaskSucceeded(None))
+    killed: list[int] = []
+
+    def die_with_the_claim(world: World, effect: Effect, when: When) -> None:
+        if when == "after" and isinstance(effect, RunTask) and not killed:
+            killed.append(world.now_ms)
+            raise Killed
+
+    shop.world.hook = die_with_the_claim
+    run = shop.start()
+    shop.world.run(until_ms=START_MS + 70_000)
+    (attempt,) = attempts_of(shop.history(run).state)
+    assert attempt.claim is not None
+    queue = shop.world.services.queue("work")
+    queue.messages.clear()  # the queue has set it aside
+    letters = ("a", "b", attempt.claim.message)
+    body = messages.recover(shop.tenant, run)
+    shop.world.call(quarantine.put(body, letters, shop.world.now_ms))
+    held = shop.world.call(quarantine.find(shop.tenant, run))
+    shop.world.call(quarantine.release(held))
+    shop.world.run(until_ms=START_MS + 80_000)
+
+    assert shop.history(run).state.status == "SUCCEEDED"

@@ -249,6 +249,11 @@ def revive(shop: Shop, body: Any, message_id: str) -> None:
     shop.world.call(sweeper.revive(sweeper.DeadLetter(body, message_id)))
 
 
+def quarantine_items(shop: Shop) -> list[Any]:
+    items = shop.world.services.items("mail")
+    return [item for item in items if item["pk"] == keys.QUARANTINE]
+
+
 def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     revive(shop, messages.wake_timer("default", RUN, 0, 5, None), "m1")
@@ -258,11 +263,24 @@ def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
     (third,) = queued(shop, "single")
     assert third["of"] == ["m1", "m2"]
     revive(shop, third, "m3")
-    (hurt,) = [i for i in shop.world.services.items("mail") if i["pk"] == keys.QUARANTINE]
+    (hurt,) = quarantine_items(shop)
 
     assert queued(shop, "single") == []
     assert (hurt["sk"], hurt["of"]) == (f"default#{RUN}", "m1,m2,m3")
     assert shop.world.services.metrics["ExecutionsQuarantined"] == 1
+
+
+def test_what_was_released_goes_round_as_often_again() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    revive(shop, messages.recover("default", RUN, ("m1", "m2", "m3"), released=3), "m4")
+    (second,) = queued(shop, "single")
+    assert (second["of"], second["released"]) == (["m1", "m2", "m3", "m4"], 3)
+    revive(shop, second, "m5")
+    (third,) = queued(shop, "single")
+    revive(shop, third, "m6")
+
+    assert queued(shop, "single") == []
+    assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
 
 
 def test_a_dead_start_stays_a_start() -> None:

@@ -38,7 +38,7 @@ def _body(kind: str, tenant: str, run: str, hint: Hint | None, **fields: Any) ->
 
 
 def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """`fields`: workflow, definition, name?, input or ref, t0, of?, held?
+    """`fields`: workflow, definition, name?, input or ref, t0, of?, released?, held?
 
     `held`: its log begins, and nothing is evaluated before its mail is read.
     """
@@ -57,8 +57,9 @@ def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
     return _body(GO, tenant, run, hint, **{"from": owner})
 
 
-def recover(tenant: str, run: str, of: tuple[str, ...] = ()) -> dict[str, Any]:
-    return _body(RECOVER, tenant, run, None, of=list(of))
+def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
+    """`of`: dead letters that it stands for, `released`: how many of them died before a release."""
+    return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 
 
 def require_readable(body: Any) -> Mapping[str, Any]:
@@ -130,6 +131,7 @@ _COMMON: Final[Mapping[str, Check]] = {
     "run": lambda value: _is_text(value) and keys.is_run(value),
     "hint": _optional(_is_hint),
     "of": _optional(_are_texts),
+    "released": _optional(_is_number),
 }
 _ORIGIN: Final = _holding(
     execution_arn=_is_text,
@@ -166,3 +168,11 @@ def hint_of(body: Mapping[str, Any]) -> Hint | None:
 def replaced_by(body: Mapping[str, Any]) -> tuple[str, ...]:
     """-> the ids of the dead letters that the message replaces."""
     return tuple(body.get("of") or ())
+
+
+def released_of(body: Mapping[str, Any]) -> int:
+    """-> how many of the dead letters died before the execution was released from quarantine.
+
+    They do not count as rounds, but what they had claimed is lost all the same.
+    """
+    return int(body.get("released") or 0)

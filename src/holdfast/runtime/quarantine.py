@@ -154,13 +154,15 @@ def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 def release(held: Quarantined) -> Does:
     """It goes round once more, alone in its batch, and counts from the beginning.
 
+    It names its dead letters: nobody has to wait until what their workers had claimed lapses.
     A start whose log has begun would find nothing to do: what is owed since is for who recovers it.
     """
-    body = held.body
+    body, letters = held.body, held.letters
     log = keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query("executions", log, reverse=True, limit=1)):
         body = messages.recover(held.tenant, held.run)
-    yield Send((Message({**body, "of": []}),), queue="single")
+    again = {**body, "of": list(letters), "released": len(letters)}
+    yield Send((Message(again),), queue="single")
     yield from drop(held)
 
 

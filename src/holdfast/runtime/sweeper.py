@@ -189,16 +189,17 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
     rounds = (*messages.replaced_by(body), letter.message_id)
+    released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
         # Kept as a start it would begin again what is over, once its log is gone.
         body = messages.recover(body["t"], body["run"])
-    if len(rounds) > DEAD_LETTER_ROUNDS_MAX:
+    if len(rounds) - released > DEAD_LETTER_ROUNDS_MAX:
         yield from quarantine.put(body, rounds, now_ms)
         return
     if body["k"] == messages.START:
         revived: Mapping[str, Any] = {**body, "of": list(rounds)}
     else:
-        revived = messages.recover(body["t"], body["run"], rounds)
+        revived = messages.recover(body["t"], body["run"], rounds, released)
     yield Send((Message(revived),), queue="single")
 
 

@@ -228,7 +228,7 @@ class People:
 
 def reordered(data: Json) -> Json:
     """The same value, its keys in another order."""
-    return dict(reversed(data.items())) if isinstance(data, dict) else data
+    return dict(reversed(list(data.items()))) if isinstance(data, dict) else data
 
 
 def nearly(data: Json) -> Json:

@@ -6,7 +6,7 @@ true. A wait of so many seconds counts from the decision that began it, by the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,9 +33,14 @@ LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
 
 
 def stuck_ms_max(evidence: Evidence, run: str) -> int:
-    if run in evidence.lost:
+    if _is_of(evidence.lost, run):
         return LOST_MS
-    return UNHIDDEN_MS if run in evidence.unhidden else STUCK_MS
+    return UNHIDDEN_MS if _is_of(evidence.unhidden, run) else STUCK_MS
+
+
+def _is_of(runs: Iterable[str], run: str) -> bool:
+    """The execution is one of them, or waits for one: a child's id begins with its parent's."""
+    return any(one == run or one.startswith(f"{run}.") for one in runs)
 
 
 @dataclass(eq=False, slots=True)

@@ -186,7 +186,7 @@ class _Undos(Lines):
     def _steps(self, line: Line) -> list[tuple[str, Json]] | None:
         """-> what was done with an undo, the last one first; None where nobody has noted it."""
         variables = self._variables(line)
-        for name, left in reversed(variables.items()):
+        for name, left in reversed(list(variables.items())):
             matched = _LEFT.fullmatch(name)
             steps = matched and variables.get(f"{matched[1]}_steps{matched[2] or ''}")
             if isinstance(steps, list) and isinstance(left, int):
