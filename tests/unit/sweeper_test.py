@@ -15,7 +15,7 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import duties, keys, messages, sweeper
+from holdfast.runtime import duties, keys, messages, quarantine, sweeper
 from holdfast.runtime.effects import Effect, Put, Query
 from holdfast.sim.invariants import check
 from holdfast.sim.world import When, World
@@ -281,6 +281,16 @@ def test_what_was_released_goes_round_as_often_again() -> None:
 
     assert queued(shop, "single") == []
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
+
+
+def test_however_often_it_is_released_it_names_the_last_dead_letters_only() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    letters = tuple(f"m{number}" for number in range(9))
+    shop.world.call(quarantine.put(messages.recover("default", RUN), letters, START_MS))
+    shop.world.call(quarantine.release(shop.world.call(quarantine.find("default", RUN))))
+
+    (released,) = queued(shop, "single")
+    assert (released["of"], released["released"]) == (["m6", "m7", "m8"], 3)
 
 
 def test_a_dead_start_stays_a_start() -> None:

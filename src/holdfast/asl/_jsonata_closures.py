@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast.asl import _jsonata_groups as groups
 from holdfast.asl import _jsonata_nodes as nodes
 from holdfast.asl import _jsonata_paths as paths
 from holdfast.asl import _jsonata_values as values
@@ -24,10 +25,20 @@ from holdfast.asl._jsonata_runtime import (
     negate,
     truth,
 )
-from holdfast.asl._jsonata_tree import Refused, checked, walk
+from holdfast.asl._jsonata_tree import (
+    Refused,
+    checked,
+    ignores_context,
+    is_array,
+    is_plain_name,
+    names_bound_in,
+)
 from holdfast.asl._jsonata_values import UNDEFINED, Json, Undefined, tidy_number
 
 _GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
+# Nodes that may give `Many`, and what the method of a node leaves to its callers.
+_UNSEEN: Final = frozenset({"function", "apply"})
+_OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 
 class Compiled:
@@ -61,19 +72,22 @@ class _Compiler:
         self.called: set[str] = set()
         self.grows = False
         self._functions = functions
-        self._bound, self._lambdas = _names_bound_in(tree)
+        self._bound, self._lambdas = names_bound_in(tree)
         if self._bound & functions:
             raise Refused("a variable named as a function")
         # Whether each block around the node binds a variable. The outermost frame is there anyway.
         self._binds = [True]
 
     def node(self, expr: Any, *known: str) -> Node:
-        """A node with its predicates. `known` are attributes that the caller takes care of."""
-        compiled = self._without_predicates(expr, *known)
+        """A node with its predicates, then its groups. `known`: what the caller takes care of."""
+        compiled = self._without_predicates(expr, "group", *known)
         if expr.predicate:
             filters = tuple(self._filter(predicate) for predicate in expr.predicate)
-            return paths.shown(paths.filtered(compiled, filters))
-        return paths.shown(compiled) if expr.type == "function" else compiled
+            compiled = paths.filtered(compiled, filters)
+        if expr.group:
+            pairs = self._pairs(checked(expr.group, "lhs_object").lhs_object)
+            return groups.grouped(compiled, pairs)
+        return paths.shown(compiled) if expr.predicate or expr.type in _UNSEEN else compiled
 
     def _without_predicates(self, expr: Any, *known: str) -> Node:
         method = _METHODS.get(expr.type)
@@ -92,7 +106,7 @@ class _Compiler:
             checked(expr)
             return paths.index_filter(expr.value)
         condition = self.node(expr)
-        if _ignores_context(expr):
+        if ignores_context(expr):
             return paths.position_filter(condition)
         return paths.condition_filter(condition)
 
@@ -115,7 +129,8 @@ class _Compiler:
     def path(self, expr: Any) -> Node:
         first, *rest = expr.steps
         starts_at_name = first.type == "name"
-        if all(map(_is_plain_name, rest)) and not (starts_at_name and first.stages):
+        is_general = first.consarray or (starts_at_name and first.stages)
+        if not expr.group and not is_general and all(map(is_plain_name, rest)):
             names = tuple(str(step.value) for step in rest)
             if starts_at_name:
                 checked(first)
@@ -124,16 +139,20 @@ class _Compiler:
                 return paths.binding_path(str(first.value), names)
             return paths.name_path(self._first_step(first), names)
         if starts_at_name:
-            return paths.general_path(None, tuple(map(self._step, expr.steps)))
-        return paths.general_path(self._first_step(first), tuple(map(self._step, rest)))
+            path = paths.general_path(None, tuple(map(self._step, expr.steps)))
+        else:
+            path = paths.general_path(self._first_step(first), tuple(map(self._step, rest)))
+        return path if expr.group else paths.shown(path)
 
     def _is_binding(self, expr: Any) -> bool:
-        if expr.type != "variable" or expr.predicate or expr.value == "":
+        if expr.type != "variable" or expr.predicate or expr.group or expr.value == "":
             return False
         checked(expr)
         return expr.value not in self._bound | self._lambdas | self._functions
 
     def _first_step(self, expr: Any) -> Node:
+        if expr.consarray:
+            return self._first_array(expr)
         node = self.node(expr)
         if expr.type == "variable":
             return node
@@ -142,6 +161,20 @@ class _Compiler:
             if type(context) is list:
                 raise Declined  # the step is then evaluated with each item
             return node(frame, context)
+
+        return first
+
+    def _first_array(self, expr: Any) -> Node:
+        """`[1..3].($ * 2)`: an array that is made once, and not for each item of the context."""
+        if expr.predicate or expr.group or not all(map(ignores_context, expr.expressions)):
+            raise Refused("consarray")
+        node = self.node(expr, "consarray")
+
+        def first(frame: Frame, context: Any) -> Any:
+            items = node(frame, context)
+            if not items:
+                raise Declined  # the path then gives this very array, which no step takes apart
+            return items
 
         return first
 
@@ -168,21 +201,21 @@ class _Compiler:
     def unary(self, expr: Any) -> Node:
         match expr.value:
             case "-":
-                checked(expr, "expression", "predicate", "stages")
+                checked(expr, "expression", *_OUTSIDE)
                 operand = self.node(expr.expression)
                 return lambda frame, context: negate(operand(frame, context))
             case "[":
-                checked(expr, "expressions", "predicate", "stages")
+                checked(expr, "expressions", *_OUTSIDE)
                 return self._array(expr.expressions)
             case "{":
-                checked(expr, "lhs_object", "predicate", "stages")
+                checked(expr, "lhs_object", *_OUTSIDE)
                 return self._object(expr.lhs_object)
             case _:
                 raise Refused(expr.value)
 
     def _array(self, expressions: list[Any]) -> Node:
         # An array inside `[…]` is joined in, unless it is written as an array right there.
-        items = tuple((self.node(item), _is_array(item)) for item in expressions)
+        items = tuple((self.node(item), is_array(item)) for item in expressions)
 
         def node(frame: Frame, context: Any) -> Any:
             result: list[Any] = []
@@ -199,25 +232,15 @@ class _Compiler:
         return node
 
     def _object(self, pairs: list[Any]) -> Node:
-        if any(key.type != "string" or key.predicate for key, _ in pairs):
-            return nodes.computed_object(
-                [(self.node(key), self.node(value)) for key, value in pairs]
-            )
+        if any(key.type != "string" or key.predicate or key.group for key, _ in pairs):
+            return groups.computed_object(self._pairs(pairs))
         fields = tuple((str(checked(key).value), self.node(value)) for key, value in pairs)
         if len(dict(fields)) < len(fields):
             raise Refused("duplicate key")
+        return groups.literal_object(fields)
 
-        def node(frame: Frame, context: Any) -> Any:
-            if type(context) is list:
-                raise Declined  # an object is then made of groups of items
-            result = {}
-            for key, field in fields:
-                value = field(frame, context)
-                if value is not UNDEFINED:
-                    result[key] = value
-            return result
-
-        return node
+    def _pairs(self, pairs: list[Any]) -> groups.Pairs:
+        return tuple((self.node(key), self.node(value)) for key, value in pairs)
 
     def condition(self, expr: Any) -> Node:
         test, then = self.node(expr.condition), self.node(expr.then)
@@ -264,23 +287,31 @@ class _Compiler:
         return nodes.bound_variable(str(checked(expr.lhs).value), value)
 
     def function(self, expr: Any) -> Node:
-        procedure = checked(expr.procedure)
-        name = procedure.value
+        return self._call(expr.procedure, expr.arguments)
+
+    def apply(self, expr: Any) -> Node:
+        """`value ~> $f(more)`, `value ~> $f`: a call with the value as its first argument."""
+        right = expr.rhs
+        if right.type != "function":
+            return self._call(right, [expr.lhs])
+        checked(right, "procedure", "arguments")
+        return self._call(right.procedure, [expr.lhs, *right.arguments])
+
+    def _call(self, procedure: Any, given: list[Any]) -> Node:
+        name = checked(procedure).value
         if procedure.type != "variable":
             raise Refused(procedure.type)
         if name in self._lambdas:
             self.grows = True
-            return nodes.lambda_call(
-                nodes.local_variable(name), tuple(map(self.node, expr.arguments))
-            )
+            return nodes.lambda_call(nodes.local_variable(name), tuple(map(self.node, given)))
         native = NATIVES.get(name)
-        if name in self._bound or native is None or len(expr.arguments) not in native.arities:
+        if name in self._bound or native is None or len(given) not in native.arities:
             raise Refused(name)
         self.called.add(name)
         self.grows = self.grows or name in _GROWING
         arguments = tuple(
             self._function_value(argument) if at == native.function_at else self.node(argument)
-            for at, argument in enumerate(expr.arguments)
+            for at, argument in enumerate(given)
         )
         return nodes.native_call(native.call, arguments)
 
@@ -322,55 +353,6 @@ _METHODS: Final[dict[str, tuple[tuple[str, ...], _Method]]] = {
     "block": (("expressions",), _Compiler.block),
     "bind": (("lhs", "rhs"), _Compiler.bind),
     "function": (("procedure", "arguments"), _Compiler.function),
+    "apply": (("lhs", "rhs"), _Compiler.apply),
     "lambda": (("thunk", "arguments", "body"), _Compiler.thunk),
 }
-
-
-def _names_bound_in(tree: Any) -> tuple[set[str], set[str]]:
-    """Every variable that the expression binds, and those of them that are always functions."""
-    bound: set[str] = set()
-    lambdas: set[str] = set()
-    others: set[str] = set()
-    for node in walk(tree):
-        if node.type == "lambda":
-            names = {str(parameter.value) for parameter in node.arguments}
-            bound |= names
-            others |= names
-        elif node.type == "bind":
-            name = str(node.lhs.value)
-            bound.add(name)
-            is_function = node.rhs.type == "lambda" and not node.rhs.thunk
-            (lambdas if is_function else others).add(name)
-    if lambdas & others:
-        raise Refused("a variable that is a function and a value")
-    return bound, lambdas
-
-
-def _is_plain_name(step: Any) -> bool:
-    if step.type != "name" or step.stages:
-        return False
-    checked(step)
-    return True
-
-
-def _is_array(expr: Any) -> bool:
-    return bool(expr.type == "unary" and expr.value == "[")
-
-
-def _ignores_context(expr: Any) -> bool:
-    """Whether a predicate gives the same for every item. False when in doubt."""
-    kind: str = expr.type
-    match kind:
-        case "number" | "string" | "value":
-            return True
-        case "variable":
-            return str(expr.value) != ""
-        case "path":
-            first, *rest = expr.steps
-            return _ignores_context(first) and all(map(_is_plain_name, rest))
-        case "binary":
-            return _ignores_context(expr.lhs) and _ignores_context(expr.rhs)
-        case "function":
-            return all(map(_ignores_context, expr.arguments))
-        case _:
-            return False

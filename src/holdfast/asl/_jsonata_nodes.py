@@ -1,4 +1,4 @@
-"""Closures of variables, calls and computed objects."""
+"""Closures of variables and calls."""
 
 from __future__ import annotations
 
@@ -53,25 +53,6 @@ def binding_or_function(name: str) -> Node:
         if value is _ABSENT:
             raise Declined  # the built-in function as a value
         return value
-
-    return node
-
-
-def computed_object(pairs: list[tuple[Node, Node]]) -> Node:
-    def node(frame: Frame, context: Any) -> Any:
-        if type(context) is list:
-            raise Declined
-        keys = [key(frame, context) for key, _ in pairs]
-        defined = [key for key in keys if key is not UNDEFINED]
-        if any(type(key) is not str for key in defined) or len(set(defined)) < len(defined):
-            raise Declined
-        result = {}
-        for key, (_, field) in zip(keys, pairs, strict=True):
-            if key is not UNDEFINED:
-                value = field(frame, context)
-                if value is not UNDEFINED:
-                    result[key] = value
-        return result
 
     return node
 

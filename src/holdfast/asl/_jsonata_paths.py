@@ -156,22 +156,23 @@ def _through(items: list[Any], names: tuple[str, ...], run: Run) -> Any:
         found = [item[name] for item in items if type(item) is dict and name in item]
         if any(type(item) is list for item in items):
             raise Declined  # arrays of arrays
-        items = _joined(found)
+        items = joined(found)
     return found[0] if len(found) == 1 and type(found[0]) is list else seen(items)
 
 
-def _joined(found: list[Any]) -> list[Any]:
+def joined(found: list[Any]) -> list[Any]:
+    """What was found, one level flat."""
     if not any(type(item) is list or type(item) is Many for item in found):
         return found
-    joined: list[Any] = []
+    flat: list[Any] = []
     for item in found:
         if type(item) is list:
-            joined.extend(item)
+            flat.extend(item)
         elif type(item) is Many:
-            joined.extend(item.items)
+            flat.extend(item.items)
         else:
-            joined.append(item)
-    return joined
+            flat.append(item)
+    return flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ class Sort:
 
 
 def general_path(first: Node | None, steps: tuple[Step | Sort, ...]) -> Node:
-    """Any path. Without `first` it starts from the context: `lines[0].sku`."""
+    """Any path. Without `first` it starts from the context: `lines[0].sku`. May give `Many`."""
 
     def path(frame: Frame, context: Any) -> Any:
         if first is None:
@@ -222,12 +223,12 @@ def general_path(first: Node | None, steps: tuple[Step | Sort, ...]) -> Node:
         else:
             value = first(frame, context)
             found = [] if value is UNDEFINED else [value]
-        items = _joined(found)
+        items = joined(found)
         for step in steps:
             if not items:
                 return UNDEFINED
             found = step.find(items, frame)
-            items = _joined(found)
-        return found[0] if len(found) == 1 and type(found[0]) is list else seen(items)
+            items = joined(found)
+        return found[0] if len(found) == 1 and type(found[0]) is list else Many(items)
 
     return path

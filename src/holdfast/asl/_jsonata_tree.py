@@ -25,6 +25,7 @@ _CHILDREN: Final = (
     "condition",
     "then",
     "_else",
+    "group",
 )
 _LISTS: Final = ("steps", "stages", "predicate", "expressions", "arguments", "terms")
 
@@ -46,7 +47,9 @@ def checked(node: Any, *known: str) -> Any:
 def is_lookup(tree: Any) -> bool:
     """Whether the expression only finds a value that is there: `$order.lines`, `$states.input`."""
     first, *names = tree.steps if tree.type == "path" else [tree]
-    if first.type not in ("variable", "name") or first.predicate or first.stages or tree.group:
+    if first.type not in ("variable", "name") or first.predicate or first.stages:
+        return False
+    if first.group or tree.group:
         return False
     return all(step.type == "name" and not step.predicate and not step.stages for step in names)
 
@@ -64,3 +67,53 @@ def walk(node: Any) -> Iterator[Any]:
     for pair in getattr(node, "lhs_object", None) or ():
         for child in pair:
             yield from walk(child)
+
+
+def names_bound_in(tree: Any) -> tuple[set[str], set[str]]:
+    """Every variable that the expression binds, and those of them that are always functions."""
+    bound: set[str] = set()
+    lambdas: set[str] = set()
+    others: set[str] = set()
+    for node in walk(tree):
+        if node.type == "lambda":
+            names = {str(parameter.value) for parameter in node.arguments}
+            bound |= names
+            others |= names
+        elif node.type == "bind":
+            name = str(node.lhs.value)
+            bound.add(name)
+            is_function = node.rhs.type == "lambda" and not node.rhs.thunk
+            (lambdas if is_function else others).add(name)
+    if lambdas & others:
+        raise Refused("a variable that is a function and a value")
+    return bound, lambdas
+
+
+def is_plain_name(step: Any) -> bool:
+    if step.type != "name" or step.stages:
+        return False
+    checked(step)
+    return True
+
+
+def is_array(expr: Any) -> bool:
+    return bool(expr.type == "unary" and expr.value == "[")
+
+
+def ignores_context(expr: Any) -> bool:
+    """Whether a node gives the same for every item. False when in doubt."""
+    kind: str = expr.type
+    match kind:
+        case "number" | "string" | "value":
+            return True
+        case "variable":
+            return str(expr.value) != ""
+        case "path":
+            first, *rest = expr.steps
+            return ignores_context(first) and all(map(is_plain_name, rest))
+        case "binary":
+            return ignores_context(expr.lhs) and ignores_context(expr.rhs)
+        case "function":
+            return all(map(ignores_context, expr.arguments))
+        case _:
+            return False

@@ -360,8 +360,11 @@ class Reader:
             value_text = line
             if line.startswith("s3:"):
                 value_text = self._inflated(self._blob(line.removeprefix("s3:")))
-            self.book.learn(sequence, number, self._parse(value_text), value_text)
+            self._learn(sequence, number, self._parse(value_text), value_text)
         return last
+
+    def _learn(self, sequence: int, number: int, value: Json, text: str) -> None:
+        self.book.learn(sequence, number, value, text)
 
     def _blob(self, digest: str) -> bytes:
         data = self._blobs[digest]

@@ -18,7 +18,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, ServiceFault
-from holdfast.limits import RECORD_RETENTION_SECONDS
+from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, RECORD_RETENTION_SECONDS
 from holdfast.runtime import keys, messages
 from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import (
@@ -154,10 +154,10 @@ def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 def release(held: Quarantined) -> Does:
     """It goes round once more, alone in its batch, and counts from the beginning.
 
-    It names its dead letters: nobody has to wait until what their workers had claimed lapses.
+    It names the last dead letters: nobody has to wait until what their workers had claimed lapses.
     A start whose log has begun would find nothing to do: what is owed since is for who recovers it.
     """
-    body, letters = held.body, held.letters
+    body, letters = held.body, held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
     log = keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query("executions", log, reverse=True, limit=1)):
         body = messages.recover(held.tenant, held.run)

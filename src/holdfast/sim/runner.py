@@ -20,6 +20,7 @@ from holdfast.sim.invariants.dues import LOST_MS, STUCK_MS, UNHIDDEN_MS
 from holdfast.sim.invocations import Workers
 from holdfast.sim.people import Minute, People
 from holdfast.sim.reached import faults_among
+from holdfast.sim.rereading import remembered
 from holdfast.sim.scenarios import Scenario
 from holdfast.sim.simulation import START_MS, Simulation
 from holdfast.sim.swarm import Swarm
@@ -124,7 +125,8 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
     aftermath.Operator(simulation)
     people = People(simulation, deployed.front())
     people.begin()
-    _phases(simulation, people)
+    with remembered():
+        _phases(simulation, people)
     evidence = simulation.evidence
     evidence.ended_ms = simulation.now_ms
     found = [Violation(number, text) for number, text in violations(evidence)]

@@ -1,0 +1,73 @@
+"""Closures of objects and groups: `{"id": $id}`, `$lines{sku: $sum(qty)}`.
+
+A group is the items that gave the same key; its value is evaluated once, with one item or an array
+of several as its context. An object whose context is an array is made of groups of its items.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from holdfast.asl._jsonata_paths import joined
+from holdfast.asl._jsonata_runtime import Declined, Frame, Node, items_of
+from holdfast.asl._jsonata_values import UNDEFINED
+
+#: Of an object: a key and its value, as often as there is a colon.
+Pairs: TypeAlias = tuple[tuple[Node, Node], ...]
+
+
+def grouped(node: Node, pairs: Pairs) -> Node:
+    """`node{key: value}`. The node may give `Many`."""
+    return lambda frame, context: _grouped(items_of(node(frame, context)), pairs, frame)
+
+
+def literal_object(fields: tuple[tuple[str, Node], ...]) -> Node:
+    """`{"id": $id}`: texts as keys, each another."""
+    pairs = tuple((_constant(key), value) for key, value in fields)
+
+    def node(frame: Frame, context: Any) -> Any:
+        if type(context) is list:
+            return _grouped(context, pairs, frame)
+        result = {}
+        for key, field in fields:
+            value = field(frame, context)
+            if value is not UNDEFINED:
+                result[key] = value
+        return result
+
+    return node
+
+
+def computed_object(pairs: Pairs) -> Node:
+    """`{$name: $value}`"""
+    return lambda frame, context: _grouped(
+        context if type(context) is list else [context], pairs, frame
+    )
+
+
+def _constant(text: str) -> Node:
+    return lambda _frame, _context: text
+
+
+def _grouped(items: list[Any], pairs: Pairs, frame: Frame) -> dict[str, Any]:
+    """Groups in the order of their first items, as all keys are known before the first value."""
+    items = items or [UNDEFINED]  # an object of nothing has its keys nevertheless
+    frame.run.step(len(items) * len(pairs))
+    members: dict[str, tuple[Node, list[Any]]] = {}
+    for item in items:
+        for key, value in pairs:
+            name = key(frame, item)
+            if name is UNDEFINED:
+                continue
+            if type(name) is not str:
+                raise Declined  # T1003
+            made_by, group = members.setdefault(name, (value, []))
+            if made_by is not value:
+                raise Declined  # D1009: two keys of the object give the same
+            group.append(item)
+    result = {}
+    for name, (value, group) in members.items():
+        found = value(frame, group[0] if len(group) == 1 else joined(group))
+        if found is not UNDEFINED:
+            result[name] = found
+    return result
