@@ -22,6 +22,7 @@ from holdfast.asl.jsonata import UNDEFINED, JsonataError, Moment
 LOG = logging.getLogger(__name__)
 SEED = 20_261_121
 CASES = 800
+GROUPED_CASES = 600
 MOMENT = Moment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 
 BINDINGS: dict[str, Any] = {
@@ -249,6 +250,51 @@ class Generator:
         return f"($f := function($v){{{body}}}; $f({self.expression(depth, names)}))"
 
 
+class Grouping(Generator):
+    """Groups, `~>`, regular expressions, paths that start with an array: in one another."""
+
+    NEWER = ("group", "applied", "array_path")
+    FORMS = (*Generator.FORMS, *3 * NEWER)
+    ITEMS = (
+        *("$e", "$e", "$e.b", "$a", "$d.b", "$e[a]", "$e[0]", "$e^(a)", "$z", "$e.(b).a", "$d"),
+        *("$map($e, function($v){$v.b})", "$filter($e, function($v){$v.a})", "$keys($d)"),
+    )
+
+    def newer(self) -> str:
+        return str(getattr(self, self.pick(*self.NEWER))(self.pick(0, 1, 1, 2), ()))
+
+    def group(self, depth: int, names: tuple[str, ...]) -> str:
+        inside = (*names, "$", "a", "b", "a.b", "$count($)", "[a]", "b[0]", "{'n': $count(a)}")
+        keys = ('"a"', '"b"', "a", "$string(a)", "$string($)", "$type(b)")
+        pairs = [
+            f"{self.pick(*keys, self.expression(depth, inside))}: {self.expression(depth, inside)}"
+            for _ in range(self.pick(1, 1, 2))
+        ]
+        made = f"{{{', '.join(pairs)}}}"
+        whole = f"{self.pick(*self.ITEMS, f'({self.expression(depth, names)})')}{made}"
+        each = f"$map($e, function($v){{$v{made}}})"
+        return str(self.pick(whole, whole, f"{whole}.a", f"$e.({whole})", f"$e.b.{made}", each))
+
+    def applied(self, depth: int, names: tuple[str, ...]) -> str:
+        value = self.expression(depth, names)
+        call = self.pick("$sum", "$count", "$string()", "$append(1)", "$keys()", "$distinct")
+        other = self.pick("$map(function($v){$v})", "$filter(function($v){$v})", "$pad(-4, 'x')")
+        third = self.pick("$trim()", "$hash('MD5')", "$hash('x')", "$sort()", "$lookup('a')")
+        fourth = self.pick("$match(/(a)|b/)", "$replace(/a|(b)/, '<$1$0>')", "$split(/[ab]/)")
+        fifth = self.pick("$contains(/B/i)", "$match(/a?/)", "$distinct()", "$uppercase")
+        body = self.expression(depth, (*names, "$v"))
+        own = f"($f := function($v){{{body}}}; {value} ~> {self.pick('$f', '$f()')})"
+        applied = f"({value} ~> {self.pick(call, other, third, fourth, fifth)})"
+        return str(self.pick(own, applied, applied, f"({applied} ~> $count())"))
+
+    def array_path(self, depth: int, names: tuple[str, ...]) -> str:
+        items = ("$a", "$e", "$c", "1..3", "$c..2", "$d.b", "$z", '"a"', "[1]", "$count($a)")
+        array = f"[{', '.join(self.pick(*items) for _ in range(self.pick(1, 1, 2)))}]"
+        step = self.pick("a", "b[0]", "$", "$string($)", '{"a": $}', "(a = 1)", "a.b")
+        rest = self.pick("", "", ".a", f"{{$string($): {self.expression(depth, (*names, '$'))}}}")
+        return str(self.pick(f"{array}.{step}{rest}", f"$e.({array}.{step}{rest})"))
+
+
 def test_random_expressions_mean_the_same_to_both_engines() -> None:
     generator = Generator(SEED)
     answered = 0
@@ -257,3 +303,12 @@ def test_random_expressions_mean_the_same_to_both_engines() -> None:
         answered += compare(text, generator.bindings())
     LOG.info("seed %d: the closures answered %d of %d", SEED, answered, CASES)
     assert answered > CASES / 4
+
+
+def test_random_groups_and_applications_mean_the_same_to_both_engines() -> None:
+    generator = Grouping(SEED)
+    answered = 0
+    for _ in range(GROUPED_CASES):
+        answered += compare(generator.newer(), generator.bindings())
+    LOG.info("seed %d: the closures answered %d of %d", SEED, answered, GROUPED_CASES)
+    assert answered > GROUPED_CASES / 3

@@ -25,6 +25,7 @@ BINDINGS: dict[str, Any] = {
     "o": {"a": 1, "b": [1, 2]},
     "d": ["x", "y"],
     "nested": [[1, 2], [3]],
+    "rows": [{"k": "x", "v": 1}, {"k": "y", "v": [2, 3]}, {"k": "x", "v": None}],
     "big": 10**400,
     "z": -0.0,
 }
@@ -151,6 +152,11 @@ $uppercase($missing)  ->  undefined
 $uppercase(1)  ->  T0410
 $length("abc")  ->  3
 $substring(?, 1)("abc")  ->  "bc"
+$pad("a", 0)  ->  "a"
+$pad("a", -2.9)  ->  " a"
+$pad("a", "3")  ->  T0410
+$trim("a\n\tb  ")  ->  "a b"
+$trim(1)  ->  T0410
 $replace($pad("", 2000, "a"), "a", $pad("", 2000, "b"))  ->  U1001
 $join($map([1..600], function($i){$pad("", 4000, "x")}))  ->  U1001
 $substring(?, 0, 1) ~> $uppercase  ->  undefined
@@ -203,6 +209,10 @@ $distinct([1,1,"1",true,[1],[1],{"a":1},{"a":1}])  ->  [1, "1", true, [1], {"a":
 $distinct(1)  ->  1
 $distinct($xs[$>1])  ->  [3, 2]
 $distinct([5..5])  ->  [5]
+$distinct([1, 1.0])  ->  [1]
+$distinct([[], [[]], {"a": 1}, {"a": true}, "a"])  ->  [[], [[]], {"a": 1}, {"a": true}, "a"]
+[$distinct([1, 1])]  ->  [1]
+$distinct($nothing)  ->  undefined
 $shuffle([1,2,3])  ->  [2, 3, 1]
 $shuffle([1])  ->  [1]
 $shuffle($nothing)  ->  undefined
@@ -242,6 +252,7 @@ $parse("NaN")  ->  D3120
 $hash("a","SHA-1")  ->  "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"
 $hash("a","X")  ->  T0410
 $hash($nothing,"MD5")  ->  undefined
+$hash("a","MD5")  ->  "0cc175b9c0f1b6a831c399e269772661"
 $map(["a"], $uppercase)  ->  "A"
 $map([1], $uppercase)  ->  T0410
 ($sum := 5; $sum + 1)  ->  6
@@ -270,6 +281,20 @@ $map($xs, function($x, $x){$x})  ->  [0, 1, 2]
 ($f := function($n){$n < 1 ? 0 : $f($n - 1)}; $f(5))  ->  0
 $o.a ~> $string  ->  "1"
 1 ~> $string()  ->  "1"
+$xs ~> $sum  ->  6
+$xs ~> $sum()  ->  6
+$xs ~> $append(4) ~> $sort() ~> $map(function($x){$x * 2})  ->  [2, 4, 6, 8]
+$xs ~> $filter(function($x){$x > 2})  ->  3
+$xs ~> $append(4)[0]  ->  [3, 1, 2, 4]
+($f := function($x, $y){$x - $y}; 5 ~> $f(2))  ->  3
+($f := function($x){$x ~> $string()}; 5 ~> $f)  ->  "5"
+($f := function($xs){$xs ~> $filter(function($x){$x > 2})}; $xs ~> $f)  ->  3
+$nothing ~> $uppercase  ->  undefined
+1 ~> $uppercase()  ->  T0410
+1 ~> 2  ->  T2006
+1 ~> $nothing  ->  T2006
+1 ~> $nothing()  ->  T1006
+$xs ~> $error  ->  T0410
 $n ? 1 : 2  ->  2
 $o.a = 1 or $x  ->  true
 $missing or true  ->  true
@@ -370,6 +395,42 @@ $o ~> |nothing|{"x": 1}|  ->  {"a": 1, "b": [1, 2]}
 $nothing{"a": 1}  ->  {"a": 1}
 $d{$: 1}  ->  {"x": 1, "y": 1}
 [1,2]{"k": $}  ->  {"k": [1, 2]}
+$rows{k: v}  ->  {"x": [1, null], "y": [2, 3]}
+$rows{k: $count($)}  ->  {"x": 2, "y": 1}
+$rows{k: {"n": $count(v), "v": v}}.x  ->  {"n": 2, "v": [1, null]}
+$rows{k: v[0]}  ->  {"x": [1, null], "y": 2}
+$rows{k: v, "z": k}  ->  {"x": [1, null], "z": ["x", "y", "x"], "y": [2, 3]}
+$rows{k: $, "x": $}  ->  D1009
+$rows{v: k}  ->  T1003
+$rows{nothing: k}  ->  {}
+$rows{k: nothing}  ->  {}
+$rows[k = "x"]{k: v}  ->  {"x": [1, null]}
+$rows[1]{k: v}  ->  {"y": [2, 3]}
+$rows^(>k){k: v}  ->  {"y": [2, 3], "x": [1, null]}
+$rows.v{$string(): $}  ->  {"1": 1, "2": 2, "3": 3, "null": null}
+$rows.v{"k": $}  ->  {"k": [1, 2, 3, null]}
+$rows.{"q": k}{q: $count($)}  ->  {"x": 2, "y": 1}
+$rows{k: v}.x  ->  [1, null]
+$rows{k: v}.x[0]  ->  1
+$rows{k: v}[0]  ->  S0209
+$rows{k: v}{k: v}  ->  S0210
+($rows{k: v}){"q": x}  ->  {"q": [1, null]}
+$rows.({k: v})  ->  [{"x": 1}, {"y": [2, 3]}, {"x": null}]
+$map($rows, function($r){$r{k: v}})  ->  [{"x": 1}, {"y": [2, 3]}, {"x": null}]
+$map($xs, function($x){$x}){"k": $}  ->  {"k": [3, 1, 2]}
+$filter($xs, function($x){$x = 1}){"k": $}  ->  {"k": 1}
+$keys($o){$: 1}  ->  {"a": 1, "b": 1}
+$nested{"k": $}  ->  {"k": [1, 2, 3]}
+$nested{$string($): 1}  ->  {"[1,2]": 1, "[3]": 1}
+$nested[[0]]{$string($): $}  ->  {"[1,2]": [1, 2]}
+($w := {"n": $nested}; $w.n[[0]]{$string($): $})  ->  {"[1,2]": [1, 2]}
+$nested.{"k": $}  ->  [{"k": [1, 2]}, {"k": 3}]
+$n{"k": $}  ->  {"k": null}
+"x"{"k": $}  ->  {"k": "x"}
+{"a": 1}{"b": a}  ->  {"b": 1}
+($x := 1; $rows{k: $x} ~> $merge())  ->  {"x": 1, "y": 1}
+$rows{k: ($t := v; $t)}  ->  {"x": [1, null], "y": [2, 3]}
+$rows{"k": ($rows := 1)}  ->  {"k": 1}
 $xs@$x#$i.{"x": $x, "i": $i}  ->  [{"x": 3, "i": 0}, {"x": 1, "i": 1}, {"x": 2, "i": 2}]
 $o.b@$x.$o.b@$y.[$x, $y]  ->  [1, 1, 1, 2, 2, 1, 2, 2]
 $o.b@$x{$string($x): $x}  ->  {"1": 1, "2": 2}
@@ -402,6 +463,22 @@ $o.b[$$.a = 1]  ->  undefined
 $o[a = 1].b  ->  [1, 2]
 $sum.x  ->  undefined
 [[1]].a  ->  undefined
+[1..3].($ * 2)  ->  [2, 4, 6]
+[1..3].$string()  ->  ["1", "2", "3"]
+[3..1].($ * 2)  ->  []
+[].a  ->  []
+$xs.([].a)  ->  [[], [], []]
+[$o].a  ->  1
+[$o, $o].b  ->  [1, 2, 1, 2]
+[$o].b  ->  [1, 2]
+[$rows].v[0]  ->  [1, 2, null]
+[[1, 2], [3]].$count($)  ->  [2, 1]
+[1..2].{"a": $}  ->  [{"a": 1}, {"a": 2}]
+[1..2].[$]  ->  [[1], [2]]
+[1..3].($){$string($): $}  ->  {"1": 1, "2": 2, "3": 3}
+$o.([a, 5].($ + 1))  ->  [2, 6]
+($x := ["a", {"b": [[1]]}]; $x.b[0])  ->  1
+($x := ["a", {"b": [[]]}]; $x.b[0])  ->  undefined
 -$o  ->  D1002
 $o.b[[0, 1]]  ->  [1, 2]
 $o.b[1.9]  ->  2
@@ -555,3 +632,11 @@ def test_both_engines_together_spend_one_budget() -> None:
     assert alone(text) == "D1002"
     assert at_the_door(text) == "U1001"
     assert at_the_door(text, {"$": []}) == "D1002", "closures leave lists alone at once"
+
+
+def test_both_engines_together_have_one_time_for_regular_expressions() -> None:
+    tree = fallback.parse('$contains($pad("b", -16, "a"), /(?:(?:a|aa)+)+$/)')
+    run = Run({})
+    assert fallback.evaluate(tree, run, MOMENT) is False
+    run.regex_seconds_left = 1e-6
+    assert shown(lambda: fallback.evaluate(tree, run, MOMENT)) == "U1001"

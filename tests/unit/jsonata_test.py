@@ -50,6 +50,17 @@ $states.result
 $xs^(>qty)
 [1..$n]
 $not($x.settled)
+$order.lines{sku: $sum(qty)}
+$lines[qty > 1]{sku: {"lines": $count($), "qty": $sum(qty)}}
+$string($states.input) ~> $length()
+$lines ~> $map(function($l){$l.qty}) ~> $sum
+[1..$n].$string($ * 7)
+$hash($order.id, "SHA-256")
+$pad($trim($string($n)), -10, "0")
+[$sort([$distinct($xs)])]
+$replace($s, /^[ \t]+|[ \t]+$/, "")
+$sum([$map($match($wait, /[0-9.]+[YDHMS]/), function($m){$number($substring($m.match, 0, 2))})])
+$contains($s, /^[0-9]+$/) ? $split($s, /, */) : []
 $order.coupon = null
 """.strip().splitlines()
 
@@ -287,6 +298,9 @@ def test_an_error_says_what_jsonata_says() -> None:
         "[1..1000000].[1..1000000]",
         "($xs := [1..5000]; $xs@$x.$xs@$y.($x + $y))",
         "[1..200000] ~> $map(function($x){$x})",
+        "($xs := [1..79000]; $xs{'k': 1})",
+        "($xs := [1..5000]; [1..5000].($xs){'k': $})",
+        "($xs := [1..100000]; $map([1..1000], function($i){$xs}){'k': $})",
         "$pad('x', 100000000)",
         "$join($map([1..2000], function($i){$pad('x', 1000)}))",
         "$contains($pad('a', 60, 'a') & 'b', /(?:(?:a|aa)+)+$/)",

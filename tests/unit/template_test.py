@@ -89,9 +89,10 @@ def test_a_thrown_error_carries_its_code_in_the_words_of_aws() -> None:
     "value",
     [
         "{% ($x := $pad('x', 1000000, 'x'); $map([1..20], function($i){$x})) %}",
+        "{% $nothing{'k': $map([1..20], function($i){$large})}.k %}",
         {f"f{n}": "{% $large %}" for n in range(20)},
     ],
-    ids=["one field", "fields together"],
+    ids=["one field", "a field of a group", "fields together"],
 )
 def test_a_value_that_is_too_large_to_be_written_down_fails_its_field(value: Json) -> None:
     template = compile_template(value, "/States/x/Output")

@@ -13,6 +13,7 @@ from holdfast.asl import _jsonata_groups as groups
 from holdfast.asl import _jsonata_nodes as nodes
 from holdfast.asl import _jsonata_paths as paths
 from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_native import Native
 from holdfast.asl._jsonata_natives import NATIVES
 from holdfast.asl._jsonata_operators import BINARY
 from holdfast.asl._jsonata_runtime import (
@@ -219,9 +220,9 @@ class _Compiler:
 
         def node(frame: Frame, context: Any) -> Any:
             result: list[Any] = []
-            for item, is_array in items:
+            for item, is_written in items:
                 value = item(frame, context)
-                if type(value) is list and not is_array:
+                if type(value) is list and not is_written:
                     if len(value) > BULK_MIN:
                         frame.run.charge(len(value))
                     result.extend(value)
@@ -309,11 +310,16 @@ class _Compiler:
             raise Refused(name)
         self.called.add(name)
         self.grows = self.grows or name in _GROWING
-        arguments = tuple(
-            self._function_value(argument) if at == native.function_at else self.node(argument)
-            for at, argument in enumerate(given)
-        )
+        arguments = tuple(self._argument(native, at, expr) for at, expr in enumerate(given))
         return nodes.native_call(native.call, arguments)
+
+    def _argument(self, native: Native, at: int, expr: Any) -> Node:
+        if at == native.function_at:
+            return self._function_value(expr)
+        if at == native.pattern_at and expr.type == "regex":
+            pattern = checked(expr).value
+            return lambda _frame, _context: pattern
+        return self.node(expr)
 
     def _function_value(self, expr: Any) -> Node:
         if expr.type == "lambda":

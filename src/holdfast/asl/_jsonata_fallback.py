@@ -117,7 +117,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self._items = run.items
         self._depth = 0
         self._items_per_result = 1
-        self.regex_seconds_left = values.REGEX_SECONDS_MAX
+        self.regex_seconds_left = run.regex_seconds_left
 
     def run(self, tree: Any, bindings: Mapping[str, Json]) -> Any:
         frame = _Bindings(bindings)

@@ -7,7 +7,6 @@ on AWS.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -23,15 +22,9 @@ from holdfast.asl._jsonata_calls import call, evaluator, text_of, truth
 from holdfast.asl._jsonata_convert import NULL, imported
 from holdfast.asl._jsonata_instants import millis_of, with_date
 from holdfast.asl._jsonata_numbers import format_number
+from holdfast.asl._jsonata_texts import HASHES, hashed
 from holdfast.asl._jsonata_values import tidy_number
 
-_HASHES: Final = {
-    "MD5": "md5",
-    "SHA-1": "sha1",
-    "SHA-256": "sha256",
-    "SHA-384": "sha384",
-    "SHA-512": "sha512",
-}
 _DRAW_BITS: Final = 32
 # The years that can be written: 1 to 9999.
 _MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
@@ -155,21 +148,8 @@ def _distinct(items: Any) -> Any:
     if not isinstance(items, list) or len(items) <= 1:
         return items
     evaluator().charge(values.node_count(items))
-    seen: dict[Any, Any] = {}
-    for item in items:
-        seen.setdefault(_identity(item), item)
-    if Utils.is_sequence(items):
-        return Utils.create_sequence_from_iter(seen.values())
-    return list(seen.values())
-
-
-def _identity(value: Any) -> Any:
-    """A key that two values share exactly when they are deeply equal."""
-    if isinstance(value, dict):
-        return "object", frozenset((key, _identity(item)) for key, item in value.items())
-    if isinstance(value, list):
-        return "array", tuple(map(_identity, value))
-    return isinstance(value, bool), value
+    found = values.distinct(items)
+    return Utils.create_sequence_from_iter(found) if Utils.is_sequence(items) else found
 
 
 def _shuffle(items: list[Any] | None) -> list[Any] | None:
@@ -291,9 +271,9 @@ def _range(first: float | None, last: float | None, step: float | None) -> Any:
 def _hash(text: str | None, algorithm: str | None) -> str | None:
     if text is None:
         return None
-    if algorithm not in _HASHES:
+    if algorithm not in HASHES:
         raise JException("T0410", -1, 2, "hash")
-    return hashlib.new(_HASHES[algorithm], text.encode(), usedforsecurity=False).hexdigest()
+    return hashed(text, algorithm)
 
 
 def is_integer(value: Any) -> bool:

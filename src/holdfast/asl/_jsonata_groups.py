@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from holdfast.asl._jsonata_paths import joined
-from holdfast.asl._jsonata_runtime import Declined, Frame, Node, items_of
+from holdfast.asl._jsonata_runtime import Declined, Frame, Node, Run, items_of
 from holdfast.asl._jsonata_values import UNDEFINED
 
 #: Of an object: a key and its value, as often as there is a colon.
@@ -52,22 +52,32 @@ def _constant(text: str) -> Node:
 def _grouped(items: list[Any], pairs: Pairs, frame: Frame) -> dict[str, Any]:
     """Groups in the order of their first items, as all keys are known before the first value."""
     items = items or [UNDEFINED]  # an object of nothing has its keys nevertheless
-    frame.run.step(len(items) * len(pairs))
-    members: dict[str, tuple[Node, list[Any]]] = {}
+    if len(items) > 1:
+        frame.run.step(len(items) * len(pairs))
+    groups: dict[str, tuple[int, list[Any]]] = {}
     for item in items:
-        for key, value in pairs:
+        for at, (key, _) in enumerate(pairs):
             name = key(frame, item)
             if name is UNDEFINED:
                 continue
             if type(name) is not str:
                 raise Declined  # T1003
-            made_by, group = members.setdefault(name, (value, []))
-            if made_by is not value:
+            made_by, members = groups.setdefault(name, (at, []))
+            if made_by != at:
                 raise Declined  # D1009: two keys of the object give the same
-            group.append(item)
+            members.append(item)
     result = {}
-    for name, (value, group) in members.items():
-        found = value(frame, group[0] if len(group) == 1 else joined(group))
+    for name, (at, members) in groups.items():
+        _, value = pairs[at]
+        found = value(frame, _together(members, frame.run))
         if found is not UNDEFINED:
             result[name] = found
     return result
+
+
+def _together(members: list[Any], run: Run) -> Any:
+    """The context in which a group has its value."""
+    if len(members) == 1:
+        return members[0]
+    run.charge(sum(len(items_of(item)) for item in members))
+    return joined(members)

@@ -6,12 +6,12 @@ A function that makes a sequence gives `Many`; the closures turn it into what JS
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_native import Native, as_array, require
+from holdfast.asl._jsonata_native_texts import TEXTS
 from holdfast.asl._jsonata_runtime import (
     Declined,
     Lambda,
@@ -24,39 +24,12 @@ from holdfast.asl._jsonata_runtime import (
     text,
     truth,
 )
-from holdfast.asl._jsonata_values import (
-    STRING_CHARACTERS_MAX,
-    UNDEFINED,
-    JsonataError,
-    checked_text,
-    tidy_number,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Native:
-    """A function, the numbers of arguments it takes, and which one is a function."""
-
-    call: Callable[..., Any]
-    arities: tuple[int, ...]
-    function_at: int | None = None
-
-
-def _require(*conditions: bool) -> None:
-    if not all(conditions):
-        raise Declined
-
-
-def _array(value: Any) -> list[Any] | None:
-    """An array argument: anything else counts as an array of one; None when undefined."""
-    if type(value) is list:
-        return value
-    return None if value is UNDEFINED else [value]
+from holdfast.asl._jsonata_values import UNDEFINED, JsonataError, tidy_number
 
 
 def _numbers(value: Any) -> list[Any] | None:
-    numbers = _array(value)
-    _require(numbers is None or all(map(is_number, numbers)))
+    numbers = as_array(value)
+    require(numbers is None or all(map(is_number, numbers)))
     return numbers
 
 
@@ -64,7 +37,7 @@ def _total(numbers: list[Any]) -> Any:
     total: float = 0
     for number in numbers:  # not sum(): see _jsonata_functions
         total = values.arithmetic("+", total, number)
-    _require(math.isfinite(total))
+    require(math.isfinite(total))
     return total
 
 
@@ -94,7 +67,7 @@ def _of_number(function: Callable[[Any], Any]) -> Callable[..., Any]:
     def of_number(_: Run, number: Any) -> Any:
         if number is UNDEFINED:
             return UNDEFINED
-        _require(is_number(number))
+        require(is_number(number))
         return tidy_number(function(number))
 
     return of_number
@@ -105,21 +78,11 @@ def _whole(rounding: Callable[[float], int]) -> Callable[..., Any]:
 
 
 def _round(_: Run, number: Any, places: Any = 0) -> Any:
-    _require(type(places) is int)
+    require(type(places) is int)
     if number is UNDEFINED:
         return UNDEFINED
-    _require(is_number(number))
+    require(is_number(number))
     return values.round_half_even(number, places)
-
-
-def _of_text(function: Callable[[str], Any]) -> Callable[..., Any]:
-    def of_text(_: Run, argument: Any) -> Any:
-        if argument is UNDEFINED:
-            return UNDEFINED
-        _require(type(argument) is str)
-        return function(argument)
-
-    return of_text
 
 
 def _number(_: Run, value: Any) -> Any:
@@ -137,68 +100,13 @@ def _string(run: Run, value: Any) -> Any:
     return UNDEFINED if value is UNDEFINED else text(value, run)
 
 
-def _substring(_: Run, string: Any, start: Any, length: Any = sys.maxsize) -> Any:
-    _require(type(start) is int, type(length) is int)
-    if string is UNDEFINED:
-        return UNDEFINED
-    _require(type(string) is str)
-    first = max(start + len(string), 0) if start < 0 else start
-    return string[first : first + length] if length > 0 else ""
-
-
-def _substring_before(_: Run, string: Any, part: Any) -> Any:
-    _require(type(part) is str)
-    if string is UNDEFINED:
-        return UNDEFINED
-    _require(type(string) is str)
-    at = string.find(part)
-    return string if at < 0 else string[:at]
-
-
-def _substring_after(_: Run, string: Any, part: Any) -> Any:
-    _require(type(part) is str)
-    if string is UNDEFINED:
-        return UNDEFINED
-    _require(type(string) is str)
-    at = string.find(part)
-    return string if at < 0 else string[at + len(part) :]
-
-
-def _contains(_: Run, string: Any, part: Any) -> Any:
-    _require(type(part) is str)
-    if string is UNDEFINED:
-        return UNDEFINED
-    _require(type(string) is str)
-    return part in string
-
-
-def _split(run: Run, string: Any, separator: Any) -> Any:
-    _require(type(separator) is str, separator != "")
-    if string is UNDEFINED:
-        return UNDEFINED
-    _require(type(string) is str)
-    parts = string.split(separator)
-    run.charge(len(parts))
-    return parts
-
-
-def _replace(_: Run, string: Any, part: Any, replacement: Any) -> Any:
-    _require(type(part) is str, part != "", type(replacement) is str)
-    if string is UNDEFINED:
-        return UNDEFINED
-    _require(type(string) is str)
-    _require(len(string) * max(len(replacement), 1) <= STRING_CHARACTERS_MAX)
-    return string.replace(part, replacement)
-
-
-def _join(_: Run, strings: Any, separator: Any = "") -> Any:
-    parts = _array(strings)
-    _require(type(separator) is str)
-    if parts is None:
-        return UNDEFINED
-    _require(all(type(part) is str for part in parts))
-    _require(sum(map(len, parts)) + len(separator) * len(parts) <= STRING_CHARACTERS_MAX)
-    return separator.join(parts)
+def _distinct(run: Run, value: Any) -> Any:
+    if type(value) is not list or len(value) <= 1:
+        return value
+    run.charge(values.node_count(value))
+    found = values.distinct(value)
+    require(len(found) > 1)  # of a sequence it is the item, of an array an array
+    return found
 
 
 def _count(_: Run, value: Any) -> int:
@@ -216,24 +124,24 @@ def _append(run: Run, left: Any, right: Any) -> Any:
 
 
 def _merge(run: Run, objects: Any) -> Any:
-    parts = _array(objects)
+    parts = as_array(objects)
     if parts is None:
         return UNDEFINED
     merged: dict[str, Any] = {}
     for part in parts:
-        _require(type(part) is dict)
+        require(type(part) is dict)
         run.charge(len(part))
         merged.update(part)
     return merged
 
 
 def _keys(_: Run, value: Any) -> Any:
-    _require(type(value) is not list)
+    require(type(value) is not list)
     return Many(list(value) if type(value) is dict else [])
 
 
 def _lookup(_: Run, value: Any, key: Any) -> Any:
-    _require(type(key) is str, type(value) is not list)
+    require(type(key) is str, type(value) is not list)
     return value.get(key, UNDEFINED) if type(value) is dict else UNDEFINED
 
 
@@ -261,12 +169,12 @@ def _not(run: Run, value: Any) -> Any:
 
 
 def _error(_: Run, message: Any) -> Any:
-    _require(type(message) is str)
+    require(type(message) is str)
     raise JsonataError("D3137", message)
 
 
 def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
-    items = _array(value)
+    items = as_array(value)
     if items is None:
         return UNDEFINED
     if len(items) <= 1:
@@ -275,27 +183,27 @@ def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
         return values.merge_sort(
             items, lambda left, right: as_verdict(goes_after(left, right), run)
         )
-    _require(all(map(is_number, items)) or all(type(item) is str for item in items))
+    require(all(map(is_number, items)) or all(type(item) is str for item in items))
     return sorted(items)
 
 
 def _reverse(_: Run, value: Any) -> Any:
-    items = _array(value)
+    items = as_array(value)
     if items is None:
         return UNDEFINED
     return items if len(items) <= 1 else items[::-1]
 
 
 def _zip(run: Run, *arrays: Any) -> Any:
-    columns = [_array(array) for array in arrays]
-    _require(None not in columns)
+    columns = [as_array(array) for array in arrays]
+    require(None not in columns)
     rows = [list(row) for row in zip(*(column or [] for column in columns), strict=False)]
     run.charge(len(rows) * len(columns))
     return rows
 
 
 def _map(_: Run, value: Any, function: Lambda) -> Any:
-    items = _array(value)
+    items = as_array(value)
     if items is None:
         return UNDEFINED
     results = function.each(items)
@@ -303,7 +211,7 @@ def _map(_: Run, value: Any, function: Lambda) -> Any:
 
 
 def _filter(run: Run, value: Any, function: Lambda) -> Any:
-    items = _array(value)
+    items = as_array(value)
     if items is None:
         return UNDEFINED
     verdicts = zip(items, function.each(items), strict=True)
@@ -311,9 +219,9 @@ def _filter(run: Run, value: Any, function: Lambda) -> Any:
 
 
 def _reduce(_: Run, value: Any, function: Lambda, start: Any = UNDEFINED) -> Any:
-    items = _array(value)
+    items = as_array(value)
     arity = len(function.parameters)
-    _require(2 <= arity <= 4)
+    require(2 <= arity <= 4)
     if items is None:
         return UNDEFINED
     result, first = start, 0
@@ -321,26 +229,24 @@ def _reduce(_: Run, value: Any, function: Lambda, start: Any = UNDEFINED) -> Any
         result, first = items[0], 1
     for index in range(first, len(items)):
         result = as_item(function(*(result, items[index], index, items)[:arity]))
-    return result
+    return tidy_number(result)
 
 
 NATIVES: Final[dict[str, Native]] = {
+    **TEXTS,
     "abs": Native(_of_number(abs), (1,)),
     "append": Native(_append, (2,)),
     "average": Native(_average, (1,)),
     "boolean": Native(_boolean, (1,)),
     "ceil": Native(_whole(math.ceil), (1,)),
-    "contains": Native(_contains, (2,)),
     "count": Native(_count, (1,)),
+    "distinct": Native(_distinct, (1,)),
     "error": Native(_error, (1,)),
     "exists": Native(lambda _, value: value is not UNDEFINED, (1,)),
     "filter": Native(_filter, (2,), function_at=1),
     "floor": Native(_whole(math.floor), (1,)),
-    "join": Native(_join, (1, 2)),
     "keys": Native(_keys, (1,)),
-    "length": Native(_of_text(len), (1,)),
     "lookup": Native(_lookup, (2,)),
-    "lowercase": Native(_of_text(str.lower), (1,)),
     "map": Native(_map, (2,), function_at=1),
     "max": Native(_extreme(max), (1,)),
     "merge": Native(_merge, (1,)),
@@ -348,17 +254,11 @@ NATIVES: Final[dict[str, Native]] = {
     "not": Native(_not, (1,)),
     "number": Native(_number, (1,)),
     "reduce": Native(_reduce, (2, 3), function_at=1),
-    "replace": Native(_replace, (3,)),
     "reverse": Native(_reverse, (1,)),
     "round": Native(_round, (1, 2)),
     "sort": Native(_sort, (1, 2), function_at=1),
-    "split": Native(_split, (2,)),
     "string": Native(_string, (1,)),
-    "substring": Native(_substring, (2, 3)),
-    "substringAfter": Native(_substring_after, (2,)),
-    "substringBefore": Native(_substring_before, (2,)),
     "sum": Native(_sum, (1,)),
     "type": Native(_type, (1,)),
-    "uppercase": Native(_of_text(lambda string: checked_text(string.upper())), (1,)),
     "zip": Native(_zip, (2, 3, 4)),
 }

@@ -193,6 +193,8 @@ class Step:
             if value is not UNDEFINED:
                 found.append(value)
                 run.charge(len(items_of(value)))
+            elif self.filters:
+                found.append(Many([]))  # counts: a last step that found one array found only that
         return found
 
 

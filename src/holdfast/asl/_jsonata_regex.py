@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import regex  # type: ignore[import-untyped]
 from jsonata import JException, Jsonata
 
+from holdfast.asl._jsonata_texts import Allowance, Match, Pattern
 from holdfast.asl._jsonata_values import budget_error
 
 # JavaScript's classes are ASCII, and its `$` does not match before a final line feed.
@@ -67,11 +68,7 @@ def compile_regex(pattern: str, flags: Any) -> CompiledRegex:
     return CompiledRegex(compiled)
 
 
-class _Allowance(Protocol):
-    regex_seconds_left: float  # of the evaluation: a pattern may be tried a thousand times
-
-
-class CompiledRegex:
+class CompiledRegex(Pattern):
     """What the library takes for a regular expression: search, finditer, sub and split."""
 
     def __init__(self, compiled: Any) -> None:
@@ -79,18 +76,26 @@ class CompiledRegex:
 
     def finditer(self, text: str) -> Iterator[Any]:
         """Every match, without empty ones (D1004): they would match for ever."""
-        allowance: _Allowance = Jsonata.CURRENT.jsonata
-        matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
-        while (match := _next_within(allowance, matches)) is not None:
+        for match in self._found(text, Jsonata.CURRENT.jsonata):
             if not match.group():
                 raise JException("D1004", -1)
+            yield match
+
+    def matches(self, text: str, allowance: Allowance) -> Iterator[Match]:
+        for found in self._found(text, allowance):
+            groups = ["" if group is None else group for group in found.groups()]
+            yield Match(found.group(), found.start(), found.end(), groups)
+
+    def _found(self, text: str, allowance: Allowance) -> Iterator[Any]:
+        matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
+        while (match := _next_within(allowance, matches)) is not None:
             yield match
 
     # The names mark a regular expression. Nobody calls them: $replace and $split are ours.
     search = sub = split = finditer
 
 
-def _next_within(allowance: _Allowance, matches: Iterator[Any]) -> Any:
+def _next_within(allowance: Allowance, matches: Iterator[Any]) -> Any:
     begun = time.perf_counter()
     try:
         return next(matches, None)

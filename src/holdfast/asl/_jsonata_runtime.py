@@ -25,13 +25,14 @@ class Declined(Exception):  # noqa: N818  # not an error: the other engine takes
 class Run:
     """One evaluation: its bindings and what it has spent."""
 
-    __slots__ = ("bindings", "depth", "items", "steps")
+    __slots__ = ("bindings", "depth", "items", "regex_seconds_left", "steps")
 
     def __init__(self, bindings: Mapping[str, Any]) -> None:
         self.bindings = bindings
         self.steps = 0
         self.items = 0
         self.depth = 0
+        self.regex_seconds_left = values.REGEX_SECONDS_MAX
 
     def step(self, count: int) -> None:
         self.steps += count

@@ -7,9 +7,7 @@ A matcher is a regular expression, or any function that takes a text and gives
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -20,24 +18,23 @@ from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_calls import call, evaluator
 from holdfast.asl._jsonata_convert import is_function
 from holdfast.asl._jsonata_regex import CompiledRegex
-
-_SPACES: Final = re.compile(r"[ \t\n\r]+")
-_REFERENCE: Final = re.compile(r"\$(\$|[0-9]+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    text: str
-    start: int
-    end: int
-    groups: list[Any]
+from holdfast.asl._jsonata_texts import (
+    Match,
+    padded,
+    replaced,
+    shown_match,
+    split_at,
+    trimmed,
+    with_references,
+)
 
 
-def _matches(matcher: Any, text: str, function: str) -> Iterator[_Match]:
+def _matches(matcher: Any, text: str, function: str) -> Iterator[Match]:
     if isinstance(matcher, CompiledRegex):
-        for found in matcher.finditer(text):
-            groups = ["" if group is None else group for group in found.groups()]
-            yield _Match(found.group(), found.start(), found.end(), groups)
+        for match in matcher.matches(text, evaluator()):
+            if not match.text:
+                raise JException("D1004", -1)
+            yield match
         return
     found = call(matcher, text)
     while found is not None:
@@ -45,7 +42,7 @@ def _matches(matcher: Any, text: str, function: str) -> Iterator[_Match]:
         found = call(found["next"])
 
 
-def _custom_match(found: Any, function: str) -> _Match:
+def _custom_match(found: Any, function: str) -> Match:
     if (
         not isinstance(found, dict)
         or not isinstance(found.get("groups"), list)
@@ -54,7 +51,7 @@ def _custom_match(found: Any, function: str) -> _Match:
         or not is_function(found.get("next"))
     ):
         raise JException("T1010", -1, function)
-    return _Match(str(found.get("match")), int(found["start"]), int(found["end"]), found["groups"])
+    return Match(str(found.get("match")), int(found["start"]), int(found["end"]), found["groups"])
 
 
 def _contains(text: str | None, token: Any) -> bool | None:
@@ -71,12 +68,10 @@ def _match(text: str | None, matcher: Any, limit: float | None) -> Any:
     if limit is not None and limit < 0:
         raise JException("D3040", -1, limit)
     found = _limited(_matches(matcher, text, "match"), limit)
-    return Utils.create_sequence_from_iter(
-        {"match": match.text, "index": match.start, "groups": match.groups} for match in found
-    )
+    return Utils.create_sequence_from_iter(map(shown_match, found))
 
 
-def _limited(matches: Iterator[_Match], limit: float | None) -> Iterator[_Match]:
+def _limited(matches: Iterator[Match], limit: float | None) -> Iterator[Match]:
     return matches if limit is None else islice(matches, math.ceil(limit))
 
 
@@ -90,12 +85,7 @@ def _split(text: str | None, separator: Any, limit: float | None) -> list[str] |
     elif isinstance(separator, str):
         parts = text.split(separator)
     else:
-        parts = []
-        start = 0
-        for match in _matches(separator, text, "split"):
-            parts.append(text[start : match.start])
-            start = match.end
-        parts.append(text[start:])
+        parts = split_at(text, _matches(separator, text, "split"))
     evaluator().charge(len(parts))
     return parts if limit is None else parts[: int(limit)]
 
@@ -111,27 +101,22 @@ def _replace(text: str | None, pattern: Any, replacement: Any, limit: float | No
         found = _occurrences(text, pattern)
     else:
         found = _matches(pattern, text, "replace")
-    parts: list[str] = []
-    start = length = 0
-    for match in _limited(found, limit):
-        parts.append(text[start : match.start])
-        parts.append(_replaced(match, replacement, is_literal=isinstance(pattern, str)))
-        start = match.end
-        length += len(parts[-1])
-        if length > values.STRING_CHARACTERS_MAX:
-            break  # refused below, before a small text has become a huge one
-    parts.append(text[start:])
-    return values.checked_text("".join(parts))
+    is_literal = isinstance(pattern, str)
+    return replaced(
+        text,
+        _limited(found, limit),
+        lambda match: _replaced(match, replacement, is_literal=is_literal),
+    )
 
 
-def _occurrences(text: str, part: str) -> Iterator[_Match]:
+def _occurrences(text: str, part: str) -> Iterator[Match]:
     start = text.find(part)
     while start >= 0:
-        yield _Match(part, start, start + len(part), [])
+        yield Match(part, start, start + len(part), [])
         start = text.find(part, start + len(part))
 
 
-def _replaced(match: _Match, replacement: Any, *, is_literal: bool) -> str:
+def _replaced(match: Match, replacement: Any, *, is_literal: bool) -> str:
     if not isinstance(replacement, str):
         shown = {
             "match": match.text,
@@ -145,23 +130,7 @@ def _replaced(match: _Match, replacement: Any, *, is_literal: bool) -> str:
         return result
     if is_literal:
         return replacement
-    return _REFERENCE.sub(
-        lambda reference: _referred(reference[1], match.groups, match.text), replacement
-    )
-
-
-def _referred(reference: str | None, groups: list[Any], whole: str) -> str:
-    """`$$`, `$0` and `$1`: as many digits as there may be groups, the rest is text."""
-    if reference is None or reference == "$":
-        return "$"
-    if reference[0] == "0":
-        return whole + reference[1:]
-    size = len(str(len(groups)))
-    if size > 1 and int(reference[:size]) > len(groups):
-        size -= 1
-    index = int(reference[:size])
-    group = str(groups[index - 1]) if index <= len(groups) else ""
-    return group + reference[size:]
+    return with_references(replacement, match)
 
 
 def _join(texts: list[str] | None, separator: str | None) -> str | None:
@@ -174,20 +143,11 @@ def _join(texts: list[str] | None, separator: str | None) -> str | None:
 
 
 def _pad(text: str | None, width: float | None, filling: str | None) -> str | None:
-    if text is None or width is None:
-        return text
-    if abs(width) > values.STRING_CHARACTERS_MAX:
-        raise values.budget_error("padded a text to more than it may have")
-    missing = abs(int(width)) - len(text)
-    if missing <= 0:
-        return text
-    fill = filling or " "
-    padding = (fill * (missing // len(fill) + 1))[:missing]
-    return text + padding if width > 0 else padding + text
+    return text if text is None or width is None else padded(text, width, filling or "")
 
 
 def _trim(text: str | None) -> str | None:
-    return text if text is None else _SPACES.sub(" ", text).strip(" ")
+    return text if text is None else trimmed(text)
 
 
 def _url(function: str, convert: Callable[[str], str]) -> Callable[[str | None], str | None]:

@@ -304,6 +304,23 @@ def deep_equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+def distinct(items: list[Any]) -> list[Any]:
+    """The first of all items that are deeply equal."""
+    found: dict[Any, Any] = {}
+    for item in items:
+        found.setdefault(_identity(item), item)
+    return list(found.values())
+
+
+def _identity(value: Any) -> Any:
+    """A key that two values share exactly when they are deeply equal."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, _identity(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(_identity, value))
+    return isinstance(value, bool), value
+
+
 def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
     """JSONata's own algorithm: a comparator that is no order gives JSONata's own result."""
     if len(items) <= 1:
