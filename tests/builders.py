@@ -9,8 +9,8 @@ from holdfast.asl.parse import definition_hash
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.front import Front
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.tokens import Keys
-from holdfast.runtime.worker import Setting
 from holdfast.sim.invariants import History, histories
 from holdfast.sim.world import Hook, Killed, World, no_faults
 

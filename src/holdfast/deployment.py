@@ -27,8 +27,8 @@ from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.front import Front
 from holdfast.runtime.plain import plain_text, printable
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.tokens import Keys
-from holdfast.runtime.worker import Setting
 
 #: -> the ASL and the map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]

@@ -26,8 +26,8 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.status_events import AWS_SOURCE
-from holdfast.runtime.worker import Setting
 from holdfast.sim.invariants import History, check, histories, lost
 from holdfast.sim.world import CrashAt, Hook, Killed, RandomCrashes, When, World, no_faults
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi

@@ -31,7 +31,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.formats import FORMATS, Formats
 from holdfast.runtime.front import Front
-from holdfast.runtime.worker import Setting
+from holdfast.runtime.setting import Setting
 from holdfast.sim.histories import History
 from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.queues import Received

@@ -22,8 +22,8 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
 )
 from holdfast.runtime.front import Front
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.tokens import require_token
-from holdfast.runtime.worker import Setting
 from holdfast.sim.histories import History, histories
 from holdfast.sim.rulings import Ended, Ruling, ended, rulings_of
 from holdfast.sim.scenarios import Brought, Outcome, Scenario

@@ -11,7 +11,7 @@ from holdfast.core import steps
 from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
-from holdfast.runtime import keys, messages, quarantine, sweeper, worker
+from holdfast.runtime import again, keys, messages, quarantine, sweeper
 from holdfast.runtime.effects import Item, Put, QueueName, RunTask, TaskResult, TaskSucceeded
 from holdfast.sim.invariants import check, histories
 from holdfast.sim.world import START_MS, Killed, World
@@ -123,11 +123,11 @@ def test_good_executions_finish_while_one_poison_goes_round(executions: int) -> 
 def test_without_a_batch_of_its_own_the_poison_takes_the_others_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def stays(_hold: worker.Hold) -> Any:
+    def stays(*_: Any) -> Any:
         return False
         yield
 
-    monkeypatch.setattr(worker.Hold, "_goes_alone", stays)
+    monkeypatch.setattr(again, "goes_alone", stays)
     assert problems_of_company(9) != []
 
 

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.core import apply as apply_module
-from holdfast.core import facts
-from holdfast.core.overdue import is_overdue
 from holdfast.errors import RequestError
-from holdfast.runtime import duties, log, mail, messages, sweeper, worker
+from holdfast.runtime import duties, log, mail, messages, outside, sweeper
 from holdfast.runtime.effects import (
     Delete,
     Doubt,
@@ -30,6 +28,8 @@ from holdfast.runtime.front import Front
 from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import Killed, When, World
 from tests.builders import CHANCE, Shop, call, chain, machine, wait_for
+from tests.sim.planted.recovery import refuse_go
+from tests.sim.planted.timing import nothing, tick_before_the_mail
 
 Patch = pytest.MonkeyPatch
 Schedule = Callable[[], list[str]]
@@ -254,14 +254,7 @@ def test_a_stored_event_beats_the_time_out_that_comes_after_it() -> None:
         shop.world.run()
         return problems(shop)
 
-    def tick_blindly(self: worker.Hold, now_ms: int) -> Any:
-        past_ms = now_ms - 1_000
-        if any(is_overdue(frame, past_ms) for frame in self.state.frames.values()):
-            self.facts.append(facts.Tick())
-        return
-        yield
-
-    caught(schedule, lambda patch: patch.setattr(worker.Hold, "_past_timeouts", tick_blindly))
+    caught(schedule, tick_before_the_mail)
 
 
 # -- timers and watching ---------------------------------------------------------------------------
@@ -283,11 +276,7 @@ def test_a_wake_that_comes_early_is_sent_again() -> None:
         shop.world.run(until_ms=shop.world.now_ms + 30_000)
         return problems(shop)
 
-    def trust(self: worker.Hold, now_ms: int) -> Any:
-        return
-        yield
-
-    caught(schedule, lambda patch: patch.setattr(worker.Hold, "_again_if_early", trust))
+    caught(schedule, lambda patch: patch.setattr(outside, "again_if_early", nothing))
 
 
 def test_a_parked_execution_is_watched_before_its_message_is_gone() -> None:
@@ -455,10 +444,4 @@ def test_who_gets_a_run_handed_on_takes_the_claim_that_the_message_names() -> No
         late = [f"took {took_seconds} s"] if took_seconds > 150 else []
         return [*problems(shop), *late]
 
-    real = worker.Hold._take
-
-    def refuse(self: worker.Hold) -> Any:
-        self.body = {**self.body, "from": "nobody"}
-        yield from real(self)
-
-    caught(schedule, lambda patch: patch.setattr(worker.Hold, "_take", refuse))
+    caught(schedule, refuse_go)

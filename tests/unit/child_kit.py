@@ -11,7 +11,7 @@ from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import RunTask, TaskResult
 from holdfast.runtime.front import Front
-from holdfast.runtime.worker import Setting
+from holdfast.runtime.setting import Setting
 from holdfast.sim.invariants import History, check, histories, lost
 from holdfast.sim.world import Hook, Killed, World, no_faults
 from tests.builders import CHANCE, KEYS, AnyTypes, Machine, add

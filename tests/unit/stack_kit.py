@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.definitions import Programs
-from holdfast.runtime.worker import Setting
+from holdfast.runtime.setting import Setting
 from holdfast.sim.invariants import History, check, histories, lost
 from holdfast.sim.world import Hook, Killed, RunsTask, World, no_faults
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi

@@ -20,7 +20,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.worker import Setting
+from holdfast.runtime.setting import Setting
 from holdfast.sim.world import Hook, World, no_faults
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service

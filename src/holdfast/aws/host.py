@@ -35,8 +35,9 @@ from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.front import Front
 from holdfast.runtime.keys import TENANT_DEFAULT
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.visibility import Holds
-from holdfast.runtime.worker import Setting, deliver
+from holdfast.runtime.worker import deliver
 
 QUEUES: tuple[QueueName, ...] = ("work", "single")
 

@@ -24,10 +24,15 @@ OWN_SOURCE: Final = "holdfast.states"
 _BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
 
 
-def publish(state: Execution, events: Iterable[Event], source: str) -> Generator[Effect, Any, None]:
-    """Tells of those of the events that begin or end the execution whose state it is."""
+def publish(
+    state: Execution, events: Iterable[Event], source: str | None
+) -> Generator[Effect, Any, None]:
+    """Tells of those of the events that begin or end the execution whose state it is.
+
+    `source`: by whom the bus is told; None: by nobody.
+    """
     origin = state.origin
-    if origin is None or origin["type"] != "STANDARD":
+    if source is None or origin is None or origin["type"] != "STANDARD":
         return
     for event in events:
         if event.type in _BEGINNINGS:

@@ -17,8 +17,9 @@ from holdfast.resources import WORKER
 from holdfast.runtime.claims import Delivery
 from holdfast.runtime.effects import Deadline, Effect, Limit, QueueName, SetVisibility
 from holdfast.runtime.messages import START
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.visibility import Holds
-from holdfast.runtime.worker import Setting, deliver
+from holdfast.runtime.worker import deliver
 from holdfast.sim import faults
 from holdfast.sim.processes import Host
 from holdfast.sim.queues import MemoryQueue, Received

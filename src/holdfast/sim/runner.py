@@ -12,8 +12,8 @@ from holdfast.asl.program import Json
 from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.front import Front
+from holdfast.runtime.setting import Setting
 from holdfast.runtime.tokens import Keys
-from holdfast.runtime.worker import Setting
 from holdfast.sim import aftermath
 from holdfast.sim.invariants import VIOLATIONS_MAX, violations
 from holdfast.sim.invariants.dues import LOST_MS, STUCK_MS, UNHIDDEN_MS

@@ -38,7 +38,8 @@ from holdfast.runtime.effects import (
     SetVisibility,
     TaskResult,
 )
-from holdfast.runtime.worker import Setting, deliver
+from holdfast.runtime.setting import Setting
+from holdfast.runtime.worker import deliver
 from holdfast.sim.queues import Received
 from holdfast.sim.services import DEAD_LETTERS, WORK_QUEUES, Services
 

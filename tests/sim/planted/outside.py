@@ -13,7 +13,7 @@ from holdfast.core import advance
 from holdfast.core.commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
-from holdfast.runtime import children, duties, front, keys, tokens, worker
+from holdfast.runtime import again, children, duties, front, keys, tokens
 from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
 from holdfast.runtime.front import Front
 from tests.builders import ask, call, machine, wait_for
@@ -326,12 +326,12 @@ def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
 
 def _forget_owed_stops(patch: Patch) -> None:
     """Children are stopped by who commits; whoever recovers does not know that they are owed."""
-    real = worker.Hold._owed_again
+    real = again._owed_again
 
-    def owed_again(self: worker.Hold) -> Any:
-        return [one for one in real(self) if not isinstance(one, StopChild)]
+    def owed_again(*arguments: Any) -> Any:
+        return [one for one in real(*arguments) if not isinstance(one, StopChild)]
 
-    patch.setattr(worker.Hold, "_owed_again", owed_again)
+    patch.setattr(again, "_owed_again", owed_again)
 
 
 def _tell_another_lane(patch: Patch) -> None:

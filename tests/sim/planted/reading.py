@@ -9,9 +9,11 @@ from typing import Any
 from holdfast.core import _apply_tasks, advance, apply, flow, lanes, retry, state_json
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
+from holdfast.core.facts import TimedOut
 from holdfast.core.state import Attempt, Frame
 from holdfast.limits import RECORD_BYTES_MAX
-from holdfast.runtime import child_workflows, codec, duties, keys, mail, worker
+from holdfast.runtime import child_workflows, codec, duties, keys, mail, moments, worker
+from holdfast.runtime.attempts import Attempts, Begun
 from holdfast.runtime.effects import GetBlob
 from holdfast.sim import runner
 from holdfast.sim.services import Services
@@ -38,46 +40,43 @@ Does = Any
 
 
 def _collect_as(patch: Patch, choose: Any) -> None:
-    """Results go to other tickets: `choose(hold, ticket, number)` says to which."""
-    real = worker.Hold._collect
+    """Results go to other tickets: `choose(attempts, ticket, number)` says to which."""
+    real = Attempts.collect
 
-    def collect(self: worker.Hold, until_ms: int) -> Does:
+    def collect(self: Attempts, until_ms: int) -> Does:
         running, answer = real(self, until_ms), None
         while True:
             try:
                 effect = running.send(answer)
-            except StopIteration:
-                return
+            except StopIteration as stop:
+                return stop.value
             answer = yield effect
             if isinstance(answer, list):
                 answer = [(choose(self, t, n), result) for n, (t, result) in enumerate(answer)]
 
-    patch.setattr(worker.Hold, "_collect", collect)
+    patch.setattr(Attempts, "collect", collect)
 
 
 def _match_by_order(patch: Patch) -> None:
-    _collect_as(patch, lambda hold, _, number: list(hold.begun)[number])
+    _collect_as(patch, lambda hand, _, number: list(hand.begun)[number])
 
 
 def _match_by_name(patch: Patch) -> None:
-    def last_of_that_name(hold: worker.Hold, ticket: Any, _: int) -> Any:
+    def last_of_that_name(hand: Attempts, ticket: Any, _: int) -> Any:
         targets = {
             (frame.waiting.entry, frame.waiting.attempt): frame.waiting.target
-            for frame in _state(hold).frames.values()
+            for frame in states[id(hand)].frames.values()
             if isinstance(frame.waiting, Attempt)
         }
         name = targets.get(ticket)
-        return next((one for one in reversed(hold.begun) if targets.get(one) == name), ticket)
+        return next((one for one in reversed(hand.begun) if targets.get(one) == name), ticket)
 
     states: dict[int, Any] = {}
     real = worker.Hold._decide
 
     def decide(self: worker.Hold, state: Any, now_ms: int) -> Any:
-        states[id(self)] = state
+        states[id(self.attempts)] = state
         return real(self, state, now_ms)
-
-    def _state(hold: worker.Hold) -> Any:
-        return states[id(hold)]
 
     patch.setattr(worker.Hold, "_decide", decide)
     _collect_as(patch, last_of_that_name)
@@ -92,17 +91,18 @@ def _match_old_attempts(patch: Patch) -> None:
         now = getattr(frame and frame.waiting, "attempt", attempt)
         return real(decision, entry, now)
 
-    real_collect = worker.Hold._collect
+    real_collect = Attempts.collect
 
-    def collect(self: worker.Hold, until_ms: int) -> Does:
+    def collect(self: Attempts, until_ms: int) -> Does:
         before = dict(self.begun)
-        yield from real_collect(self, until_ms)
-        over = [fact for fact in self.facts if type(fact).__name__ == "TimedOut"]
+        seen = yield from real_collect(self, until_ms)
+        over = [fact for fact in seen if isinstance(fact, TimedOut)]
         for fact in over:
-            ticket = (fact.entry, fact.attempt)  # type: ignore[union-attr]
-            self.begun[ticket] = worker.Begun(0, before[ticket].is_answered_later)
+            ticket = (fact.entry, fact.attempt)
+            self.begun[ticket] = Begun(0, before[ticket].is_answered_later)
+        return seen
 
-    patch.setattr(worker.Hold, "_collect", collect)
+    patch.setattr(Attempts, "collect", collect)
     patch.setattr(advance, "_current", current)
 
 
@@ -193,7 +193,7 @@ def _replay_by_now(patch: Patch) -> None:
 def _draw_anew(patch: Patch) -> None:
     """Chance that is another one for whoever writes the record."""
     numbers = itertools.count(1)
-    patch.setattr(worker, "draw", lambda *_: next(numbers) * 0.137 % 1)
+    patch.setattr(moments, "draw", lambda *_: next(numbers) * 0.137 % 1)
 
 
 def _child_of_chance(patch: Patch) -> None:

@@ -178,8 +178,8 @@ def _always_run_first(patch: Patch) -> None:
     real = worker.Hold._fresh
 
     def fresh(self: worker.Hold) -> Does:
-        self.delivery = dataclasses.replace(self.delivery, receive_count=1)
-        self.is_recovering = False
+        self.errand.delivery = dataclasses.replace(self.errand.delivery, receive_count=1)
+        self.errand.is_recovering = False
         return (yield from real(self))
 
     patch.setattr(worker.Hold, "_fresh", fresh)
@@ -191,8 +191,9 @@ def _begin_dead_starts_unread(patch: Patch) -> None:
     real = worker.Hold.run
 
     def run(self: worker.Hold) -> Does:
-        if self.kind == messages.START and messages.replaced_by(self.body):
-            self.is_recovering = False
+        errand = self.errand
+        if errand.kind == messages.START and messages.replaced_by(errand.body):
+            errand.is_recovering = False
             return (yield from self._fresh())
         return (yield from real(self))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from holdfast.core import advance
@@ -10,8 +11,19 @@ from holdfast.core.commands import owed
 from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.state import Awaiting, is_told
 from holdfast.limits import OVERDUE_SECONDS
-from holdfast.runtime import duties, mail, messages, quarantine, sweeper, worker
+from holdfast.runtime import (
+    again,
+    attempts,
+    duties,
+    mail,
+    messages,
+    quarantine,
+    sweeper,
+    worker,
+)
+from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.effects import Message, Send
+from holdfast.runtime.errand import Errand
 from holdfast.sim import invocations
 from tests.builders import call, machine, wait_for
 from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
@@ -211,26 +223,26 @@ def _drop_what_is_released(patch: Patch) -> None:
 
 
 def _notice_no_twin(patch: Patch) -> None:
-    patch.setattr(worker.Hold, "_notice_twin", lambda _: None)
+    patch.setattr(Errand, "notice_twin", lambda *_: None)
 
 
 def _carry_out_everything(patch: Patch) -> None:
-    patch.setattr(worker.Hold, "_owed_again", lambda self: owed(self.state))
-    patch.setattr(worker.Hold, "_sees_to", lambda *_: False)
-    real = worker.Hold.__post_init__
+    patch.setattr(again, "_owed_again", lambda errand, log: owed(log.state))
+    patch.setattr(again, "_sees_to", lambda *_: False)
+    real = Errand.__post_init__
 
-    def always(self: worker.Hold) -> None:
+    def always(self: Errand) -> None:
         real(self)
         self.is_recovering = True
 
-    patch.setattr(worker.Hold, "__post_init__", always)
+    patch.setattr(Errand, "__post_init__", always)
 
 
 def _copy_the_message(patch: Patch) -> None:
     real = worker.Hold._acknowledge
 
     def acknowledge(self: worker.Hold, now_ms: int) -> Any:
-        yield Send((Message(dict(self.body), 1),))
+        yield Send((Message(dict(self.errand.body), 1),))
         return (yield from real(self, now_ms))
 
     patch.setattr(worker.Hold, "_acknowledge", acknowledge)
@@ -239,18 +251,20 @@ def _copy_the_message(patch: Patch) -> None:
 # -- claims and visibility -------------------------------------------------------------------------
 
 
-def _refuse_go(patch: Patch) -> None:
-    real = worker.Hold._take
+def refuse_go(patch: Patch) -> None:
+    real = Attempts.take
 
-    def take(self: worker.Hold) -> Any:
-        self.body = {**self.body, "from": "nobody"}
-        yield from real(self)
+    def take(self: Attempts) -> Any:
+        body = {**self.errand.body, "from": "nobody"}
+        self.errand.delivery = replace(self.errand.delivery, body=body)
+        return (yield from real(self))
 
-    patch.setattr(worker.Hold, "_take", take)
+    patch.setattr(Attempts, "take", take)
 
 
 def _claim_for_ever(patch: Patch) -> None:
-    patch.setattr(worker, "is_lost", lambda *_: False)
+    patch.setattr(attempts, "is_lost", lambda *_: False)
+    patch.setattr(again, "is_lost", lambda *_: False)
 
 
 def _take_over_for_long(patch: Patch) -> None:
@@ -328,7 +342,7 @@ PLANTED = (
         {"delivered again": 0.3, "duplicated": 0.2},
     ),
     Planted("a message copies itself", _copy_the_message, frozenset({"I20"}), SLOW, {}),
-    Planted("what is handed on is not taken", _refuse_go, frozenset({"I18"}), LONG_TASKS, {}),
+    Planted("what is handed on is not taken", refuse_go, frozenset({"I18"}), LONG_TASKS, {}),
     Planted("a claim holds for ever", _claim_for_ever, _STUCK, SLOW, {"killed before": 0.1}),
     Planted(
         "a poisoned task is taken over again and again",

@@ -11,8 +11,9 @@ from holdfast.core import facts
 from holdfast.core.events import Event
 from holdfast.core.overdue import is_overdue
 from holdfast.core.state import Awaiting, Execution
-from holdfast.runtime import duties, mail, messages, worker
+from holdfast.runtime import again, attempts, duties, mail, messages, moments, outside, worker
 from holdfast.runtime.effects import Message, Send
+from holdfast.runtime.log import Log
 from tests.builders import ask, call, machine, wait_for
 from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
 
@@ -118,8 +119,8 @@ def nothing(*_: Any) -> Any:
 
 
 def _believe_clocks(patch: Patch) -> None:
-    patch.setattr(worker, "CLOCK_ERROR_MS", 0)
-    patch.setattr(duties, "CLOCK_ERROR_MS", 0)
+    for module in (again, attempts, duties, moments, outside):
+        patch.setattr(module, "CLOCK_ERROR_MS", 0)
 
 
 def _time_out_whatever_waits(patch: Patch) -> None:
@@ -128,8 +129,9 @@ def _time_out_whatever_waits(patch: Patch) -> None:
 
     def gather(self: worker.Hold) -> Any:
         yield from real(self)
-        if self.kind == messages.WAKE_TIMER and not self.state.is_open(int(self.body["entry"])):
-            for frame in self.state.frames.values():
+        errand, state = self.errand, self.state
+        if errand.kind == messages.WAKE_TIMER and not state.is_open(errand.body["entry"]):
+            for frame in state.frames.values():
                 if isinstance(frame.waiting, Awaiting):
                     timed_out = facts.TimedOut(frame.waiting.entry, frame.waiting.attempt)
                     self.facts.append(timed_out)
@@ -139,26 +141,30 @@ def _time_out_whatever_waits(patch: Patch) -> None:
 
 def _trust_the_message(patch: Patch) -> None:
     """The wake says that it is time, so it is."""
-    real = worker.Hold._past_timeouts
+    real_run, real = worker.Hold.run, outside.past_timeouts
+    woken: dict[str, int] = {}
 
-    def past_timeouts(self: worker.Hold, now_ms: int) -> Any:
-        frame = self.state.frame_of(int(self.body.get("entry", -1)))
-        if self.kind == messages.WAKE_TIMER and frame and isinstance(frame.waiting, Awaiting):
-            self.facts.append(facts.TimedOut(frame.waiting.entry, frame.waiting.attempt))
-        else:
-            yield from real(self, now_ms)
+    def run(self: worker.Hold) -> Any:
+        woken[self.log.run] = self.errand.body.get("entry", -1)
+        return (yield from real_run(self))
 
-    patch.setattr(worker.Hold, "_past_timeouts", past_timeouts)
+    def past_timeouts(tenant: str, state: Execution, now_ms: int) -> Any:
+        frame = state.frame_of(woken[state.run])
+        if frame is not None and isinstance(frame.waiting, Awaiting):
+            return [facts.TimedOut(frame.waiting.entry, frame.waiting.attempt)]
+        return (yield from real(tenant, state, now_ms))
+
+    patch.setattr(worker.Hold, "run", run)
+    patch.setattr(outside, "past_timeouts", past_timeouts)
 
 
-def _tick_before_the_mail(patch: Patch) -> None:
-    def past_timeouts(self: worker.Hold, now_ms: int) -> Any:
-        if any(is_overdue(frame, now_ms - 1_000) for frame in self.state.frames.values()):
-            self.facts.append(facts.Tick())
-        return
+def tick_before_the_mail(patch: Patch) -> None:
+    def past_timeouts(_tenant: str, state: Execution, now_ms: int) -> Any:
+        is_late = any(is_overdue(frame, now_ms - 1_000) for frame in state.frames.values())
+        return [facts.Tick()] if is_late else []
         yield
 
-    patch.setattr(worker.Hold, "_past_timeouts", past_timeouts)
+    patch.setattr(outside, "past_timeouts", past_timeouts)
 
 
 def _a_beat_gives_more_time(patch: Patch) -> None:
@@ -201,20 +207,20 @@ def _message(log: Any, entry: int, due_ms: int, now_ms: int) -> Any:
 def _cut_the_delay(patch: Patch) -> None:
     """A quarter of an hour is what a message can be delayed; nobody goes on from there."""
     patch.setattr(duties, "start_timer", _message)
-    patch.setattr(worker.Hold, "_again_if_early", nothing)
+    patch.setattr(outside, "again_if_early", nothing)
 
 
 def _hop_from_now(patch: Patch) -> None:
     """Each hop of a long wait counts the whole wait again."""
 
-    def again(self: worker.Hold, now_ms: int) -> Any:
-        entry, due_ms = int(self.body["entry"]), int(self.body["due"])
-        if self.state.is_open(entry) and now_ms < due_ms + 1_000:
-            whole_ms = due_ms - self.log.records[-1].at_ms
-            yield from _message(self.log, entry, now_ms + whole_ms, now_ms)
+    def hop(log: Log, entry: int, due_ms: int, now_ms: int) -> Any:
+        assert log.state is not None
+        if log.state.is_open(entry) and now_ms < due_ms + 1_000:
+            whole_ms = due_ms - log.records[-1].at_ms
+            yield from _message(log, entry, now_ms + whole_ms, now_ms)
 
     patch.setattr(duties, "start_timer", _message)
-    patch.setattr(worker.Hold, "_again_if_early", again)
+    patch.setattr(outside, "again_if_early", hop)
 
 
 def _never_expire(patch: Patch) -> None:
@@ -245,7 +251,7 @@ PLANTED = (
     Planted("a timer trusts its message", _trust_the_message, frozenset({"I8"}), BEATING, {}),
     Planted(
         "a time-out does not look into the mail",
-        _tick_before_the_mail,
+        tick_before_the_mail,
         frozenset({"I7", "I8"}),
         IN_TIME,
         {"late": 0.3, "slow": 0.1},

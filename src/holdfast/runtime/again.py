@@ -1,0 +1,162 @@
+"""What a delivery does again: what is owed, what had ended, what has killed its worker.
+
+Rules of this file (docs/log.md):
+* R7 What is owed is a function of the state, so whoever recovers knows it.
+* R8 A recovering delivery carries out again what is owed; the others trust a foreign record.
+* R11 Nobody is sent elsewhere whom his start message still guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from holdfast.asl.program import Program
+from holdfast.core import facts
+from holdfast.core.advance import is_redriven_by
+from holdfast.core.commands import (
+    Command,
+    RunAttempt,
+    StartChild,
+    StartTimer,
+    StopChild,
+    entry_of,
+    owed,
+)
+from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CLOCK_ERROR_MS, TAKEOVERS_IN_COMPANY_MAX
+from holdfast.runtime import children, duties, mail, messages, status_events
+from holdfast.runtime.claims import is_lost
+from holdfast.runtime.effects import Clock, Effect, Message, Send
+from holdfast.runtime.errand import Errand
+from holdfast.runtime.log import Log
+
+# -- what is owed ----------------------------------------------------------------------------------
+
+
+def look_back(errand: Errand, log: Log, source: str | None) -> Generator[Effect, Any, None]:
+    """Who committed a beginning or an end under our message may not have told the bus (R8).
+
+    `source`: by whom it is told.
+    """
+    assert log.state is not None
+    errand.notice_twin(log)
+    if errand.is_recovering:
+        events = [event for record in errand.own_records(log) for event in record.events]
+        yield from status_events.publish(log.state, events, source)
+
+
+def carry_out_again(errand: Errand, log: Log, program: Program, now_ms: int) -> mail.Facts:
+    """-> what was found while doing so: notices of children, answers that had come before."""
+    assert log.state is not None
+    state = log.state
+    ended = yield from children.all_notices(log.tenant, state)
+    known = [StartChild(fact.entry, fact.lane) for fact in ended]
+    again = [
+        command
+        for command in _owed_again(errand, log)
+        if command not in known and not _sees_to(state, command, now_ms)
+    ]
+    if state.redrives:
+        yield from duties.unlist_stale(log)
+    found = yield from duties.carry_out(log, program, again, now_ms)
+    return [*ended, *found]
+
+
+def _owed_again(errand: Errand, log: Log) -> list[Command]:
+    """What may never have been carried out (R8).
+
+    The sweeper asks for all of it. A message that came back asks for what records of its own
+    ask for: if each of them repeated everything, every crash would multiply the messages.
+    """
+    assert log.state is not None
+    everything = owed(log.state)
+    if errand.kind == messages.RECOVER:
+        return everything
+    records = errand.own_records(log)
+    if records and records[0] is log.records[0]:
+        return everything  # older records of ours may be folded into the snapshot
+    opened = {event.holdfast.get("entry") for record in records for event in record.events}
+    return [
+        command
+        for command in everything
+        # Any record may close the wait for a child; and that it was told is soon in the log.
+        if entry_of(command) in opened or isinstance(command, StopChild)
+    ]
+
+
+def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
+    """What is due happens in this very delivery; should it die, its message comes back.
+
+    To send a wake besides would let one whose worker always dies multiply without end: each
+    delivery one more wake, and of each, once it is a dead letter, one more that recovers.
+    """
+    match command:
+        case StartTimer(entry, due_ms):
+            is_due = due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+            return is_due and (_has_place_for_all(state) or not _is_question(state, entry))
+        case RunAttempt(attempt=attempt):
+            return attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+        case _:
+            return False
+
+
+def _has_place_for_all(state: Execution) -> bool:
+    return len(state.frames) <= ATTEMPTS_IN_FLIGHT_MAX
+
+
+def _is_question(state: Execution, entry: int) -> bool:
+    """A job is asked for there, if there is a place."""
+    frame = state.frame_of(entry)
+    waiting = None if frame is None else frame.waiting
+    return isinstance(waiting, Awaiting) and waiting.poll_due_ms is not None
+
+
+# -- what has come to rest -------------------------------------------------------------------------
+
+
+def redrives(errand: Errand, log: Log) -> mail.Facts:
+    """Somebody asks that an execution goes on which has ended.
+
+    -> all that is asked of it, if a redrive that counts is among it; else nothing.
+    """
+    assert log.state is not None
+    is_over = not log.state.resting or log.state.is_undone
+    if is_over or not (errand.is_recovering or errand.kind == messages.WAKE_MAIL):
+        return []
+    asked = yield from mail.control_facts(log.tenant, log.state)
+    wishes = (fact for fact in asked if isinstance(fact, facts.RedriveRequested))
+    if not any(is_redriven_by(log.state, wish) for wish in wishes):
+        return []
+    # The duties of this end may still be owed, and the next state knows nothing of them.
+    yield from duties.at_end(log)
+    return asked
+
+
+# -- what kills its worker -------------------------------------------------------------------------
+
+
+def goes_alone(errand: Errand, log: Log) -> Generator[Effect, Any, bool]:
+    """An attempt whose owners die is tried again where nobody else's work dies with it.
+
+    -> True: it was sent there, and this delivery is over.
+    """
+    assert log.state is not None
+    running = (frame.waiting for frame in log.state.frames.values())
+    suspects = [
+        attempt.claim
+        for attempt in running
+        if isinstance(attempt, Attempt)
+        and attempt.takeovers >= TAKEOVERS_IN_COMPANY_MAX
+        and attempt.claim is not None
+    ]
+    may_go = log.state.is_opened and errand.may_take_over  # opened: R11
+    if not suspects or errand.delivery.is_alone or not may_go:
+        return False
+    now_ms = yield Clock()
+    if not any(is_lost(claim, errand.delivery, now_ms) for claim in suspects):
+        return False
+    replaced = (*messages.replaced_by(errand.body), errand.delivery.message_id)
+    body = messages.recover(log.tenant, log.run, replaced)
+    yield Send((Message(body),), queue="single")
+    return True

@@ -1,0 +1,252 @@
+"""The attempts that one delivery runs: which it takes, how it begins them, what they come to.
+
+Rules of this file (docs/log.md):
+* R3 Before record 0 only the first tasks run: they follow from the start message alone.
+* R9 An attempt is begun only if it fits before the deadline; the first of a delivery always.
+* R15 The due time decides, by the clock of whoever begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.asl.program import Task
+from holdfast.core import facts
+from holdfast.core.commands import StartTimer, owed
+from holdfast.core.facts import Fact
+from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, Origin
+from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
+    CLOCK_ERROR_MS,
+    FAST_PATH_TIMEOUT_SECONDS_MAX,
+)
+from holdfast.runtime import messages
+from holdfast.runtime.child_workflows import call, name_in
+from holdfast.runtime.claims import (
+    Ticket,
+    attempts_of,
+    is_lost,
+    result_fact,
+    run_seconds,
+    ticket_of,
+)
+from holdfast.runtime.effects import Begin, Clock, Effect, Finished, RunTask
+from holdfast.runtime.errand import Errand
+from holdfast.runtime.log import Log
+from holdfast.runtime.mail import Facts
+from holdfast.runtime.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """`deadline_ms` is 0 for an attempt without a time-out.
+
+    `polls` is how often the job had been asked for.
+    """
+
+    deadline_ms: int
+    is_answered_later: bool
+    polls: int = 0
+
+
+@dataclass
+class Attempts:
+    """Mutable; lives for one delivery.
+
+    `begun`: attempts and questions that are at work. `taken`: attempts that it may run though the
+    log names no claim of its own; an intention, until they are begun.
+    """
+
+    setting: Setting
+    errand: Errand
+    log: Log
+    begun: dict[Ticket, Begun] = field(default_factory=dict)
+    taken: set[Ticket] = field(default_factory=set)
+    has_run_tasks: bool = False
+
+    # -- which -------------------------------------------------------------------------------------
+
+    def take(self) -> Facts:
+        """-> the take-overs that have to be in the log first."""
+        assert self.log.state is not None
+        now_ms = yield Clock()
+        taken_over: list[Fact] = []
+        for attempt in attempts_of(self.log.state):
+            ticket, claim = ticket_of(attempt), attempt.claim
+            if claim is None:
+                if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
+                    taken_over += self._take_unclaimed(attempt)
+            elif self.errand.kind == messages.GO and claim.owner == self.errand.body["from"]:
+                self.taken.add(ticket)
+            elif self.errand.may_take_over and is_lost(claim, self.errand.delivery, now_ms):
+                taken_over.append(facts.TakenOver(*ticket))
+        return taken_over
+
+    def _take_unclaimed(self, attempt: Attempt) -> list[Fact]:
+        if self.errand.is_recovering:
+            if attempt.is_unknown and not self._knows(attempt):
+                return []
+            return [facts.TakenOver(*ticket_of(attempt))]
+        if self.errand.may_take_over or self.errand.is_wake_of(attempt.entry):
+            self.taken.add(ticket_of(attempt))
+        return []
+
+    def mine(self, state: Execution) -> list[Attempt]:
+        """Attempts that this delivery runs or is about to run."""
+        return [
+            attempt
+            for attempt in attempts_of(state)
+            if (attempt.claim is not None and attempt.claim.owner == self.errand.delivery.owner)
+            or ticket_of(attempt) in self.taken
+        ]
+
+    def idle(self, state: Execution) -> list[Attempt]:
+        """-> those to begin next: its own that are not at work, as many as there are places."""
+        idle = [attempt for attempt in self.mine(state) if ticket_of(attempt) not in self.begun]
+        return idle[: self._places()]
+
+    def fit(self, attempts: list[Attempt], left_ms: int) -> bool:
+        """R9. The first ones of a delivery always do, or nobody ever would begin them."""
+        longest_seconds = max(run_seconds(attempt.timeout_seconds) for attempt in attempts)
+        return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
+
+    def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
+        """The first tasks run before record 0: they follow from the message alone (R3).
+
+        Not beside a timer that may be due before then: nobody else would wake for it. Not those of
+        a workflow that another calls: hosts of two deployments may have sent its start, each with
+        its own definition, and record 0 says which of them counts.
+        """
+        if state.parent is not None and state.origin is None:
+            return False
+        attempts = attempts_of(state)
+        timers = [command for command in owed(state) if isinstance(command, StartTimer)]
+        return (
+            bool(attempts)
+            and all(timer.due_ms > held_until_ms for timer in timers)
+            and all(
+                (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
+                and self._knows(attempt)
+                for attempt in attempts
+            )
+        )
+
+    def forget_intentions(self) -> None:
+        """After a lost race it is seen anew what may be run (R5). What is at work stays so."""
+        self.taken = {ticket for ticket in self.taken if ticket in self.begun}
+
+    def _knows(self, attempt: Attempt) -> bool:
+        workflow = name_in(attempt.target)
+        if workflow is not None:
+            return workflow in self.setting.workflows.definitions
+        if attempt.kind not in {"task", "pure"}:
+            return True  # a service's action: whoever calls it says when there is none
+        return self.setting.knows(attempt.target, attempt.kind == "pure")
+
+    def _places(self) -> int:
+        """-> how many more attempts and questions may be in flight."""
+        return ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)
+
+    # -- beginning ---------------------------------------------------------------------------------
+
+    def begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> Facts:
+        """-> what is known of them at once: that a task is unknown, that a workflow was called."""
+        known: list[Fact] = []
+        for attempt in attempts:
+            ticket = ticket_of(attempt)
+            if not self._knows(attempt):
+                self.taken.discard(ticket)
+                known.append(facts.TaskUnknown(*ticket))
+                continue
+            if name_in(attempt.target) is not None:
+                known.append((yield from self._start_workflow(attempt, now_ms)))
+                continue
+            deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
+            self.begun[ticket] = Begun(
+                deadline_ms if attempt.timeout_seconds else 0, attempt.kind in ANSWERED_LATER
+            )
+            self.has_run_tasks = True
+            yield Begin(ticket, self._task(state, attempt, deadline_ms))
+        return known
+
+    def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
+        """A child is begun here and now: two effects, no code of the user's but its types."""
+        workflows, programs = self.setting.workflows, self.setting.programs
+        called = yield from call(self.log, programs, workflows, attempt, now_ms)
+        self.taken.discard(ticket_of(attempt))
+        return called
+
+    def _task(self, state: Execution, waiting: Attempt | Awaiting, deadline_ms: int) -> RunTask:
+        frame = state.frame_of(waiting.entry)
+        program = self.setting.program_of(state)
+        task = None if frame is None else program.states[frame.position]
+        return RunTask(
+            name=waiting.target,
+            kind=waiting.kind,
+            arguments=waiting.arguments,
+            tenant=self.log.tenant,
+            run=self.log.run,
+            run_name=state.name,
+            workflow=state.workflow,
+            entry=waiting.entry,
+            attempt=waiting.attempt,
+            deadline_ms=deadline_ms,
+            credentials=waiting.credentials,
+            arns=_arns(state.origin),
+            resource=task.resource if isinstance(task, Task) else "",
+        )
+
+    def poll(self, now_ms: int) -> Generator[Effect, Any, None]:
+        """Asks for jobs whose time has come: upon their own wake, or when recovering.
+
+        Asking changes nothing, so it may come before a commit, and twice. Those for which there is
+        no place are left to their own wakes.
+        """
+        state = self.log.state
+        assert state is not None
+        for frame in state.frames.values():
+            job = frame.waiting
+            if not isinstance(job, Awaiting) or job.poll_due_ms is None:
+                continue
+            is_asked = self.errand.is_recovering or self.errand.is_wake_of(job.entry)
+            is_due = job.poll_due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+            if is_due and is_asked and self._places():
+                ticket = (job.entry, job.attempt)
+                deadline_ms = now_ms + run_seconds(None) * 1_000
+                self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
+                task = self._task(state, job, deadline_ms)
+                yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def collect(self, until_ms: int) -> Facts:
+        """Waits for results, not past a time-out of theirs nor past `until_ms`."""
+        timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
+        done = yield Finished(min([until_ms, *timeouts]))
+        seen: list[Fact] = []
+        for ticket, result in done:
+            begun = self.begun.get(ticket, _OVER)
+            later, polls = begun.is_answered_later, begun.polls
+            seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
+        finished = {ticket for ticket, _ in done}
+        now_ms = yield Clock()
+        for ticket, begun in self.begun.items():
+            is_over = begun.deadline_ms and begun.deadline_ms <= now_ms
+            if is_over and ticket not in finished:
+                seen.append(facts.TimedOut(*ticket))
+                finished.add(ticket)
+        for ticket in finished:
+            # A result that comes after its time-out has no ticket left and is dropped.
+            self.begun.pop(ticket, None)
+            self.taken.discard(ticket)
+        return seen
+
+
+#: A result that comes after its time-out; the state refuses it.
+_OVER = Begun(0, is_answered_later=False)
+
+
+def _arns(origin: Origin | None) -> tuple[str, ...]:
+    return () if origin is None else (origin["state_machine_arn"], origin["execution_arn"])

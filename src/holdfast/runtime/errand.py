@@ -1,0 +1,75 @@
+"""What one delivery has come for, and whether another one may have been at it before (R8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.asl.program import Json
+from holdfast.core import facts
+from holdfast.runtime import messages
+from holdfast.runtime.claims import Delivery
+from holdfast.runtime.codec import Record
+from holdfast.runtime.log import Log
+
+
+@dataclass
+class Errand:
+    """Mutable; lives for one delivery.
+
+    `is_recovering`: who had the message before may have died with it half done. Known from the
+    message, or seen in the log.
+    """
+
+    delivery: Delivery
+    is_recovering: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_recovering = (
+            self.delivery.receive_count > 1
+            or self.kind == messages.RECOVER
+            or bool(messages.replaced_by(self.body))
+        )
+
+    @property
+    def body(self) -> Any:
+        return self.delivery.body
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["k"])
+
+    @property
+    def may_take_over(self) -> bool:
+        """It goes on from where another has stopped. The other kinds bring a fact, no more."""
+        return self.is_recovering or self.kind in {messages.START, messages.GO}
+
+    def is_wake_of(self, entry: int) -> bool:
+        """The message says that the time has come for what waits there."""
+        return self.kind == messages.WAKE_TIMER and bool(self.body["entry"] == entry)
+
+    def started(self, data: Json) -> facts.Started:
+        """What a start message says; `data` is its input."""
+        body = self.body
+        return facts.Started(
+            run=body["run"],
+            name=body.get("name"),
+            workflow=body["workflow"],
+            input=data,
+            started_ms=body["t0"],
+            origin=body.get("origin"),
+            parent=body.get("parent"),
+        )
+
+    def notice_twin(self, log: Log) -> None:
+        """A record under our message id by another owner: its holder shares our message."""
+        self.is_recovering |= any(
+            record.message == self.delivery.message_id
+            and not record.nonce.startswith(f"{self.delivery.owner}.")
+            for record in log.records
+        )
+
+    def own_records(self, log: Log) -> list[Record]:
+        """-> of the records at hand, those that were written under the ids of our message."""
+        ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
+        return [record for record in log.records if record.message in ours]

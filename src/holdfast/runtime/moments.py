@@ -1,0 +1,50 @@
+"""What a decision may know besides state and facts: the time, chance, claims and tokens.
+
+Chance and tokens are the same whoever decides, so that who repeats a decision writes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.core.facts import Moment
+from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS
+from holdfast.runtime import keys
+from holdfast.runtime.claims import make_claim
+from holdfast.runtime.errand import Errand
+from holdfast.runtime.log import Log, draw
+from holdfast.runtime.tokens import Keys, Token, make_token
+
+
+@dataclass
+class Moments:
+    """Mutable; lives for one delivery. `draws` counts those for the next record."""
+
+    errand: Errand
+    log: Log
+    keys: Callable[[], Keys]
+    draws: int = 0
+
+    def at(self, now_ms: int, decided_ms: int) -> Moment:
+        """`decided_ms`: the time that the events shall bear; claims count from `now_ms`."""
+        sequence = self.log.sequence + 1
+
+        def next_draw() -> float:
+            self.draws += 1
+            return draw(self.log.run, sequence, self.draws)
+
+        delivery = self.errand.delivery
+        return Moment(
+            now_ms=decided_ms,
+            draw=next_draw,
+            claim=lambda timeout_seconds: make_claim(delivery, timeout_seconds, now_ms),
+            clock_error_ms=CLOCK_ERROR_MS,
+            token=self._token,
+        )
+
+    def _token(self, entry: int, attempt: int) -> str:
+        """The same text whoever schedules the attempt: it counts from the id of the execution."""
+        expires_ms = keys.minted_ms(self.log.run) + CALLBACK_SECONDS_MAX * 1_000
+        token = Token(self.log.tenant, self.log.run, entry, attempt, expires_ms)
+        return make_token(token, self.keys())
