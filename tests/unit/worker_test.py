@@ -32,6 +32,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.formats import FORMATS
 from holdfast.runtime.worker import deliver
+from holdfast.sim import world as simulated
 from holdfast.sim.invariants import check, histories, lost
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
@@ -588,6 +589,45 @@ def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.Mon
 
     assert history.state.output == [{"n": 1}, "paid"]
     assert sound(shop)
+
+
+def test_two_that_share_an_execution_may_race_as_often_as_they_like(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One commits, then the other does, and so on: what grew with each race would end at a limit."""
+    races = 20
+    waits = {f"w{n}": wait_for("paid", f"w{n + 1}") for n in range(races)}
+    paid = machine({**waits, f"w{races}": {"Type": "Succeed"}})
+    both = {"Type": "Parallel", "Branches": [chain(races), paid], "End": True}
+    shop = Shop(machine({"both": both}))
+    first: list[Any] = []
+    depths: list[int] = []
+
+    def deliver_seen(*arguments: Any) -> Any:
+        handler = deliver(*arguments)
+        first.append(handler)
+        return handler
+
+    def rival(world: World, effect: Effect, when: When) -> None:
+        is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
+        if when == "before" and is_record and world.task_runs.total() > len(depths):
+            depths.append(depth_of(first[0]))
+            shop.send_event(event_id=f"e{len(depths)}")
+            deliver_wakes(world)
+
+    monkeypatch.setattr(simulated, "deliver", deliver_seen)
+    shop.world.hook = rival
+    history = shop.run({"n": 0})
+
+    assert len(depths) == races
+    assert max(depths[1:]) == depths[1]
+    assert history.state.status == "SUCCEEDED"
+    assert sound(shop)
+
+
+def depth_of(handler: Any) -> int:
+    """-> how many generators wait for one another."""
+    return 0 if handler is None else 1 + depth_of(getattr(handler, "gi_yieldfrom", None))
 
 
 # -- handing on, and what came from elsewhere ------------------------------------------------------

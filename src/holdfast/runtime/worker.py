@@ -59,6 +59,8 @@ from holdfast.runtime.setting import Setting
 Does: TypeAlias = Generator[Effect, Any, None]
 #: What `deliver` gives.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
+#: The same, and None while there is more to do.
+MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
 
@@ -156,12 +158,8 @@ class Hold:
             and self.attempts.may_run_first(step.state, self.held_until_ms)
         ):
             return (yield from self._work(step))
-        if not (yield from self._commit(step, now_ms)):
-            return (yield from self._after_race())
-        if self.state.is_ended:
-            yield from duties.at_end(self.log)
-            return True
-        return (yield from self._work())
+        over = yield from self._step(step, now_ms)
+        return (yield from self._work()) if over is None else over
 
     def _fetch(self, definition_hash: str) -> Does:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
@@ -206,30 +204,35 @@ class Hold:
                 self.facts += yield from outside.past_timeouts(self.log.tenant, state, now_ms)
             step = self._decide(state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
+            over: bool | None = None
             if step.events or is_held:
                 if pending is not None:
                     step = Step(pending.events + step.events, step.state)
                     pending = None
-                if not (yield from self._commit(step, now_ms)):
-                    return (yield from self._after_race())
-                if self.state.is_ended:
-                    yield from duties.at_end(self.log)
-                    return True
-                continue
-            idle = self.attempts.idle(state)
-            if idle:
+                over = yield from self._step(step, now_ms)
+            elif idle := self.attempts.idle(state):
                 left_ms = (yield Deadline()) - now_ms
                 if self.attempts.fit(idle, left_ms):
                     self.facts += yield from self.attempts.begin(state, idle, now_ms)
                 elif self.attempts.begun:
                     self.facts += yield from self.attempts.collect(limit_ms)
                 else:
-                    return (yield from self._hand_on(now_ms))
+                    over = yield from self._hand_on(now_ms)
             elif self.attempts.begun:
                 until_ms = limit_ms if pending is None else min(limit_ms, self.held_until_ms)
                 self.facts += yield from self.attempts.collect(until_ms)
             else:
-                return (yield from self._acknowledge(now_ms))
+                over = yield from self._acknowledge(now_ms)
+            if over is not None:
+                return over
+
+    def _step(self, step: Step, now_ms: int) -> MayDeliver:
+        if not (yield from self._commit(step, now_ms)):
+            return (yield from self._after_race())
+        if not self.state.is_ended:
+            return None
+        yield from duties.at_end(self.log)
+        return True
 
     def _decide(self, state: Execution, now_ms: int) -> Step:
         if not has_more(state) and not self._has_news(state):
@@ -296,8 +299,11 @@ class Hold:
         more = note(self.setting.program_of(step.state), step.state, opened, moment)
         return Step(step.events + more.events, more.state)
 
-    def _after_race(self) -> Delivers:
-        """Another writer was first (R5): keep the facts, forget the intentions, look again."""
+    def _after_race(self) -> MayDeliver:
+        """Another writer was first (R5): keep the facts, forget the intentions, look again.
+
+        To go on is for the loop: two that share an execution race hundreds of times.
+        """
         self.races += 1
         if self.races > RACES_MAX:
             return False
@@ -316,11 +322,11 @@ class Hold:
             now_ms = yield Clock()
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
-        return (yield from self._work())
+        return None
 
     # -- letting go --------------------------------------------------------------------------------
 
-    def _hand_on(self, now_ms: int) -> Delivers:
+    def _hand_on(self, now_ms: int) -> MayDeliver:
         """Too little time is left for the next attempt: another invocation takes it from here."""
         told = self._decided(self.state, now_ms)
         if told.events and not (yield from self._commit(told, now_ms)):
@@ -336,7 +342,7 @@ class Hold:
         yield Send((Message(body),))
         return True
 
-    def _acknowledge(self, now_ms: int) -> Delivers:
+    def _acknowledge(self, now_ms: int) -> MayDeliver:
         for attempt in attempts_of(self.state):
             claim = attempt.claim
             if claim is not None and claim.message == self.errand.delivery.message_id:
@@ -349,7 +355,7 @@ class Hold:
             return (yield from self._refresh(now_ms))
         return True
 
-    def _refresh(self, now_ms: int) -> Delivers:
+    def _refresh(self, now_ms: int) -> MayDeliver:
         """R16: what rests for months outlives its records, or their format, by a new snapshot."""
         if not (yield from self._commit(Step((), self.state), now_ms)):
             return (yield from self._after_race())
