@@ -162,6 +162,8 @@ def _line(node: ast.AST) -> int:
         return node.pattern.lineno
     if isinstance(node, ast.keyword):
         return node.value.lineno
+    if isinstance(node, ast.comprehension):
+        return node.target.lineno
     return getattr(node, "lineno", 0)
 
 

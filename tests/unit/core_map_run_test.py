@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core import facts
 from holdfast.core.state import Attempt, Children, ChildResult
-from tests.builders import call
+from tests.builders import call, machine
 from tests.unit.core_kit import START_MS, Case, nobody, one
 
 READER = {
@@ -20,13 +20,15 @@ TIMES = {"started_ms": START_MS, "stopped_ms": START_MS + 7}
 WRITER = {"Resource": "arn:aws:states:::s3:putObject", "Arguments": {"Bucket": "b"}}
 
 
+PROCESSOR = {
+    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+    "StartAt": "inner",
+    "States": {"inner": {"Type": "Pass", "End": True}},
+}
+
+
 def a_map(**fields: Any) -> Any:
-    processor = {
-        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-        "StartAt": "inner",
-        "States": {"inner": {"Type": "Pass", "End": True}},
-    }
-    return one({"Type": "Map", "Label": "L", "ItemProcessor": processor, **fields})
+    return one({"Type": "Map", "Label": "L", "ItemProcessor": PROCESSOR, **fields})
 
 
 class MapCase(Case):
@@ -82,6 +84,31 @@ def test_the_exit_hangs_off_the_start_of_the_run() -> None:
     ]
 
 
+def test_the_output_of_a_map_sees_its_results() -> None:
+    case = begun([1], Output="{% $states.result %}").end(0, "a")
+    assert case.output == ["a"]
+
+
+def test_every_event_of_a_map_in_a_branch_is_of_that_branch() -> None:
+    inner = {"Type": "Map", "ItemProcessor": PROCESSOR, "End": True}
+    read_and_written = {**inner, "ItemReader": READER, "ResultWriter": WRITER}
+    branch = {"StartAt": "it", "States": {"it": read_and_written}}
+    case = MapCase(machine({"both": {"Type": "Parallel", "Branches": [branch], "End": True}}))
+    case.start()
+    case.succeed({"items": [7], "sources": [["S3://b/x", 1]]})
+    case.end(0).succeed("written")
+    assert case.output == ["written"]
+    outside = {"Execution", "Parallel"}
+    inside = [event for event in case.events if not event.type.startswith(tuple(outside))]
+    assert {event.holdfast["frame"] for event in inside} == {"0.0"}
+    assert [event.type for event in inside if not event.id] == [
+        "ItemsAsked",
+        "ChildrenStarted",
+        "ChildEnded",
+        "ResultsAsked",
+    ]
+
+
 def test_no_items_are_no_children() -> None:
     assert begun([]).output == []
 
@@ -103,6 +130,11 @@ def test_no_more_children_are_open_than_the_definition_allows() -> None:
     assert case.children.open_lanes == [0, 1]
     case.end(0)
     assert case.children.open_lanes == [1, 2]
+
+
+def test_a_concurrency_that_is_no_number_fails_the_map_by_its_name() -> None:
+    case = begun([1], MaxConcurrency="{% 'many' %}")
+    assert case.last("EvaluationFailed").details["location"] == "MaxConcurrency"
 
 
 def test_a_concurrency_of_none_is_that_of_the_engine() -> None:
@@ -139,11 +171,14 @@ def test_a_notice_of_a_map_that_is_over_changes_nothing() -> None:
     assert case.output == ["a"]
 
 
-def test_items_that_are_neither_list_nor_object_are_a_failed_evaluation() -> None:
-    for case in (begun(7), MapCase(a_map()).start(7)):
+@pytest.mark.parametrize(("items", "shown"), [(7, "7"), ("é", '"é"')])
+def test_items_that_are_neither_list_nor_object_are_a_failed_evaluation(
+    items: Any, shown: str
+) -> None:
+    for case in (begun(items), MapCase(a_map()).start(items)):
         error, cause = case.failure
         assert error == "States.QueryEvaluationError"
-        assert str(cause).endswith(" Map state input must be an array but was: 7")
+        assert str(cause).endswith(f" Map state input must be an array but was: {shown}")
         assert "location" not in case.last("EvaluationFailed").details
 
 
@@ -252,6 +287,17 @@ def test_a_bound_that_is_no_number_fails_the_map(bound: Any, problem: str) -> No
     assert cause.endswith(f"ToleratedFailureCount{problem}")
 
 
+def test_a_percentage_that_is_no_number_fails_the_map() -> None:
+    _, cause = begun([1], ToleratedFailurePercentage="{% 'many' %}").failure
+    problem = 'Path field refers to value "many" which is not a valid float'
+    assert str(cause).endswith(f"ToleratedFailurePercentage{problem}")
+
+
+@pytest.mark.parametrize("bound", ["ToleratedFailureCount", "ToleratedFailurePercentage"])
+def test_a_bound_of_none_is_one(bound: str) -> None:
+    assert begun([1], **{bound: 0}).children.failures_max == 0
+
+
 def test_a_hundred_percent_may_fail() -> None:
     case = begun([1, 2], ToleratedFailurePercentage=100).fail_child(0).fail_child(1)
     assert [record["Status"] for record in case.output] == ["FAILED", "FAILED"]
@@ -331,11 +377,22 @@ def test_a_reader_that_fails_fails_the_run() -> None:
     case.start()
     case.fail("States.ItemReaderFailed", "no such key")
     assert case.failure == ("States.ItemReaderFailed", "no such key")
+    assert case.last("MapRunFailed").details == {
+        "error": "States.ItemReaderFailed",
+        "cause": "no such key",
+    }
     assert case.links[4:] == [
         (5, 4, "MapRunFailed"),
         (6, 5, "MapStateFailed"),
         (7, 6, "ExecutionFailed"),
     ]
+
+
+def test_a_failure_without_a_cause_is_told_without_one() -> None:
+    case = MapCase(a_map(ItemReader=READER))
+    case.start()
+    case.fail("States.ItemReaderFailed")
+    assert case.last("MapRunFailed").details == {"error": "States.ItemReaderFailed"}
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -594,7 +594,7 @@ def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.Mon
 def test_two_that_share_an_execution_may_race_as_often_as_they_like(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One commits, then the other does, and so on: what grew with each race would end at a limit."""
+    """One commits, then the other does, in turn: what grew with each race would end at a limit."""
     races = 20
     waits = {f"w{n}": wait_for("paid", f"w{n + 1}") for n in range(races)}
     paid = machine({**waits, f"w{races}": {"Type": "Succeed"}})

@@ -100,7 +100,7 @@ def _arn(decision: Decision, run: MapRun, entry: int) -> str:
 def _items(decision: Decision, frame: Frame, state: Map) -> list[Item]:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list | dict):
-        text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(items, ensure_ascii=False)
         raise EvaluationError("", f"Map state input must be an array but was: {text}")
     return described(items, repeat(STATE_DATA, len(items)))
 
