@@ -17,6 +17,7 @@ from holdfast.sim.invariants import check, histories
 from holdfast.sim.world import START_MS, Killed, World
 from tests.builders import Machine, Shop, call, machine
 from tests.sim.doctor_kit import findings, settle
+from tests.sim.regressions_test import expire_daily
 
 HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
@@ -320,3 +321,16 @@ def test_an_item_of_quarantine_that_cannot_be_read_is_said_and_hides_nothing(
     assert [row["execution"] for row in listed(shop)] == [other]
     found = {row["execution"]: row["reason"] for row in findings(shop.world, names=("flow",))}
     assert found == {run: reason, other: "QUARANTINED"}
+
+
+def test_what_rests_in_quarantine_for_half_a_year_outlives_its_records(bomb: Bomb) -> None:
+    shop, run = quarantined(LATER)
+    expire_daily(shop.world, 180)
+    shop.world.run(until_ms=START_MS + 180 * DAY_SECONDS * 1_000)
+    (found,) = findings(shop.world, names=("flow",))
+    assert (found["execution"], found["reason"]) == (run, "QUARANTINED")
+
+    bomb.is_armed = False
+    findings(shop.world, names=("flow",), is_repairing=True)
+    settle(shop.world, 60)
+    assert shop.describe(run)["status"] == "SUCCEEDED"

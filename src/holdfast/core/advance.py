@@ -103,11 +103,8 @@ def _entered_frames(state: Execution) -> list[str]:
 
 def _settle(decision: Decision) -> None:
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
-        frame_id = decision.entered.popleft()
-        if decision.state.is_ended:
-            return
-        frame = decision.state.frames.get(frame_id)
-        # A lane may be gone: its sibling failed after it was entered.
+        frame = decision.state.frames.get(decision.entered.popleft())
+        # A lane may be gone: its sibling failed after it was entered, or all is over.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
             if decision.state.last_event > EVENTS_MAX:

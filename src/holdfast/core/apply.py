@@ -258,7 +258,7 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     frames[owner.id] = owner._replace(
         previous=event.id, waiting=owner.waiting._replace(results=results)
     )
-    return state.moved(frames, event.id or state.last_event)
+    return state.moved(frames, event.id)
 
 
 # -- timers and lanes ------------------------------------------------------------------------------

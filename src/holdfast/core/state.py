@@ -31,7 +31,7 @@ ROOT: Final = ""
 
 #: Tasks that begin with something a worker does. The others wait for somebody else at once.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
-    {"task", "pure", "lambda", "service", "callback", "sync", "read", "write"}
+    {"task", "pure", "lambda", "service", "callback", "sync"}
 )
 _NESTED_EXECUTION: Final = "states:startExecution"
 #: Of them, those whose answer comes later than what the worker does.
@@ -247,8 +247,8 @@ class Lanes(NamedTuple):
     items: Json
     branch_input: Json
     results: Mapping[int, Json]
-    needed: int | None = None
-    tolerated: int = 0
+    needed: int | None
+    tolerated: int
     failed: int = 0
     after: tuple[tuple[int, ...], ...] = ()
     closing: Closing | None = None

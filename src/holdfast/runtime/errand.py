@@ -44,6 +44,11 @@ class Errand:
         """It goes on from where another has stopped. The other kinds bring a fact, no more."""
         return self.is_recovering or self.kind in {messages.START, messages.GO}
 
+    @property
+    def is_renewal(self) -> bool:
+        """Nothing is asked for but a younger log."""
+        return self.kind == messages.RECOVER and bool(self.body.get("held"))
+
     def is_wake_of(self, entry: int) -> bool:
         """The message says that the time has come for what waits there."""
         return self.kind == messages.WAKE_TIMER and bool(self.body["entry"] == entry)

@@ -62,6 +62,11 @@ def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) 
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 
 
+def renew(tenant: str, run: str) -> dict[str, Any]:
+    """Asks for a younger log, and that nothing is evaluated: workers may have died of that."""
+    return {**recover(tenant, run), "held": True}
+
+
 def require_readable(body: Any) -> Mapping[str, Any]:
     """Raises NewerFormatError for a newer message, HoldfastBug for what is no message of ours."""
     if not isinstance(body, dict):
@@ -155,7 +160,7 @@ _OWN: Final[Mapping[str, Mapping[str, Check]]] = {
     WAKE_TIMER: {"entry": _is_position, "due": _is_number},
     WAKE_MAIL: {"key": _is_text},
     GO: {"from": _is_text},
-    RECOVER: {},
+    RECOVER: {"held": _optional(lambda value: value is True)},
 }
 _FIELDS: Final = {kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()}
 

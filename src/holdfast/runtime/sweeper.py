@@ -100,9 +100,11 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
-    needs_a_look = is_old or _needs_a_look(log.state, now_ms)
-    if controls or (needs_a_look and not (yield from _is_quarantined(log))):
-        yield Send((Message(messages.recover(log.tenant, log.run)),))
+    if controls or is_old or _needs_a_look(log.state, now_ms):
+        if controls or not (yield from _is_quarantined(log)):
+            yield Send((Message(messages.recover(log.tenant, log.run)),))
+        elif is_old:
+            yield Send((Message(messages.renew(log.tenant, log.run)),))
     parked_ms = log.records[-1].at_ms
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     look_ms = duties.next_look_ms(log.state, parked_ms, ahead_ms)

@@ -120,6 +120,8 @@ class Hold:
             self.facts += yield from again.redrives(self.errand, self.log)
             if not self.facts:
                 return (yield from self._leave_ended())
+        if self.errand.is_renewal:
+            return (yield from self._renew())
         if (yield from again.goes_alone(self.errand, self.log)):
             return True
         yield from self._fetch(self.state.definition)
@@ -129,6 +131,14 @@ class Hold:
 
     def _look_back(self) -> Does:
         yield from again.look_back(self.errand, self.log, self.setting.status_source)
+
+    def _renew(self) -> Delivers:
+        """What rests in quarantine outlives its records, too (R16): nothing of it is evaluated."""
+        yield from self._fetch(self.state.definition)
+        now_ms = yield Clock()
+        if self.log.is_aging(now_ms) or self.log.is_behind:
+            yield from self._commit(Step((), self.state), now_ms)
+        return True
 
     def _leave_ended(self) -> Delivers:
         if self.errand.may_take_over:
