@@ -66,7 +66,8 @@ class Log:
     written: nothing older is needed, and nothing that is needed may be taken by TTL.
 
     A log's format never falls: `format` is that of its newest record, `base_format` that of the
-    first one needed.
+    first one needed. `unmeasured`: records that `bytes_since_snapshot` leaves out until a commit
+    asks.
     """
 
     tenant: str
@@ -83,6 +84,7 @@ class Log:
     base_format: int = 0
     format: int = 0
     bytes_since_snapshot: int = 0
+    unmeasured: list[Item] = field(default_factory=list)
     snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
     nonces: int = 0
 
@@ -153,7 +155,8 @@ class Log:
         self.state, self.sequence, self.snapshot = None, -1, -1
         self.base_format = self.format = 0
         self.book, self.records = ValueBook(), ()
-        self.bytes_since_snapshot, self.snapshot_check_bytes = 0, SNAPSHOT_BYTES_MIN
+        self.bytes_since_snapshot, self.unmeasured = 0, []
+        self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
 
     def _read(self, items: list[Item], *, has_snapshot: bool) -> Reads:
         blobs = yield from fetch_blobs(self.tenant, self.run, items, self.formats)
@@ -169,7 +172,7 @@ class Log:
         self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
         self.base_ms = self.records[0].at_ms
         self.base_format, self.format = int(items[0]["f"]), int(newest["f"])
-        self.bytes_since_snapshot = sum(item_bytes(item) for item in since)
+        self.bytes_since_snapshot, self.unmeasured = 0, list(since)
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
 
     # -- committing --------------------------------------------------------------------------------
@@ -203,7 +206,7 @@ class Log:
         if step.state.is_ended and not must_snapshot:
             return encoded
         must_snapshot |= self.sequence >= 0 and self.base_format < header.format
-        grown = self.bytes_since_snapshot + item_bytes(encoded.item)
+        grown = self._measured() + item_bytes(encoded.item)
         if grown <= self.snapshot_check_bytes and not must_snapshot:
             return encoded
         candidate = with_snapshot(encoded, header, step.state)
@@ -223,10 +226,16 @@ class Log:
             self.base_ms, self.base_format = now_ms, self.format
         if has_snapshot:
             self.snapshot = self.sequence
-            self.bytes_since_snapshot = 0
+            self.bytes_since_snapshot, self.unmeasured = 0, []
             self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
         else:
-            self.bytes_since_snapshot += item_bytes(encoded.item)
+            self.unmeasured.append(encoded.item)
+
+    def _measured(self) -> int:
+        """-> bytes since the snapshot. Most who load a log never ask."""
+        self.bytes_since_snapshot += sum(map(item_bytes, self.unmeasured))
+        self.unmeasured = []
+        return self.bytes_since_snapshot
 
 
 def _is_over(item: Item, now_ms: int) -> bool:

@@ -25,11 +25,11 @@ from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
 #: One schedule in so many runs a generated program.
 GENERATED_ONE_IN: Final = 10
 CRASHES: Final = ("killed before", "killed after")
-#: Every effect of every program meets each of these once in level 1.
+#: Every effect of every program meets each of these once in level 1. To freeze before an effect is
+#: to freeze after the one before it.
 SINGLES: Final = (
     *CRASHES,
     "throttled",
-    "frozen before",
     "frozen after",
     "answer lost",
     "not done",

@@ -9,9 +9,12 @@ from holdfast.sim.histories import History
 from holdfast.sim.services import Services
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """`ran`: (run, entry, attempt) of all that ran. `evidence`: None outside of schedules."""
+    """`ran`: (run, entry, attempt) of all that ran. `evidence`: None outside of schedules.
+
+    Equal to itself only: what one invariant has made of it serves the next.
+    """
 
     services: Services
     histories: list[History]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
@@ -100,7 +101,7 @@ def skews(evidence: Evidence | None) -> dict[tuple[str, str, int], int]:
     return {(one.tenant, one.run, one.sequence): one.skew_ms for one in wrote}
 
 
-def dues_of(history: History, skew_of: Mapping[tuple[str, str, int], int]) -> Dues:
+def _walked(history: History, skew_of: Mapping[tuple[str, str, int], int]) -> Dues:
     walk = _Walk(history.run)
     for record in history.records:
         walk.skew_ms = skew_of.get((history.tenant, history.run, record.sequence), 0)
@@ -282,13 +283,18 @@ def began(evidence: Evidence) -> dict[tuple[str, int, int], int]:
     return first
 
 
-def all_dues(case: Case) -> Iterator[tuple[History, Due]]:
-    """A retry comes when its attempt first runs."""
+@lru_cache(maxsize=1)
+def dues_of(case: Case) -> tuple[tuple[History, Dues], ...]:
+    """A retry comes when its attempt first runs. Several invariants ask, one after another."""
     skew_of = skews(case.evidence)
     first = {} if case.evidence is None else began(case.evidence)
-    for history in case.histories:
-        for due in dues_of(history, skew_of).found:
-            began_ms = first.get((history.run, *due.ticket))
+    walked = tuple((history, _walked(history, skew_of)) for history in case.histories)
+    for history, dues in walked:
+        for due in dues.found:
             if due.what in ("retry", "begin"):
-                due.came_ms = due.came_ms if began_ms is None else began_ms
-            yield history, due
+                due.came_ms = first.get((history.run, *due.ticket), due.came_ms)
+    return walked
+
+
+def all_dues(case: Case) -> Iterator[tuple[History, Due]]:
+    return ((history, due) for history, dues in dues_of(case) for due in dues.found)

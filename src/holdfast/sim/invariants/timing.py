@@ -24,8 +24,8 @@ def never_early(case: Case) -> Iterator[str]:
         is_early = due.came_ms < due.true_ms
         if is_early and (history.run, *due.ticket) not in raised:
             yield f"{history.run}: a {due.what} due at {due.true_ms} came at {due.came_ms}"
-    for history in case.histories:
-        yield from dues.dues_of(history, {}).problems
+    for _, found in dues.dues_of(case):
+        yield from found.problems
 
 
 def _raised_time_outs(case: Case) -> set[tuple[str, int, int]]:
@@ -71,8 +71,8 @@ def one_wins(case: Case) -> Iterator[str]:
     raised = _raised_time_outs(case)
     for history in case.histories:
         yield from _closed_once(history)
-        if case.evidence is not None:
-            yield from _stored_wins(case, history, raised)
+    if case.evidence is not None:
+        yield from _stored_wins(case, raised)
 
 
 def _closed_once(history: History) -> Iterator[str]:
@@ -99,9 +99,9 @@ def _closes(event: Event) -> bool:
     return is_task and event.type.endswith(("Succeeded", "Failed", "TimedOut"))
 
 
-def _stored_wins(case: Case, history: History, raised: set[tuple[str, int, int]]) -> Iterator[str]:
+def _stored_wins(case: Case, raised: set[tuple[str, int, int]]) -> Iterator[str]:
     schedule = case.schedule
-    for due in dues.dues_of(history, dues.skews(schedule)).found:
+    for history, due in dues.all_dues(case):
         if due.what != "time-out" or due.came_ms is None or (history.run, *due.ticket) in raised:
             continue
         place = (keys.inbox(history.tenant, history.run), keys.answer(*due.ticket))
