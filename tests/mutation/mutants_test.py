@@ -46,6 +46,12 @@ def test_a_statement_is_changed_in_each_of_these_ways(
     assert [mutant.change for mutant in Module(str(tmp_path / "it.py")).mutants] == changes
 
 
+def test_every_mutant_names_its_line() -> None:
+    """Or those tests are asked that do not run it."""
+    modules = [Module(path.name) for path in CORE.glob("*.py")]
+    assert [one for module in modules for one in module.mutants if not one.line] == []
+
+
 @pytest.mark.parametrize(
     ("name", "line", "change"),
     [

@@ -35,6 +35,25 @@ def test_the_siblings_of_a_failure_are_undone_before_it_is_handled() -> None:
     assert case.frame("caught").input == {"Error": "Broken", "Cause": "why"}
 
 
+def test_what_is_being_undone_is_not_cancelled_a_second_time() -> None:
+    """A branch fails while the lanes of its sibling are open; a stop comes as these are undone."""
+    inner = side_by_side("a", "b")
+    lanes = {**inner["States"]["all"], "End": True}
+    del lanes["Next"]
+    branches = [
+        {"StartAt": "inner", "States": {"inner": lanes}},
+        {"StartAt": "fails", "States": {"fails": call("fails")}},
+    ]
+    outer = {"Type": "Parallel", "Branches": branches, "End": True}
+    case = Case(machine({"outer": outer}, Holdfast=inner["Holdfast"])).start()
+    case.fail("Broken", at="fails").offer(STOP)
+
+    assert sorted(case.positions) == ["undo a", "undo b"]
+    closed = [event.details for event in case.events if event.type == "Closing"]
+    assert len(closed) == len(["of the failure", "of the sibling", "of the stop"])
+    assert case.succeed(at="undo a").succeed(at="undo b").status == "ABORTED"
+
+
 def test_the_losers_of_a_race_are_undone_before_the_winner_goes_on() -> None:
     case = Case(side_by_side("a", "b", "c", Holdfast={"Needed": 1})).start().succeed(7, at="b")
 
@@ -118,6 +137,15 @@ def test_a_time_out_waits_for_a_shielded_part() -> None:
     assert case.succeed().status == "TIMED_OUT"
 
 
+def test_what_is_due_in_a_shielded_part_waits_for_the_tick_after_the_time_out() -> None:
+    rest = {"rest": {"Type": "Wait", "Seconds": 60, "End": True}}
+    definition = machine(rest, Holdfast={"Shielded": [["rest"]]}, TimeoutSeconds=60)
+    case = Case(definition).start().after(60)
+
+    assert (case.types[-1], case.status) == ("Cancelled", "RUNNING")
+    assert case.after(0).status == "TIMED_OUT"
+
+
 def test_two_shielded_parts_in_a_row_have_a_gap_between_them() -> None:
     definition = shielded("first")
     definition["Holdfast"]["Shielded"].append(["third"])
@@ -173,6 +201,25 @@ def test_nobody_who_handles_it_fails_the_line() -> None:
     assert case.failure == ("BlockTimeout", "")
 
 
+def test_a_line_whose_wait_is_over_with_its_block_has_been_cancelled() -> None:
+    """It does nothing more of its own, and what comes next is begun once."""
+    body = {"one": {"Type": "Wait", "Seconds": 60, "Next": "after"}}
+    case = Case(timed(body, "one")).start().after(61)
+
+    assert (case.positions, case.types.count("TaskScheduled")) == (["late"], 1)
+
+
+@pytest.mark.parametrize(
+    "open_in", ["block", "one", "elsewhere"], ids=lambda word: f"open-in-{word}"
+)
+def test_an_entry_is_open_while_a_wait_or_a_deadline_has_its_number(open_in: str) -> None:
+    case = Case(timed({**BODY}, "one", "two")).start()
+    (due,) = case.frame("one").deadlines
+    entries = {"block": due.entry, "one": case.waiting().entry, "elsewhere": 7}
+
+    assert case.state.is_open(entries[open_in]) == (open_in != "elsewhere")
+
+
 def test_the_time_may_be_worked_out() -> None:
     case = Case(timed({**BODY}, "one", "two", seconds="{% $states.input.s %}")).start({"s": 5})
 
@@ -180,10 +227,12 @@ def test_the_time_may_be_worked_out() -> None:
     assert case.after(2).positions == ["late"]
 
 
-def test_a_time_that_is_no_number_fails_the_block() -> None:
-    case = Case(timed({**BODY}, "one", "two", seconds="{% 'soon' %}")).start()
+@pytest.mark.parametrize("seconds", ["{% 'soon' %}", "{% 0 %}", "{% 1.5 %}"])
+def test_a_time_that_no_block_can_have_fails_it(seconds: str) -> None:
+    case = Case(timed({**BODY}, "one", "two", seconds=seconds)).start()
 
     assert case.failure[0] == "States.QueryEvaluationError"
+    assert case.last("EvaluationFailed").details["location"] == "Seconds"
 
 
 def test_the_clock_starts_anew_each_time_the_block_is_entered() -> None:
@@ -259,6 +308,17 @@ def test_a_stop_cancels_what_a_deadline_has_begun_to_undo() -> None:
     case = Case(timed(body, "one", "undo one", "one undone")).start().after(61).offer(STOP)
 
     assert case.positions == ["undo one"]
+    assert case.succeed().status == "ABORTED"
+
+
+def test_what_a_deadline_has_undone_is_not_undone_for_a_stop_again() -> None:
+    """The state where the undo ends lies in the part itself, and is a step."""
+    states, undo = part("one", "after")
+    undo["States"] = ["one", "one undone"]
+    body = {**states, "one undone": call("again"), "Holdfast": {"Undo": [undo]}}
+    case = Case(timed(body, "one", "undo one", "one undone")).start().after(61).offer(STOP)
+    assert case.positions == ["undo one"]
+
     assert case.succeed().status == "ABORTED"
 
 

@@ -70,6 +70,7 @@ def test_what_was_told_to_stop_is_owed_nothing_more() -> None:
         [],
         frozenset(),
     )
+    assert case.events[-1].id == 0
 
 
 @pytest.mark.parametrize("child", [FIRST, (7, 1)])
@@ -110,5 +111,7 @@ def test_a_job_that_is_asked_for_is_no_child() -> None:
 
 
 def test_a_call_needs_somebody_who_can_make_its_token() -> None:
-    with pytest.raises(HoldfastBug, match="a token was asked for"):
+    with pytest.raises(
+        HoldfastBug, match=r": a token was asked for, of 0\.1, by whom none can be made\n"
+    ):
         Case(machine(CALL)).start()

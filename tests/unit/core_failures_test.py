@@ -194,9 +194,13 @@ def test_a_retry_is_scheduled_off_the_failure_with_no_event_between() -> None:
         ("States.HeartbeatTimeout", "States.Timeout", False),
         ("States.Timeout", "Busy", False),
         ("Busy", "States.HeartbeatTimeout", False),
+        ("States.ALL", None, True),
+        ("States.TaskFailed", None, True),
+        ("", None, True),
+        ("Busy", None, False),
     ],
 )
-def test_which_errors_a_catcher_takes(pattern: str, error: str, is_caught: bool) -> None:
+def test_which_errors_a_catcher_takes(pattern: str, error: str | None, is_caught: bool) -> None:
     case = Case(catching(catch(pattern))).start().fail(error)
 
     assert case.status == ("SUCCEEDED" if is_caught else "FAILED")

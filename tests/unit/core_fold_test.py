@@ -196,5 +196,13 @@ def test_a_wait_that_no_code_knows_is_refused() -> None:
     document = to_json(a_state())
     document["frames"][0]["waiting"]["kind_of_wait"] = "Invented"
 
-    with pytest.raises(UnknownState, match="kind 'Invented'"):
+    with pytest.raises(UnknownState, match=r"^a wait of kind 'Invented'$"):
+        from_json(document)
+
+
+def test_a_wait_with_a_field_that_no_code_knows_is_refused() -> None:
+    document = to_json(Case(one({"Type": "Wait", "Seconds": 5})).start().state)
+    document["frames"][0]["waiting"]["invented"] = 1
+
+    with pytest.raises(UnknownState, match=r"^Timer with the fields due_ms, entry, invented$"):
         from_json(document)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core import lanes
 from holdfast.core.facts import FailedWith, Succeeded
 from holdfast.core.state import Attempt, Lanes
 from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
@@ -189,12 +190,20 @@ def test_a_map_over_nothing_is_an_empty_list() -> None:
 def test_an_input_that_is_no_list_is_shown_in_the_failure_of_its_map() -> None:
     state = map_over(None, {"Type": "Succeed"})
     del state["Items"]
-    case = run(one(state), {"a": True})
+    case = run(one(state), {"a": True, "b": "é"})
     details = case.last("EvaluationFailed").details
 
     assert "location" not in details
-    assert details["cause"].endswith('Map state input must be an array but was: {"a":true}')
+    shown = '{"a":true,"b":"é"}'
+    assert details["cause"].endswith(f"Map state input must be an array but was: {shown}")
     assert case.types[-3:] == ["EvaluationFailed", "MapStateFailed", "ExecutionFailed"]
+
+
+def test_more_branches_than_one_state_may_have_fail_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "LANES_MAX", 2)
+    three = parallel(*[{"Type": "Succeed"}] * 3)
+
+    assert run(one(three)).failure[0] == "Holdfast.TooManyLanes"
 
 
 def test_more_items_than_one_state_may_have_fail_the_map() -> None:
@@ -228,6 +237,14 @@ def test_a_selector_sees_the_maps_input_and_the_item_and_its_index() -> None:
         {"all": "t", "item": "a", "at": 0, "state": "it"},
         {"all": "t", "item": "b", "at": 1, "state": "it"},
     ]
+
+
+def test_a_selector_is_at_the_map_whenever_it_is_asked() -> None:
+    entered = "{% $states.context.State.EnteredTime %}"
+    flow = map_over([1, 2], call("each"), ItemSelector=entered, MaxConcurrency=1)
+    case = Case(one(flow)).start().after(10).succeed()
+
+    assert case.waiting().arguments == "2027-01-15T08:00:00.000Z"
 
 
 def test_a_state_inside_a_map_knows_the_innermost_item() -> None:

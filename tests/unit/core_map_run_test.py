@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core import facts
+from holdfast.core.map_results import Child, record
 from holdfast.core.state import Attempt, Children, ChildResult
 from tests.builders import call, machine
 from tests.unit.core_kit import START_MS, Case, nobody, one
@@ -119,10 +120,12 @@ def test_the_fields_of_an_object_are_items_with_a_key() -> None:
     assert case.children.inputs == [{"Key": "x", "Value": 1}, {"Key": "y", "Value": [2]}]
 
 
-def test_the_selector_sees_index_key_value_and_source_of_each_item() -> None:
-    case = begun({"x": 1}, ItemSelector="{% $states.context.Map.Item %}")
-    item = {"Index": 0, "Key": "x", "Value": 1, "Source": "STATE_DATA"}
-    assert case.children.inputs == [item]
+@pytest.mark.parametrize(("items", "own"), [({"x": 1}, {"Key": "x"}), ([1], {})])
+def test_the_selector_sees_index_key_value_and_source_of_each_item(
+    items: Any, own: dict[str, str]
+) -> None:
+    case = begun(items, ItemSelector="{% $states.context.Map.Item %}")
+    assert case.children.inputs == [{"Index": 0, "Value": 1, "Source": "STATE_DATA", **own}]
 
 
 def test_no_more_children_are_open_than_the_definition_allows() -> None:
@@ -133,7 +136,7 @@ def test_no_more_children_are_open_than_the_definition_allows() -> None:
 
 
 def test_a_concurrency_that_is_no_number_fails_the_map_by_its_name() -> None:
-    case = begun([1], MaxConcurrency="{% 'many' %}")
+    case = begun([1], MaxConcurrency="{% 1.5 %}")
     assert case.last("EvaluationFailed").details["location"] == "MaxConcurrency"
 
 
@@ -214,6 +217,13 @@ def test_batches_are_as_large_as_they_may_be_with_all_that_is_in_them() -> None:
     case = begun([item] * 3, ItemBatcher={**batch, "BatchInput": {"a": 1}})
     first = {"BatchInput": {"a": 1}, "Items": [item, item]}
     assert case.children.inputs == [first, {"BatchInput": {"a": 1}, "Items": [item]}]
+
+
+@pytest.mark.parametrize("field", ["MaxItemsPerBatch", "MaxInputBytesPerBatch"])
+def test_a_bound_of_batches_that_is_no_number_fails_the_map_by_its_name(field: str) -> None:
+    _, cause = begun([1], ItemBatcher={field: "{% 'many' %}"}).failure
+    problem = 'Path field refers to value "many" which is not a valid integer'
+    assert str(cause).endswith(f"{field}{problem}")
 
 
 def test_a_batchs_failure_is_that_of_all_its_items() -> None:
@@ -330,6 +340,34 @@ def test_a_failure_can_be_caught() -> None:
     assert case.fail_child(0).output["Error"] == "States.ExceedToleratedFailureThreshold"
 
 
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            None,
+            {
+                "RedriveStatus": "NOT_REDRIVABLE",
+                "RedriveStatusReason": "Execution is PENDING and cannot be redriven",
+                "Status": "PENDING",
+            },
+        ),
+        ({"status": "ABORTED"}, {"RedriveStatus": "REDRIVABLE", "Status": "ABORTED"}),
+    ],
+)
+def test_of_a_child_that_has_not_ended_only_what_is_known_is_told(result: Any, told: Any) -> None:
+    found = record(Child("c", "arn:mapRun:m/L:1", False, {"a": ["é"]}, result))
+    assert found == {
+        "ExecutionArn": "arn:execution:m/L:c",
+        "Input": '{"a":["é"]}',
+        "InputDetails": {"Included": True},
+        "Name": "c",
+        "OutputDetails": {"Included": True},
+        "RedriveCount": 0,
+        "StateMachineArn": "arn:stateMachine:m/L",
+        **told,
+    }
+
+
 # -- reading ---------------------------------------------------------------------------------------
 
 
@@ -370,6 +408,13 @@ def test_a_reader_that_nobody_can_run_yet_has_no_claim() -> None:
     case = MapCase(a_map(ItemReader=READER), claim=nobody)
     case.start()
     assert case.attempt.claim is None
+
+
+def test_a_map_that_is_being_read_can_be_stopped() -> None:
+    case = MapCase(a_map(ItemReader=READER))
+    case.start()
+    case.offer(facts.StopRequested("1", None, None))
+    assert (case.status, case.types[-2:]) == ("ABORTED", ["ItemsAsked", "ExecutionAborted"])
 
 
 def test_a_reader_that_fails_fails_the_run() -> None:

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.facts import FailedWith, RedriveRequested, StopRequested, Succeeded
+from holdfast.core.facts import FailedWith, Opened, RedriveRequested, StopRequested, Succeeded
 from holdfast.core.run_ids import run_of_uuid
 from holdfast.core.state import Attempt, Lanes
+from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.effects import Message, PutIfAbsent, RunTask, Send, TaskFailed, TaskSucceeded
 from tests.builders import Machine, call, machine
-from tests.unit.core_kit import Case
+from tests.unit.core_kit import Case, part
 from tests.unit.core_stopping_test import undoable
+from tests.unit.core_tasks_test import begun
 from tests.unit.states_world import Office, states
 
 REDRIVE = RedriveRequested("5")
@@ -145,6 +147,46 @@ def test_what_has_undone_what_it_had_done_is_not_redriven() -> None:
     assert (case.status, len(case.events)) == ("ABORTED", seen)
 
 
+def test_lanes_that_were_being_undone_begin_anew() -> None:
+    parts = {name: part(name) for name in ("a", "b")}
+    branches = [{"StartAt": name, "States": states} for name, (states, _) in parts.items()]
+    both = {"Type": "Parallel", "Branches": branches, "End": True}
+    definition = machine({"both": both}, Holdfast={"Undo": [undo for _, undo in parts.values()]})
+    case = Case(definition).start().fail("Broken", at="a")
+    for control_id in ("1", "2"):  # the second does not wait for the undo
+        case.offer(StopRequested(control_id, None, None))
+    assert case.status == "ABORTED"
+
+    case.offer(REDRIVE)
+
+    assert (case.status, case.positions) == ("RUNNING", ["a", "b"])
+    assert case.succeed(1, at="a").succeed(2, at="b").output == [1, 2]
+
+
+def test_a_race_whose_result_was_too_large_is_run_anew() -> None:
+    branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
+    race = {"Type": "Parallel", "Branches": branches, "Holdfast": {"Needed": 1}}
+    case = begun(race)
+    case.succeed("x" * (PAYLOAD_BYTES_MAX - len('""')), at="a")
+    assert case.failure[0] == "States.DataLimitExceeded"
+
+    case.offer(REDRIVE)
+
+    assert case.positions == ["a", "b"]
+    assert case.succeed("short", at="a").output == ["short", None]
+
+
+def test_what_is_redriven_is_neither_stopping_nor_watched() -> None:
+    definition = machine(TWO, Holdfast={"Shielded": [["prepare"]]})
+    case = Case(definition).start().offer(Opened(1), StopRequested("4", None, None)).succeed()
+    assert case.status == "ABORTED"
+
+    case.offer(REDRIVE)
+
+    assert (case.state.stopping, case.state.is_opened) == (None, False)
+    assert case.succeed("shipped").output == "shipped"
+
+
 def test_what_timed_out_has_its_time_again() -> None:
     case = Case(machine(TWO, TimeoutSeconds=60)).start().after(100)
     assert case.status == "TIMED_OUT"
@@ -161,7 +203,7 @@ def test_a_redrive_counts_once_and_an_older_one_not_at_all(control_id: str) -> N
     assert len(case.events) == seen
 
 
-@pytest.mark.parametrize(("early_ms", "status"), [(900, "RUNNING"), (2_000, "FAILED")])
+@pytest.mark.parametrize(("early_ms", "status"), [(1_000, "RUNNING"), (1_001, "FAILED")])
 def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
     early_ms: int, status: str
 ) -> None:
@@ -171,7 +213,7 @@ def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
     case = failed(machine(TWO))
     case.offer(RedriveRequested(f"{case.now_ms:015d}a")).after(60).fail("Broken")
     assert case.status == "FAILED"
-    case.offer(RedriveRequested(f"{case.now_ms - early_ms:015d}b"))
+    case.offer(RedriveRequested(f"{case.now_ms - early_ms:015d}"))
     assert case.status == status
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from holdfast.asl.parse import parse_definition
 from holdfast.core import advance
 from holdfast.core.advance import TOO_MANY_EVENTS
+from holdfast.core.commands import has_more
+from holdfast.core.facts import Moment, Started, Succeeded
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
-from tests.builders import ask, call, machine, wait_for
-from tests.unit.core_kit import Case, one, run
+from tests.builders import Machine, ask, call, machine, wait_for
+from tests.unit.core_kit import RUN, START_MS, Case, nobody, one, run
 
 QUERY_ERROR = "States.QueryEvaluationError"
 
@@ -24,6 +30,30 @@ def test_output_replaces_what_a_state_hands_on() -> None:
     state = {"Type": "Pass", "Output": {"twice": "{% $states.input.a * 2 %}", "fixed": [1]}}
 
     assert run(one(state), {"a": 4}).output == {"twice": 8, "fixed": [1]}
+
+
+def test_the_context_knows_the_definition_and_the_workflow() -> None:
+    case = run(one({"Type": "Pass", "Output": "{% $states.context.StateMachine %}"}))
+
+    assert case.output == {"Id": case.program.hash, "Name": "flow"}
+
+
+@pytest.fixture
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The worker runs there."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_the_times_of_the_context_are_utc_wherever_the_worker_is() -> None:
+    case = Case(one({"Type": "Pass", "Output": "{% $states.context.State.EnteredTime %}"}))
+    case.now_ms += 1_234_567  # nobody has asked for it before
+
+    assert case.start().output == "2027-01-15T08:20:34.567Z"
 
 
 def test_an_assigned_variable_is_seen_by_later_states_and_not_by_its_own_output() -> None:
@@ -217,10 +247,12 @@ def test_an_event_wait_knows_its_event_and_its_key() -> None:
     assert (waiting.event_name, waiting.event_key) == ("paid", "k1")
 
 
-def test_a_wait_whose_arguments_are_no_object_names_no_event() -> None:
-    state = {"Type": "Task", "Resource": "holdfast:event.waitForTaskToken", "Arguments": "odd"}
+@pytest.mark.parametrize("arguments", ["odd", {}])
+def test_a_wait_whose_arguments_do_not_say_so_names_no_event(arguments: Any) -> None:
+    state = {"Type": "Task", "Resource": "holdfast:event.waitForTaskToken", "Arguments": arguments}
+    waiting = Case(one(state)).start().waiting()
 
-    assert Case(one(state)).start().waiting().event_name == ""
+    assert (waiting.event_name, waiting.event_key) == ("", "")
 
 
 def test_what_is_asked_of_a_person_is_in_hand_until_the_answer() -> None:
@@ -323,6 +355,35 @@ def test_a_loop_without_an_end_is_ended_and_nobody_catches_it(
     )
 
     assert case.failure == (TOO_MANY_EVENTS, "The execution has more than 50 events.")
+    (*_, last, _), (*_, ended) = case.events, case.links
+    assert ended == (last.id + 1, last.id, "ExecutionFailed")
+
+
+@pytest.mark.parametrize(("events_max", "status"), [(2, "SUCCEEDED"), (1, "FAILED")])
+def test_no_state_is_begun_after_more_events_than_there_may_be(
+    events_max: int, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advance, "EVENTS_MAX", events_max)
+
+    assert run(one({"Type": "Pass"})).status == status
+
+
+def beside_a_task(state: Machine) -> Machine:
+    """A Parallel of the task `ship` and of this state, `pass`."""
+    branches = [
+        {"StartAt": name, "States": {name: inner}}
+        for name, inner in {"ship": call("ship"), "pass": state}.items()
+    ]
+    return one({"Type": "Parallel", "Branches": branches})
+
+
+def test_what_runs_beside_a_loop_without_an_end_has_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advance, "EVENTS_MAX", 50)
+    case = run(beside_a_task({"Type": "Pass", "Next": "pass"}))
+
+    assert case.types[-2:] == ["TaskStarted", "ExecutionFailed"]
 
 
 # -- full records ----------------------------------------------------------------------------------
@@ -349,6 +410,31 @@ def test_a_thousand_pure_states_fill_a_record_and_the_next_goes_on() -> None:
 
     assert case.output == 600
     assert case.records == 2
+
+
+@pytest.mark.parametrize(("states", "records"), [(3, 1), (4, 2), (6, 2), (7, 3)])
+def test_a_record_holds_as_many_pure_states_as_it_may(
+    states: int, records: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 3)
+    names = [str(number) for number in range(states)]
+    passes = {name: {"Type": "Pass", "Next": following} for name, following in pairwise(names)}
+    case = run(machine({**passes, names[-1]: {"Type": "Pass", "End": True}}))
+
+    assert (case.status, case.records) == ("SUCCEEDED", records)
+
+
+def test_what_a_full_record_left_comes_before_what_is_offered_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 2)
+    program = parse_definition(beside_a_task({"Type": "Pass", "End": True}))
+    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
+    full = advance.advance(program, None, [Started(RUN, None, "flow", 1, START_MS)], moment)
+    assert has_more(full.state)
+    on = advance.advance(program, full.state, [Succeeded(1, 1, "shipped")], moment)
+
+    assert [event.type for event in on.events][:2] == ["PassStateExited", "TaskStarted"]
 
 
 # -- ids and predecessors --------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holdfast.core.facts import StopRequested
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case
@@ -60,6 +62,26 @@ def test_a_stop_without_a_reason_is_undone_as_holdfast_stopped() -> None:
 
     assert case.waiting("undo").arguments == {"why": "Holdfast.Stopped"}
     assert (case.succeed().state.error, case.state.cause) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("stop", "why"),
+    [
+        (STOP, {"Error": "Shop.Closed", "Cause": "the shop closes"}),
+        (StopRequested("1", None, None), {"Error": "Holdfast.Stopped", "Cause": ""}),
+        (None, {"Error": "States.Timeout", "Cause": ""}),
+    ],
+    ids=["a reason", "no reason", "time-out"],
+)
+def test_an_undo_sees_error_and_cause(stop: StopRequested | None, why: dict[str, str]) -> None:
+    definition = undoable({"ship": call("ship")}, ["ship"], TimeoutSeconds=60)
+    case = Case(definition).start()
+    if stop is None:
+        case.after(61)
+    else:
+        case.offer(stop)
+
+    assert case.frame("undo").variables["failure"] == why
 
 
 def test_a_wait_in_the_part_is_left_for_the_undo() -> None:

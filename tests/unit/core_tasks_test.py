@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from holdfast.core.advance import advance
+from holdfast.core.advance import Step, advance
 from holdfast.core.apply import fold
 from holdfast.core.commands import OfferActivity, ReadAnswer, StartTimer, owed
 from holdfast.core.facts import (
     ActivityStarted,
+    Fact,
     FailedWith,
     HeartbeatSeen,
     Moment,
     Polled,
     Started,
     Submitted,
+    Succeeded,
+    TakenOver,
+    TaskUnknown,
+    TimedOut,
 )
 from holdfast.core.state import Attempt, Awaiting, Origin, Parent
 from holdfast.core.state_json import from_json, to_json
 from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.resources import METRIC_DURABLE_STEPS
+from holdfast.runtime.duties import measure
+from holdfast.runtime.effects import Measure
 from tests.builders import Machine, machine
 from tests.unit.core_kit import RUN, START_MS, Case, claim, one
 from tests.unit.states_kit import PLACE, ROLE
@@ -144,6 +153,11 @@ def test_a_time_that_no_task_can_have_fails_it(field: str, seconds: float, bound
     case = begun(task(SEND, Arguments={}, **bounds), seconds)
     assert case.last("EvaluationFailed").details["location"] == field
     assert str(case.failure[1]).endswith(f" {field} has to be {bound}.")
+
+
+def test_a_task_may_have_three_years() -> None:
+    case = begun(task(SEND, Arguments={}, TimeoutSeconds="{% 99999999 %}"))
+    assert case.waiting().timeout_seconds == 99_999_999
 
 
 # -- callbacks -------------------------------------------------------------------------------------
@@ -275,6 +289,62 @@ def test_a_start_of_an_attempt_that_was_replaced_leaves_no_trace() -> None:
     assert "ActivityStarted" not in case.types
 
 
+# -- in a branch ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resource", "fact"),
+    [
+        (FUNCTION, TaskUnknown(1, 1)),
+        (FUNCTION, TakenOver(1, 1)),
+        (BUILD, Submitted(1, 1, None)),
+        (BUILD, Polled(1, 1, 0)),
+        (ACTIVITY, ActivityStarted(1, 1, "w")),
+        (ACTIVITY, HeartbeatSeen(1, START_MS + 9_000)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact) -> None:
+    state = {**task(resource, Arguments={}, HeartbeatSeconds=30), "End": True}
+    branch = {"StartAt": "it", "States": {"it": state}}
+    case = MachineCase(machine({"all": {"Type": "Parallel", "Branches": [branch], "End": True}}))
+    case.begin()
+    if isinstance(fact, Polled):
+        case.submit()
+    seen = len(case.events)
+    case.offer(fact)
+
+    assert {event.holdfast["frame"] for event in case.events[seen:]} == {"0.0"}
+
+
+# -- what is counted ------------------------------------------------------------------------------
+
+
+def durable_steps(case: MachineCase) -> float:
+    measured = Counter[str]()
+    for effect in measure(Step(tuple(case.events), case.state)):
+        assert isinstance(effect, Measure)
+        measured[effect.name] += int(effect.value)
+    return measured[METRIC_DURABLE_STEPS]
+
+
+@pytest.mark.parametrize("resource", [SEND, FUNCTION, ACTIVITY])
+@pytest.mark.parametrize(
+    "end",
+    [Succeeded(0, 1, None), FailedWith(0, 1, "E", None), TimedOut(0, 1)],
+    ids=lambda end: type(end).__name__,
+)
+def test_the_end_of_an_attempt_is_a_durable_step(resource: str, end: Fact) -> None:
+    case = begun(task(resource, Arguments={}))
+    assert durable_steps(case) == 0
+    case.offer(end)
+    assert durable_steps(case) == 1
+
+
+def test_the_end_of_a_wait_is_a_durable_step() -> None:
+    assert durable_steps(begun({"Type": "Wait", "Seconds": 0})) == 1
+
+
 # -- bounds ----------------------------------------------------------------------------------------
 
 
@@ -342,6 +412,14 @@ def test_an_express_execution_has_five_minutes_or_less(own: Any, seconds: int) -
     case = MachineCase(rest).begin(execution_type="EXPRESS")
     assert case.state.due_ms == START_MS + seconds * 1_000
     assert case.after(seconds).status == "TIMED_OUT"
+
+
+@pytest.mark.parametrize(("execution_type", "counts"), [("STANDARD", {0}), ("EXPRESS", set())])
+def test_an_express_execution_counts_no_redrives(execution_type: str, counts: set[int]) -> None:
+    state = one({"Type": "Pass", "Output": "{% $states.context.Execution %}"})
+    shown = MachineCase(state).begin(execution_type=execution_type).output
+
+    assert {value for name, value in shown.items() if name == "RedriveCount"} == counts
 
 
 def test_a_standard_execution_has_as_long_as_it_takes() -> None:
@@ -415,6 +493,18 @@ def test_states_that_are_open_when_a_branch_fails_say_that_they_were_aborted() -
         "ParallelStateFailed",
         "ExecutionFailed",
     ]
+
+
+def test_states_are_aborted_before_the_parallel_that_they_are_in() -> None:
+    branch = {"StartAt": "naps", "States": {"naps": {"Type": "Wait", "Seconds": 9, "End": True}}}
+    inner = {"Type": "Parallel", "Branches": [branch], "End": True}
+    branches = [
+        {"StartAt": "fails", "States": {"fails": {**task(SEND, Arguments={}), "End": True}}},
+        {"StartAt": "inner", "States": {"inner": inner}},
+    ]
+    case = begun({"Type": "Parallel", "Branches": branches}).fail("E", at="fails")
+    aborted = [name for name in case.types if name.endswith("Aborted")]
+    assert aborted == ["TaskStateAborted", "WaitStateAborted", "ParallelStateAborted"]
 
 
 def test_iterations_that_are_open_when_one_fails_are_aborted_with_their_states() -> None:

@@ -71,6 +71,12 @@ def test_a_wait_for_a_text_that_is_no_timestamp_fails_in_the_words_of_aws(timest
     )
 
 
+def test_what_is_wrong_with_a_timestamp_hangs_off_the_entry_of_its_state() -> None:
+    case = run(nap(Timestamp="{% 'soon' %}"))
+
+    assert case.links[-2:] == [(3, 2, "EvaluationFailed"), (4, 3, "ExecutionFailed")]
+
+
 def test_a_wait_of_no_seconds_sets_no_timer() -> None:
     case = run(nap(Seconds=0))
 
@@ -86,6 +92,25 @@ def test_assign_and_output_of_a_wait_are_evaluated_when_it_ends() -> None:
     case = Case(nap(Seconds=5, Output="{% $millis() %}")).start().after(7)
 
     assert case.output == START_MS + 7_000
+
+
+@pytest.mark.parametrize(("late_ms", "is_over"), [(999, False), (1_000, True)])
+def test_a_moment_is_past_when_no_clock_can_say_otherwise(late_ms: int, is_over: bool) -> None:
+    program = parse_definition(nap(Timestamp="2027-01-15T08:00:00Z"))
+    moment = Moment(START_MS + late_ms, lambda: 0.5, nobody, clock_error_ms=500)
+    started = facts.Started("r", None, "flow", None, START_MS)
+
+    assert advance(program, None, [started], moment).state.is_ended is is_over
+
+
+def test_the_last_moment_that_is_shown_is_the_end_of_the_last_year_of_four_digits() -> None:
+    states = {
+        "rest": {"Type": "Wait", "Timestamp": "9999-12-31T23:59:59-18:00", "Next": "show"},
+        "show": {"Type": "Succeed", "Output": "{% $states.context.State.EnteredTime %}"},
+    }
+    case = Case(machine(states)).start().after(10**12)
+
+    assert case.output == "9999-12-31T23:59:59.999Z"
 
 
 def test_nothing_fires_while_a_clock_that_is_ahead_may_be_wrong() -> None:
@@ -155,6 +180,16 @@ def test_one_tick_ends_everything_that_is_due() -> None:
     assert case.after(1).status == "SUCCEEDED"
 
 
+def test_what_one_timer_leads_to_comes_before_the_next_timer() -> None:
+    branches = [
+        {"StartAt": f"nap{n}", "States": {f"nap{n}": nap_then, f"ship{n}": call("ship")}}
+        for n, nap_then in ((n, {"Type": "Wait", "Seconds": n, "Next": f"ship{n}"}) for n in (1, 2))
+    ]
+    case = Case(one({"Type": "Parallel", "Branches": branches})).start().after(2)
+
+    assert case.types[-6:] == ["WaitStateExited", "TaskStateEntered", "TaskScheduled"] * 2
+
+
 def test_a_time_out_that_fails_a_parallel_leaves_nothing_for_the_other_timers_to_fire() -> None:
     branches = [
         {"StartAt": "first", "States": {"first": wait_for("paid", TimeoutSeconds=5)}},
@@ -185,6 +220,19 @@ def test_a_heartbeat_moves_the_next_one_but_not_the_whole_time_out() -> None:
 
     assert case.after(24).status == "RUNNING"
     assert case.after(1).failure == ("States.Timeout", None)
+
+
+def test_what_is_due_with_its_heartbeat_has_timed_out_as_a_whole() -> None:
+    catch = [
+        {"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "missed"},
+        {"ErrorEquals": ["States.Timeout"], "Next": "late"},
+    ]
+    ends = {name: {"Type": "Succeed", "Output": name} for name in ("missed", "late")}
+    waiting = ask(HeartbeatSeconds=30, TimeoutSeconds=60, Catch=catch)
+    case = Case(machine({"it": waiting, **ends})).start().after(29)
+    assert case.offer(HeartbeatSeen(case.waiting().entry, START_MS + 30_000)).after(31).output == (
+        "late"
+    )
 
 
 def test_an_older_heartbeat_leaves_no_trace() -> None:
@@ -221,17 +269,20 @@ def test_an_expired_event_is_not_used() -> None:
     assert case.events == before
 
 
-def test_an_event_is_used_once_and_forgotten_when_it_has_expired() -> None:
+@pytest.mark.parametrize(("late_s", "kept"), [(10.999, ["e1", "e2"]), (11, ["e2"])])
+def test_an_event_is_used_once_and_forgotten_when_no_clock_can_find_it_valid(
+    late_s: float, kept: list[str]
+) -> None:
     flow = machine({n: wait_for("paid", m) for n, m in [("a", "b"), ("b", "c"), ("c", None)]})
     case = Case(flow).start()
     case.offer(received(case, expires_ms=START_MS + 10_000))
     case.offer(received(case, expires_ms=START_MS + 10_000))
     assert case.positions == ["b"]
     assert case.state.used_events == {"e1": START_MS + 10_000}
-    case.after(20).offer(received(case, "e2", expires_ms=START_MS + 90_000))
+    case.after(late_s).offer(received(case, "e2", expires_ms=START_MS + 90_000))
 
     assert case.positions == ["c"]
-    assert case.state.used_events == {"e2": START_MS + 90_000}
+    assert list(case.state.used_events) == kept
 
 
 def test_every_used_event_is_remembered_not_only_the_last() -> None:
@@ -314,7 +365,9 @@ def test_a_fact_before_the_start_leaves_no_trace(fact: facts.Fact) -> None:
 def test_no_facts_and_no_start_is_no_execution() -> None:
     moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
 
-    with pytest.raises(HoldfastBug):
+    with pytest.raises(
+        HoldfastBug, match=": an execution that has not started was asked for its state\n"
+    ):
         advance(parse_definition(one(call("ship"))), None, [], moment)
 
 
@@ -324,6 +377,14 @@ def test_a_second_start_leaves_no_trace() -> None:
     case.start(2)
 
     assert case.events == before
+
+
+def test_an_execution_starts_when_it_was_asked_for_not_when_it_is_begun() -> None:
+    case = Case(one(call("ship")))
+    case.now_ms += 5_000
+    case.start()
+
+    assert (case.events[0].at_ms, case.state.started_ms) == (START_MS, START_MS)
 
 
 def test_an_execution_is_opened_once_and_moves_only_to_a_younger_record() -> None:

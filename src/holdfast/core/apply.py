@@ -330,9 +330,7 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
 def _lanes_succeeded(state: Execution, event: Event) -> Execution:
     """Lanes that nobody needed are dropped."""
     frame = frame_of_event(state, event)
-    if isinstance(frame.waiting, Lanes) and len(frame.waiting.results) < frame.waiting.count:
-        state = without_lanes(state, frame)
-    return moved(state, frame, event, waiting=Exited())
+    return moved(without_lanes(state, frame), frame, event, waiting=Exited())
 
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:

@@ -32,10 +32,8 @@ def _description(state: Execution, *, as_json: bool) -> dict[str, Any]:
     def shown(value: Json) -> Json:
         return value if as_json else _text(value)
 
-    found: dict[str, Any] = {}
-    if state.status != "SUCCEEDED":
-        texts = {"Cause": state.cause, "Error": state.error}
-        found |= {name: text for name, text in texts.items() if text is not None}
+    texts = {"Cause": state.cause, "Error": state.error}
+    found: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
     found |= {
         "ExecutionArn": origin["execution_arn"],
         "Input": shown(state.input),

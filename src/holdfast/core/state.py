@@ -160,7 +160,7 @@ class Awaiting:
     due_ms: int | None
     heartbeat_seconds: int | None
     heartbeat_due_ms: int | None
-    target: str = ""
+    target: str
     submitted: Json = None
     is_begun: bool = False
     poll_due_ms: int | None = None
