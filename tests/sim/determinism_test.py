@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from holdfast.sim import levels
+from holdfast.sim import levels, runner
 from holdfast.sim.runner import play
 from holdfast.sim.tape import WrittenTape
 
@@ -53,6 +54,14 @@ def test_the_choices_of_a_seed_give_its_trace_without_the_seed() -> None:
         written = play(deployed, drawn.swarm, WrittenTape(drawn.choices))
         assert written.trace == drawn.trace, f"seed {seed}"
         assert written.choices == drawn.choices, f"seed {seed}"
+
+
+def test_a_trace_is_the_same_where_every_host_reads_the_log_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remembering = _traces(FAST)
+    monkeypatch.setattr(runner, "remembered", nullcontext)
+    assert _traces(FAST) == remembering
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -304,12 +305,30 @@ def test_an_error_says_what_jsonata_says() -> None:
         "$pad('x', 100000000)",
         "$join($map([1..2000], function($i){$pad('x', 1000)}))",
         "$contains($pad('a', 60, 'a') & 'b', /(?:(?:a|aa)+)+$/)",
+        f"$match('b' & $pad('a', 200000, 'a'), /b{'(' * 200}a+{')' * 200}/)",
+        f"$match('b' & $pad('a', 200000, 'a'), /b{'(' * 200}a+{')' * 200}/, 1)",
+        f"/b{'(' * 200}a+{')' * 200}/('b' & $pad('a', 200000, 'a')).match",
         "(" * 20_000,
         "-" * 20_000 + "1",
     ],
 )
 def test_a_bomb_is_stopped_with_its_own_code(text: str) -> None:
     assert code_of(text) == "U1001"
+
+
+@pytest.mark.parametrize("limit", ["", ", 1"], ids=["closures", "reference"])
+def test_a_match_that_is_named_often_is_not_written_out_before_it_is_refused(limit: str) -> None:
+    """20 MB on paper: of the largest text and the longest replacement it would be 500 GB."""
+    text, named = '$pad("", 10000, "a")', '$pad("", 4000, "$0")'
+    expression = f"$replace({text}, /a+/, {named}{limit})"
+    code_of(expression)  # parsed, and the engines loaded
+    tracemalloc.start()
+    try:
+        assert code_of(expression) == "U1001"
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 10_000_000
 
 
 def test_a_range_or_an_expression_beyond_reason_is_refused() -> None:

@@ -159,6 +159,16 @@ def test_a_snapshot_is_written_when_the_log_has_outgrown_it_fourfold() -> None:
     assert load(world).state == log.state
 
 
+def test_records_that_others_have_written_count_towards_the_next_snapshot() -> None:
+    """Most wakes load a log and write one record."""
+    world, _ = written(1)
+    while sum(map(item_bytes, world.items("executions"))) < 2 * SNAPSHOT_BYTES_MIN:
+        log = load(world)
+        commit(world, log, next_step(log))
+
+    assert load(world).snapshot > 0
+
+
 @pytest.mark.parametrize(("texts", "records"), [(1, 20), (6, 60)])
 def test_a_snapshot_that_would_not_pay_is_not_written(texts: int, records: int) -> None:
     """Sixteen kilobytes of log are reached long before four times the state, which may be so large

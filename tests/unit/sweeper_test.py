@@ -283,6 +283,14 @@ def test_what_was_released_goes_round_as_often_again() -> None:
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
 
 
+def test_a_dead_renewal_still_evaluates_nothing() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    revive(shop, messages.renew("default", RUN), "m1")
+    (second,) = queued(shop, "single")
+
+    assert (second["held"], second["of"]) == (True, ["m1"])
+
+
 def test_however_often_it_is_released_it_names_the_last_dead_letters_only() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     letters = tuple(f"m{number}" for number in range(9))

@@ -227,6 +227,26 @@ def test_a_redriven_execution_is_listed_once_though_its_end_held_a_snapshot() ->
     assert sum("lp" in item for item in office.world.services.items("executions")) == 1
 
 
+def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
+    """A record of its own would take the place of the redrive, whose message would then be over."""
+    office = Office()
+    nap = {"Type": "Wait", "Seconds": 46 * 86_400 - 3_600}
+    execution = office.start(office.create(states(Rest=nap, No=FAIL)), name="e1")
+    office.wait(47 * 86_400)
+    office.call("RedriveExecution", executionArn=execution)
+    (record, *_) = office.world.services.items("executions")
+    run_id = str(record["pk"]).partition("#")[2]
+    delivery = Delivery(messages.renew("default", run_id), "m", 1, "owner")
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, Limit | Deadline):
+            return office.world.now_ms + 100_000
+        return office.world.perform(effect)
+
+    assert run(deliver(office.world.setting, delivery), perform)
+    assert office.describe(execution)["redriveCount"] == 1
+
+
 # -- tokens ----------------------------------------------------------------------------------------
 
 

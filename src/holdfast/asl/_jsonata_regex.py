@@ -23,6 +23,7 @@ _PIECE: Final = re.compile(
 )
 _OUTSIDE: Final = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[A-Za-z0-9_]", r"\W": "[^A-Za-z0-9_]"}
 _INSIDE: Final = {r"\d": "0-9", r"\w": "A-Za-z0-9_", "[": r"\["}
+_CHARACTERS_PER_ITEM: Final = 8  # of a match and its groups
 
 
 def python_pattern(source: str, *, multiline: bool) -> str:
@@ -89,6 +90,9 @@ class CompiledRegex(Pattern):
     def _found(self, text: str, allowance: Allowance) -> Iterator[Any]:
         matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
         while (match := _next_within(allowance, matches)) is not None:
+            # Each group is a text of its own: of a thousand each may hold the whole text.
+            characters = sum(end - start for start, end in match.regs)
+            allowance.charge(characters // _CHARACTERS_PER_ITEM)
             yield match
 
     # The names mark a regular expression. Nobody calls them: $replace and $split are ours.

@@ -36,12 +36,15 @@ class Allowance(Protocol):
 
     regex_seconds_left: float
 
+    def charge(self, items: int) -> None:
+        """Raises JsonataError when they are more than are left."""
+
 
 class Pattern:
     """A regular expression, as the parser put it into the syntax tree."""
 
     def matches(self, text: str, allowance: Allowance) -> Iterator[Match]:
-        """Every match, empty ones too. Raises JsonataError when the time is spent."""
+        """Every match, empty ones too. Raises JsonataError when the time or the items are spent."""
         raise NotImplementedError
 
 
@@ -99,9 +102,15 @@ def shown_match(match: Match) -> dict[str, Any]:
 
 
 def with_references(replacement: str, match: Match) -> str:
-    """`$1 of $0` with the groups of a match in it."""
-    return _REFERENCE.sub(
-        lambda reference: _referred(reference[1], match.groups, match.text), replacement
+    """`$1 of $0` with the groups of a match in it. Raises JsonataError beyond its length."""
+    references = (
+        Match(found[0], found.start(), found.end(), [found[1]])
+        for found in _REFERENCE.finditer(replacement)
+    )
+    return replaced(
+        replacement,
+        references,
+        lambda reference: _referred(reference.groups[0], match.groups, match.text),
     )
 
 

@@ -157,6 +157,6 @@ def goes_alone(errand: Errand, log: Log) -> Generator[Effect, Any, bool]:
     if not any(is_lost(claim, errand.delivery, now_ms) for claim in suspects):
         return False
     replaced = (*messages.replaced_by(errand.body), errand.delivery.message_id)
-    body = messages.recover(log.tenant, log.run, replaced)
+    body = messages.recover(log.tenant, log.run, replaced, messages.released_of(errand.body))
     yield Send((Message(body),), queue="single")
     return True

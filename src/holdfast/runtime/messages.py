@@ -62,9 +62,9 @@ def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) 
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 
 
-def renew(tenant: str, run: str) -> dict[str, Any]:
+def renew(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
     """Asks for a younger log, and that nothing is evaluated: workers may have died of that."""
-    return {**recover(tenant, run), "held": True}
+    return {**recover(tenant, run, of, released), "held": True}
 
 
 def require_readable(body: Any) -> Mapping[str, Any]:

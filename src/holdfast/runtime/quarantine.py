@@ -157,18 +157,21 @@ def release(held: Quarantined) -> Does:
     It names the last dead letters: nobody has to wait until what their workers had claimed lapses.
     A start whose log has begun would find nothing to do: what is owed since is for who recovers it.
     """
-    body, letters = held.body, held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
-    log = keys.execution(held.tenant, held.run)
+    body, log = held.body, keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query("executions", log, reverse=True, limit=1)):
         body = messages.recover(held.tenant, held.run)
-    again = {**body, "of": list(letters), "released": len(letters)}
-    yield Send((Message(again),), queue="single")
-    yield from drop(held)
+    yield from _send_again(held, body)
 
 
 def release_to_stop(held: Quarantined) -> Does:
     """A start begins its log and evaluates nothing: then there is something that can be stopped."""
-    yield Send((Message({**held.body, "of": list(held.letters), "held": True}),), queue="single")
+    yield from _send_again(held, {**held.body, "held": True})
+
+
+def _send_again(held: Quarantined, body: Mapping[str, Any]) -> Does:
+    letters = held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
+    again = {**body, "of": list(letters), "released": len(letters)}
+    yield Send((Message(again),), queue="single")
     yield from drop(held)
 
 

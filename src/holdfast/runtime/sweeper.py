@@ -201,7 +201,8 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     if body["k"] == messages.START:
         revived: Mapping[str, Any] = {**body, "of": list(rounds)}
     else:
-        revived = messages.recover(body["t"], body["run"], rounds, released)
+        again = messages.renew if body.get("held") else messages.recover
+        revived = again(body["t"], body["run"], rounds, released)
     yield Send((Message(revived),), queue="single")
 
 

@@ -120,7 +120,7 @@ class Hold:
             self.facts += yield from again.redrives(self.errand, self.log)
             if not self.facts:
                 return (yield from self._leave_ended())
-        if self.errand.is_renewal:
+        elif self.errand.is_renewal:  # else it has ended since, and rests in quarantine no more
             return (yield from self._renew())
         if (yield from again.goes_alone(self.errand, self.log)):
             return True
@@ -135,7 +135,9 @@ class Hold:
     def _renew(self) -> Delivers:
         """What rests in quarantine outlives its records, too (R16): nothing of it is evaluated."""
         yield from self._fetch(self.state.definition)
-        now_ms = yield Clock()
+        now_ms, limit_ms = (yield Clock()), (yield Limit())
+        if now_ms >= limit_ms:
+            return False
         if self.log.is_aging(now_ms) or self.log.is_behind:
             yield from self._commit(Step((), self.state), now_ms)
         return True

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +41,8 @@ class Outcome:
         return arguments if self.echo else self.output
 
 
+#: A task with this error kills the process that runs it.
+KILLS: Final = "SIGKILL"
 _ECHO: Final = Outcome(echo=True)
 _NOTHING: Final = Outcome()
 
@@ -75,6 +78,12 @@ class Scenario:
     def started(self) -> str:
         """The workflow that is started."""
         return next(iter(self.machines))
+
+    @property
+    def kills(self) -> bool:
+        """A task of it kills its worker, whatever else goes wrong."""
+        outcomes = chain.from_iterable(self.tasks.values())
+        return any(outcome.error == KILLS for outcome in outcomes)
 
     def outcome(self, target: str, attempt: int) -> Outcome:
         """Of the nth attempt, from 1, of a Task by its target; the last one repeats.

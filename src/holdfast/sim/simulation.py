@@ -45,7 +45,7 @@ from holdfast.sim.evidence import Evidence, Ran, Wrote
 from holdfast.sim.marks import Seen
 from holdfast.sim.processes import Host, Process
 from holdfast.sim.queues import Received
-from holdfast.sim.scenarios import Scenario
+from holdfast.sim.scenarios import KILLS, Scenario
 from holdfast.sim.services import WORK_QUEUES, Services
 from holdfast.sim.swarm import FREEZES_MS, PAUSES_MS, Swarm
 from holdfast.sim.tape import Tape
@@ -53,8 +53,6 @@ from holdfast.sim.watching import Watcher
 
 START_MS: Final = 1_800_000_000_000
 SWEEP_MS: Final = SWEEP_SECONDS * 1_000
-#: A task with this error kills the process that runs it.
-KILLS: Final = "SIGKILL"
 
 #: What takes so many goes round in circles: the busiest of the corpus take a tenth.
 TURNS_MAX: Final = 100_000

@@ -48,6 +48,7 @@ class _Ends:
         self.due_ms: int | None = None
         self.last_control = ""
         self.has_undone = False
+        self.reason: Mapping[str, Any] = {}
 
     def read(self) -> Iterator[str]:
         for event in self.history.events:
@@ -63,11 +64,21 @@ class _Ends:
                 self.due_ms = event.holdfast.get("due")
             elif event.type == "Stopping":
                 yield from self._stopping(event)
-            elif event.type == "UndoStarted" and "frame" not in event.holdfast:
-                self.has_undone = self.stopping is not None
             elif event.type in TERMINAL_EVENTS:
                 yield from self._ended(event)
                 self.ended = event.type
+            elif "frame" not in event.holdfast:
+                self._cancelled(event)
+
+    def _cancelled(self, event: Event) -> None:
+        """A block that is late in a shield takes back its own, and the line goes on after it."""
+        match event.type:
+            case "Cancelled":
+                self.reason = event.holdfast["reason"]
+            case "DeadlinePassed":
+                self.reason = self.reason.get("outer") or {}
+            case "UndoStarted" if self.stopping is not None and "deadline" not in self.reason:
+                self.has_undone = True
 
     def _controlled(self, event: Event, control: str) -> Iterator[str]:
         if (self.inbox, keys.control(control)) not in self.mail:
