@@ -176,6 +176,7 @@ def redrive_letters(simulation: Simulation) -> None:
     for letter in letters:
         for queue in ("work", "work-dlq"):
             simulation.services.queue(queue).put_back(letter)
+            simulation.evidence.put_back += 1
     for told in simulation.on_message:
         told()
     for planned in simulation.on_due:

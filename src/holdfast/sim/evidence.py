@@ -78,9 +78,10 @@ class Evidence:
     `lost`: executions of which a message vanished; `unhidden`: of which one stayed hidden for as
     long as its queue hides it. `unguarded`: those that run, and nobody will look at them.
     `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
-    sent again after the end. `is_endless`: it was broken off. `dispatches`: what was carried out.
-    `unusable`: writes and messages that a service refuses. `forgotten`: what was asked for, and
-    never carried out in time; `unheard`: mail that nobody read in time.
+    sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
+    `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
+    `forgotten`: what was asked for, and never carried out in time; `unheard`: mail that nobody read
+    in time.
     """
 
     scenario: Scenario
@@ -102,6 +103,7 @@ class Evidence:
     unguarded: list[str] = field(default_factory=list)
     diagnosed: list[str] = field(default_factory=list)
     redriven: list[str] = field(default_factory=list)
+    put_back: int = 0
     is_endless: bool = False
     unusable: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)

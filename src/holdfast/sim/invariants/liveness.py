@@ -18,7 +18,8 @@ from holdfast.sim.invariants.dues import Due, all_dues, skews, stuck_ms_max
 #: I18: how late a wait of up to 15 minutes may end, and a longer one, once nothing goes wrong.
 LATE_MS_MAX: Final = 60_000
 LONG_LATE_MS_MAX: Final = 120_000
-#: I20: messages for one execution, however often hosts die and queues deliver again.
+#: I20: messages for one execution, however often hosts die and queues deliver again. A dead letter
+#: that is put back counts as an event.
 MESSAGES_MIN: Final = 40
 MESSAGES_PER_EVENT_MAX: Final = 4
 
@@ -136,7 +137,8 @@ def bounded(case: Case) -> Iterator[str]:
 def _messages(case: Case, evidence: Evidence) -> Iterator[str]:
     for history in case.histories:
         sent = evidence.messages[history.run]
-        most = MESSAGES_MIN + MESSAGES_PER_EVENT_MAX * len(history.events)
+        events = len(history.events) + evidence.put_back
+        most = MESSAGES_MIN + MESSAGES_PER_EVENT_MAX * events
         if sent > most:
             yield f"{history.run}: {sent} messages for {len(history.events)} events"
 
