@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskSucceeded, Unlist
+from holdfast.runtime.effects import (
+    Effect,
+    PutIfAbsent,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    Unlist,
+)
 from holdfast.sim.invariants import check
 from holdfast.sim.world import CrashAt, Hook, Killed, When, World, no_faults
 from holdfast.stepfunctions.faults import StatesFault
@@ -123,3 +130,30 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
         assert repair.run() == EXPECTED, number
         assert repair.stack.world.kills == 1
         assert repair.stack.is_sound, number
+
+
+def test_its_time_out_is_asked_for_again_when_the_worker_that_redrove_it_dies() -> None:
+    """The wake comes back, and the time-out of an execution has no entry by which to know it."""
+
+    def die(world: World, effect: Effect, when: When) -> None:
+        is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
+        if when == "after" and is_record and stack.parent.state.redrives and not world.kills:
+            raise Killed
+
+    outcomes: list[TaskSucceeded | TaskFailed] = [TaskFailed("Broken", None), TaskSucceeded(1)]
+    states = {
+        "a": {"Type": "Task", "Resource": SEND, "Next": "nap"},
+        "nap": {"Type": "Wait", "Seconds": 7_200, "End": True},
+    }
+    flow = {**machine(states), "TimeoutSeconds": 300}
+    stack = Stack(json.dumps(flow), lambda _: outcomes.pop(0))
+    arn = stack.start(None)
+    stack.world.run()
+    stack.world.hook = die
+    stack.call("RedriveExecution", executionArn=arn)
+    redriven_ms = stack.world.now_ms
+    stack.world.run(until_ms=redriven_ms + 360_000)
+
+    assert stack.world.kills == 1
+    assert stack.parent.state.status == "TIMED_OUT"
+    assert stack.is_sound

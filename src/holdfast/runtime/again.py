@@ -76,7 +76,10 @@ def _owed_again(errand: Errand, log: Log) -> list[Command]:
     records = errand.own_records(log)
     if records and records[0] is log.records[0]:
         return everything  # older records of ours may be folded into the snapshot
-    opened = {event.holdfast.get("entry") for record in records for event in record.events}
+    events = [event for record in records for event in record.events]
+    if any(event.type == "ExecutionRedriven" for event in events):
+        return everything  # it began there: its own time-out has no entry
+    opened = {event.holdfast.get("entry") for event in events}
     return [
         command
         for command in everything
