@@ -14,6 +14,10 @@ from holdfast.runtime.claims import Ticket
 from holdfast.runtime.effects import Effect, Handler, TaskResult
 
 
+class Deadly(BaseException):
+    """Whose code raises it is dead: as of memory that ends, or of a library that aborts."""
+
+
 @dataclass(eq=False)
 class Host:
     name: str

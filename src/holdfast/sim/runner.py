@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from holdfast.asl.parse import definition_hash
@@ -19,6 +20,7 @@ from holdfast.sim.invariants import VIOLATIONS_MAX, violations
 from holdfast.sim.invariants.dues import LOST_MS, STUCK_MS, UNHIDDEN_MS
 from holdfast.sim.invocations import Workers
 from holdfast.sim.people import Minute, People
+from holdfast.sim.processes import Deadly
 from holdfast.sim.reached import faults_among
 from holdfast.sim.rereading import remembered
 from holdfast.sim.scenarios import Scenario
@@ -88,13 +90,13 @@ class Deployed:
     def front(self) -> Front:
         return Front(self.programs(), self.definitions, AnyTypes(), KEYS)
 
-    def setting(self, *, is_cold: bool = False) -> Setting:
+    def setting(self, keys: Callable[[], Keys], *, is_cold: bool = False) -> Setting:
         """What a host knows. Cold: no definition, save those of its own functions. It reads each
         one when it meets it; what was parsed of the same bytes is not parsed again.
         """
         programs = Programs(_programs=self._parsed) if is_cold else self.programs()
         workflows = Workflows(self.definitions, lambda _tenant, _workflow, value: value)
-        return Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
+        return Setting(programs, lambda *_: True, keys, None, workflows)
 
 
 def _events_of(scenario: Scenario) -> dict[str, str]:
@@ -119,8 +121,14 @@ def _event_names(value: Json) -> Iterable[str]:
 def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
     """Runs one schedule: faults, then none, until everything has ended or rests."""
     simulation = Simulation(deployed.scenario, swarm, tape)
-    setting = deployed.setting()
-    Workers(simulation, lambda is_cold: deployed.setting(is_cold=True) if is_cold else setting)
+
+    def keys() -> Keys:
+        if swarm.has_deadly_tokens and simulation.has_faults:
+            raise Deadly
+        return KEYS
+
+    setting, cold = deployed.setting(keys), partial(deployed.setting, keys, is_cold=True)
+    Workers(simulation, lambda is_cold: cold() if is_cold else setting)
     Minute(simulation)
     aftermath.Operator(simulation)
     people = People(simulation, deployed.front())

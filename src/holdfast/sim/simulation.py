@@ -43,7 +43,7 @@ from holdfast.sim import faults
 from holdfast.sim.dispatches import canaries_of
 from holdfast.sim.evidence import Evidence, Ran, Wrote
 from holdfast.sim.marks import Seen
-from holdfast.sim.processes import Host, Process
+from holdfast.sim.processes import Deadly, Host, Process
 from holdfast.sim.queues import Received
 from holdfast.sim.scenarios import KILLS, Scenario
 from holdfast.sim.services import WORK_QUEUES, Services
@@ -168,6 +168,9 @@ class Simulation:
                 effect = step()
             except StopIteration as stop:
                 process.finished(stop.value)
+                return
+            except Deadly:
+                process.host.kill()
                 return
             except Exception as error:  # noqa: BLE001  # a host outlives a handler's bug, and says so
                 process.failed(error)

@@ -45,10 +45,10 @@ RATES_MAX: Final[Mapping[str, float]] = {
 FREEZES_MS: Final = (2_000, 20_000, 130_000, 1_000_000, 7_200_000)
 PAUSES_MS: Final = (1_000, 5_000, 15_000, 60_000)
 _OFF: Final = 0.34
-#: In so many schedules one kind comes this much more often, and most likely what dies does so again
-#: and again: hardly anything else gets an execution into quarantine.
+#: In so many schedules one kind comes this much more often: what dies again and again.
 _STORMY, _STORM = 0.1, 8
-_STORMS: Final = (*RATES_MAX, *4 * ("killed before", "killed after"))
+#: In so many a token cannot be made by anybody who survives it: what asks for one is quarantined.
+_DEADLY: Final = 0.03
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -58,7 +58,8 @@ class Swarm:
     """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
     likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how
-    likely somebody asks that one goes on which has ended.
+    likely somebody asks that one goes on which has ended. `has_deadly_tokens`: who makes a token
+    dies of it, for as long as anything goes wrong.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class Swarm:
     stop_percent: int = 0
     redrive_percent: int = 0
     takes_stale_receipts: bool = True
+    has_deadly_tokens: bool = False
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
@@ -90,7 +92,7 @@ def drawn(seed: int) -> Swarm:
         for kind, most in RATES_MAX.items()
     }
     if chance.random() < _STORMY:
-        rates[chance.choice(_STORMS)] *= _STORM
+        rates[chance.choice(tuple(rates))] *= _STORM
     return Swarm(
         rates=rates,
         safety_ms=int(chance.choice(_SAFETY_MS) * (0.5 + chance.random())),
@@ -104,6 +106,7 @@ def drawn(seed: int) -> Swarm:
         stop_percent=chance.choice((0, 0, 30, 100)),
         takes_stale_receipts=chance.random() < 0.5,
         redrive_percent=chance.choice((0, 0, 0, 60)),
+        has_deadly_tokens=chance.random() < _DEADLY,
     )
 
 
