@@ -94,6 +94,7 @@ $match("ab12",/(\d)/,1)  ->  {"match": "1", "index": 2, "groups": ["1"]}
 $match("ab",/x/,-1)  ->  D3040
 $match($nothing,/x/)  ->  undefined
 $match("a",/x*/)  ->  D1004
+"a" ~> /x*/  ->  D1004
 /a[\d\]]$/m  ->  undefined
 "a\nb" ~> $match(/a$/m)  ->  {"match": "a", "index": 0, "groups": []}
 "ab" ~> $match(/[^]b/)  ->  {"match": "ab", "index": 0, "groups": []}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -40,12 +41,12 @@ class Allowance(Protocol):
         """Raises JsonataError when they are more than are left."""
 
 
-class Pattern:
+class Pattern(ABC):
     """A regular expression, as the parser put it into the syntax tree."""
 
+    @abstractmethod
     def matches(self, text: str, allowance: Allowance) -> Iterator[Match]:
         """Every match, empty ones too. Raises JsonataError when the time or the items are spent."""
-        raise NotImplementedError
 
 
 def hashed(text: str, algorithm: str) -> str:
