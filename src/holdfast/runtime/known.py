@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run
 from holdfast.errors import RequestError
+from holdfast.resources import WORK
 from holdfast.runtime import children, keys
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Clock, Effect, Get
@@ -16,7 +17,7 @@ from holdfast.runtime.log import Log
 from holdfast.runtime.tokens import Keys
 
 #: A start message lives no longer; an execution that has no log by then never began.
-SQS_RETENTION_MS = 14 * 86_400_000
+START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Known:
     def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
         secrets = self.keys.secrets.values()
         is_ours = any(keys.is_minted(tenant, run, secret) for secret in secrets)
-        return is_ours and now_ms - keys.minted_ms(run) < SQS_RETENTION_MS
+        return is_ours and now_ms - keys.minted_ms(run) < START_RETENTION_MS
 
     def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
         """A child's id says whose it is; that one knows whether it has asked for it."""
