@@ -177,6 +177,23 @@ def test_a_row_waits_a_day_for_a_record_that_may_still_come_and_is_then_dropped(
     assert rows(shop) == []
 
 
+def test_a_log_is_looked_at_although_the_record_that_its_row_announces_never_came() -> None:
+    """Its worker died between the row and the record, and then the queue lost their message."""
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 10, "End": True}}))
+    run = shop.start()
+    settle(shop)
+    queued(shop)
+    shop.world.services._queues["work"].messages.clear()
+    (row,) = rows(shop)
+    shop.world.services.perform(Put("mail", {**row, "seq": row["seq"] + 1}))
+    shop.world.run()
+
+    state = shop.history(run).state
+    assert state.stopped_ms is not None
+    assert state.stopped_ms - state.started_ms <= 5 * 60_000
+    assert rows(shop) == []
+
+
 def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
     """The worker dies with its message; only the watch row is left."""
     from holdfast.sim.world import Killed

@@ -91,7 +91,8 @@ def _timer(row: Item, now_ms: int) -> Does:
 def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
     yield from log.load()
-    if log.state is None or log.sequence < int(row["seq"]):
+    is_announced = log.sequence < int(row["seq"])
+    if log.state is None or (is_announced and log.state.is_ended):
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
@@ -108,7 +109,11 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     parked_ms = log.records[-1].at_ms
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     look_ms = duties.next_look_ms(log.state, parked_ms, ahead_ms)
-    yield from _move({**row, "seq": log.sequence}, look_ms)
+    if is_announced and _may_still_come(row, now_ms):
+        # Who announced the record may have died before it: until then nothing else looks here.
+        yield from _move(row, min(look_ms, _on_grid(ahead_ms + 1)))
+    else:
+        yield from _move({**row, "seq": log.sequence}, look_ms)
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
@@ -129,11 +134,15 @@ def _finish(log: Log) -> Does:
 
 
 def _wait_for_record(row: Item, now_ms: int) -> Does:
-    """The record that the row announces may still be written by a worker that is frozen."""
-    if now_ms - int(row["made"]) > WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000:
+    if _may_still_come(row, now_ms):
+        yield from _move(row, _on_grid(now_ms + SWEEP_AHEAD_SECONDS * 1_000 + 1))
+    else:
         yield from duties.drop_row(row)
-        return
-    yield from _move(row, _on_grid(now_ms + SWEEP_AHEAD_SECONDS * 1_000 + 1))
+
+
+def _may_still_come(row: Item, now_ms: int) -> bool:
+    """The record that the row announces may still be written by a worker that is frozen."""
+    return now_ms - int(row["made"]) <= WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000
 
 
 def _on_grid(at_ms: int) -> int:
