@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,36 +142,43 @@ class Deployment:
         return TaskSucceeded(output)
 
     def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        """As `normalise_input`, for an input that holds its secrets sealed already.
-
-        Whatever the author's own validators raise is HF210, too.
-        """
-        try:
+        """As `normalise_input`, for an input that holds its secrets sealed already."""
+        with _validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant)
             return self.registry.workflows[workflow].normalise_input(value, seals)
-        except (RequestError, VaultFault):
-            raise
-        except Exception as error:  # noqa: BLE001  # else each delivery of the message would fail
-            raise RequestError(
-                "HF210",
-                f"the input of {workflow} cannot be validated: {type(error).__name__}",
-            ) from None
 
     # -- types (runtime.front.Types) ---------------------------------------------------------------
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        seals = Seals(self.vault, tenant, may_open=False)
-        return self.registry.workflows[workflow].normalise_input(value, seals)
+        with _validating("HF210", f"the input of {workflow}"):
+            seals = Seals(self.vault, tenant, may_open=False)
+            return self.registry.workflows[workflow].normalise_input(value, seals)
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        seals = Seals(self.vault, tenant, may_open=False)
-        try:
-            return normalise_payload(payloads.resolve(reference), value, seals)
-        except Misfit as misfit:
-            raise RequestError(
-                "HF211",
-                f"the {what} does not fit {payloads.display(reference)}: {misfit}",
-            ) from None
+        with _validating("HF211", f"the {what}"):
+            seals = Seals(self.vault, tenant, may_open=False)
+            try:
+                return normalise_payload(payloads.resolve(reference), value, seals)
+            except Misfit as misfit:
+                raise RequestError(
+                    "HF211",
+                    f"the {what} does not fit {payloads.display(reference)}: {misfit}",
+                ) from None
+
+
+@contextmanager
+def _validating(code: str, what: str) -> Iterator[None]:
+    """The author's own validators may raise anything, with a secret in its text: its kind is told.
+
+    Else it would go round with each delivery of a message, or into the log of a door.
+    """
+    try:
+        yield
+    except (RequestError, VaultFault):
+        raise
+    except Exception as error:  # noqa: BLE001
+        kind = type(error).__name__
+        raise RequestError(code, f"{what} cannot be validated: {kind}") from None
 
 
 def _name(error: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -111,6 +113,7 @@ UNANSWERED = [
     ResponseParserError("half an answer"),
     answered(500, "InternalServerError"),
     answered(503, "ServiceUnavailable"),
+    answered(400, "RequestTimeout"),
 ]
 
 
@@ -137,6 +140,7 @@ def test_anything_else_without_an_answer_may_be_asked_again_at_once(
         (answered(400, "ThrottlingException"), "HF321", "later"),
         (answered(429, "Unheard"), "HF321", "later"),
         (answered(503, "SlowDown"), "HF321", "later"),
+        (answered(400, "KMS.ThrottlingException"), "HF321", "later"),
         (answered(400, "ExpiredTokenException"), "HF322", "later"),
         (answered(400, "ValidationException"), "HF323", "never"),
         (answered(400, "AccessDeniedException"), "HF323", "never"),
@@ -201,6 +205,18 @@ def test_visibility_is_changed_in_tens() -> None:
 
     assert [len(request["Entries"]) for _, _, request in clients.asked] == [10, 2]
     assert {request["QueueUrl"] for _, _, request in clients.asked} == {"https://sqs/single"}
+
+
+def test_a_message_holds_no_character_that_sqs_refuses() -> None:
+    """#x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF."""
+    text = "".join(map(chr, [*range(0x20), 0x7F, 0x85, 0xFFFD, 0xFFFE, 0xFFFF, 0x10FFFF]))
+    clients = Scripted({})
+    ports(clients).perform(Send((Message({"t": "default", "input": text}),)))
+    (_, _, request) = clients.asked[0]
+    body = request["Entries"][0]["MessageBody"]
+
+    assert json.loads(body)["input"] == text
+    assert re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", body)
 
 
 def test_messages_that_are_not_taken_twice_are_a_fault() -> None:

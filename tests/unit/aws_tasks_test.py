@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.asl.program import TaskKind
 from holdfast.aws.tasks import Perform, Tasks
+from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +65,22 @@ def test_what_calls_services_is_made_once() -> None:
     tasks.perform(asked("sync"))
 
     assert made == ["once"]
+
+
+def test_a_fault_on_the_way_to_services_fails_the_task_and_the_next_one_asks_again() -> None:
+    faults = [ServiceFault("HF321", "the keys were asked for too often", retry="later")]
+
+    def make() -> Perform:
+        if faults:
+            raise faults.pop()
+        return service
+
+    tasks = Tasks(own_code, make)
+    failed = tasks.perform(asked("service"))
+
+    assert isinstance(failed, TaskFailed)
+    assert failed.error == "States.TaskFailed"
+    assert tasks.perform(asked("service")) == TaskSucceeded("service")
 
 
 def test_a_worker_starts_without_what_only_state_machines_need() -> None:

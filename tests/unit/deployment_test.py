@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 MODULE = """
 from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from holdfast import task, task_context, workflow
 
@@ -32,6 +32,11 @@ from holdfast import task, task_context, workflow
 class Order(BaseModel):
     id: str
     pence: int = 5
+
+    @field_validator("id")
+    @classmethod
+    def known(cls, value: str) -> str:
+        return {"o1": value}[value]
 
 
 class Unprintable(Exception):
@@ -173,6 +178,21 @@ def test_a_payload_is_filled_up_or_refused_at_the_door(deployment: Deployment) -
 
     assert caught.value.code == "HF211"
     assert caught.value.message.startswith("the event 'paid' does not fit Order")
+
+
+def test_what_a_validator_of_the_authors_raises_is_told_by_its_kind(
+    deployment: Deployment,
+) -> None:
+    bomb = {"id": "my card's number"}
+    with pytest.raises(RequestError) as at_start:
+        deployment.normalise_input("T", "shopping", {"order": bomb})
+    with pytest.raises(RequestError) as at_event:
+        deployment.normalise_payload("T", "shopping_flows:Order", bomb, "event 'paid'")
+
+    told = (at_start.value.code, at_start.value.message)
+    assert told == ("HF210", "the input of shopping cannot be validated: KeyError")
+    told = (at_event.value.code, at_event.value.message)
+    assert told == ("HF211", "the event 'paid' cannot be validated: KeyError")
 
 
 def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:

@@ -52,7 +52,7 @@ class MemoryPorts:
     def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]:
         dlq: Any = f"{queue}-dlq"
         return [
-            DeadLetter(received.message_id, received.receipt, received.body, received.sent_at)
+            DeadLetter(received.message_id, received.receipt, received.body)
             for received in self.services.receive(dlq)
         ]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+from holdfast import resources
+from holdfast.aws import host
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import VISIBILITY_SECONDS
 from holdfast.runtime import messages
@@ -42,6 +45,25 @@ def test_messages_and_their_tasks_run_in_threads_where_there_are_any() -> None:
 
     assert found.work() == []
     assert [found.shop.history(run).state.output for run in runs] == [{"n": 2}, {"n": 7}]
+
+
+def test_a_task_that_hangs_takes_no_thread_from_the_next_invocation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "ATTEMPTS_IN_FLIGHT_MAX", 1)
+    found, gate = Site(Shop(chain(1)), has_threads=True), threading.Event()
+    with found.host.task_pool() as pool:
+        assert pool is not None
+        hanging = [pool.submit(gate.wait) for _ in range(resources.WORK.batch_size)]
+        queued = pool.submit(gate.wait)
+    with found.host.task_pool() as pool:
+        assert pool is not None
+        told = pool.submit(lambda: "ran").result(timeout=60)
+    gate.set()
+
+    assert told == "ran"
+    assert queued.cancelled()
+    assert all(future.result(timeout=60) for future in hanging)
 
 
 def test_one_bad_message_comes_back_alone() -> None:

@@ -13,16 +13,24 @@ MESSAGE_CHARACTERS_MAX: Final = 200
 
 _THROTTLED: Final = frozenset(
     {
+        "BandwidthLimitExceeded",
+        # What SQS says when the key of an encrypted queue is asked too often.
+        "KMS.ThrottlingException",
+        "KmsThrottled",
         "LimitExceededException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
+        "RequestThrottledException",
         "SlowDown",
+        "ThrottledException",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
     }
 )
+#: A status of 400, but it says that the body of the request did not come in time.
+_TIMED_OUT: Final = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
 
@@ -41,7 +49,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     |----------------------------------------------------|-----------------|--------------------|
     | no answer: time-out, lost or refused connection,   | `Doubt`         | HF322, retry now   |
     | half an answer, whatever else may have been sent   |                 |                    |
-    | an answer of 500 or more                           | `Doubt`         | HF322, retry now   |
+    | an answer of 500 or more, or a request timed out   | `Doubt`         | HF322, retry now   |
     | throttled, by code or status 429                   | HF321, later    | HF321, retry later |
     | credentials ran out                                | HF322, later    | HF322, retry later |
     | no such object                                     |                 | HF324, never       |
@@ -76,7 +84,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _THROTTLED or status == 429:
         return ServiceFault(THROTTLED, f"{operation} was throttled: {code}", retry="later")
-    if status >= 500:
+    if status >= 500 or code in _TIMED_OUT:
         return _unanswered(f"{operation} answered {status} {code}", is_conditional_put)
     if code in _EXPIRED:
         return ServiceFault("HF322", f"{operation}: {code}", retry="later")

@@ -42,6 +42,13 @@ from holdfast.runtime.worker import deliver
 QUEUES: tuple[QueueName, ...] = ("work", "single")
 
 
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    request_id: str
+    pool: ThreadPoolExecutor | None
+    is_alone: bool
+
+
 @dataclass
 class Host:
     """`has_threads` False: everything in turn, for a laptop on a virtual clock.
@@ -56,16 +63,27 @@ class Host:
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
     log_fault: Callable[..., None] = log_fault
-    pool: ThreadPoolExecutor | None = field(init=False, default=None)
     control: Control = field(init=False)
 
     def __post_init__(self) -> None:
         self.control = Control(self.setting.formats)
-        if self.has_threads:
-            # Enough for a full batch: a time-out must not run while its attempt waits for a thread.
-            self.pool = ThreadPoolExecutor(
-                ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size, "task"
-            )
+
+    @contextmanager
+    def task_pool(self) -> Iterator[ThreadPoolExecutor | None]:
+        """Threads for the tasks of one invocation.
+
+        A task that hangs keeps its thread for as long as the process lives: it must not be missing
+        in the next invocation, whose attempts would time out without having begun.
+        """
+        if not self.has_threads:
+            yield None
+            return
+        # Enough for a full batch: a time-out must not run while its attempt waits for a thread.
+        pool = ThreadPoolExecutor(ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size, "task")
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     # -- the worker --------------------------------------------------------------------------------
 
@@ -81,16 +99,12 @@ class Host:
         now_ms = self.ports.perform(Clock())
         deadline_ms = now_ms + context.get_remaining_time_in_millis()
         receipts = {r["messageId"]: r["receiptHandle"] for r in records}
-        with self._visible(queue, receipts, deadline_ms, now_ms) as holds:
+        visible = self._visible(queue, receipts, deadline_ms, now_ms)
+        with visible as holds, self.task_pool() as pool:
             self._look(now_ms)
+            invocation = _Invocation(context.aws_request_id, pool, is_alone=len(records) == 1)
             work = [
-                (
-                    record,
-                    self._performer(queue, record, holds),
-                    context.aws_request_id,
-                    len(records) == 1,
-                )
-                for record in records
+                (record, self._performer(queue, record, holds), invocation) for record in records
             ]
             acknowledged = self._map(self._deliver, work)
         self.metrics.flush(now_ms)
@@ -110,8 +124,7 @@ class Host:
         self,
         record: Mapping[str, Any],
         perform: Callable[[Effect], Any],
-        request_id: str,
-        is_alone: bool,
+        invocation: _Invocation,
     ) -> bool:
         """One message; whatever goes wrong with it is its own, not its batch's (R9)."""
         message_id = str(record["messageId"])
@@ -121,10 +134,10 @@ class Host:
                 message_id=message_id,
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
                 # An invocation works on many messages: two of them may be of one execution.
-                owner=f"{request_id[:8]}{os.urandom(4).hex()}",
-                is_alone=is_alone,
+                owner=f"{invocation.request_id[:8]}{os.urandom(4).hex()}",
+                is_alone=invocation.is_alone,
             )
-            return bool(run(deliver(self.setting, delivery), perform, self.pool))
+            return bool(run(deliver(self.setting, delivery), perform, invocation.pool))
         except Exception as error:  # noqa: BLE001  # the others of the batch go on
             self.log_fault("a work message was not processed", error, message_id=message_id)
             return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -131,7 +132,15 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
         route = f"{app.current_event.http_method} {app.current_event.path}"[:200]
         return _json(404, _problem(RequestError("HF208", f"there is no route {route}", status=404)))
 
-    return lambda request, context: app.resolve(dict(request), context)
+    # The resolver keeps the request that it works on in its class: two at once, as `serve` has
+    # them, would be given each other's.
+    one_at_a_time = threading.Lock()
+
+    def resolve(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        with one_at_a_time:
+            return app.resolve(dict(request), context)
+
+    return resolve
 
 
 def _workflow(item: tuple[str, Any]) -> dict[str, Any]:

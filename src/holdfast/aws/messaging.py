@@ -29,8 +29,7 @@ def parsed_body(text: Any) -> Any:
 class DeadLetter:
     message_id: str
     receipt_handle: str
-    body: dict[str, Any]
-    sent_at: int
+    body: Any
 
 
 class Queues:
@@ -73,12 +72,11 @@ class Queues:
                 retry="never",
             )
 
-    def receive_dead_letters(self, queue: QueueName, messages_max: int = 10) -> list[DeadLetter]:
+    def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]:
         answer = self._call(
             "receive_message",
             QueueUrl=self._names.dead_letter_url(queue),
-            MaxNumberOfMessages=min(messages_max, limits.SQS_BATCH_ENTRIES_MAX),
-            MessageSystemAttributeNames=["SentTimestamp"],
+            MaxNumberOfMessages=limits.SQS_BATCH_ENTRIES_MAX,
             WaitTimeSeconds=0,
         )
         return [
@@ -86,7 +84,6 @@ class Queues:
                 message_id=message["MessageId"],
                 receipt_handle=message["ReceiptHandle"],
                 body=parsed_body(message["Body"]),
-                sent_at=int(message["Attributes"]["SentTimestamp"]),
             )
             for message in answer.get("Messages", [])
         ]
@@ -113,7 +110,8 @@ class Queues:
 
 def _entry(message: Message) -> Entry:
     entry: Entry = {
-        "MessageBody": json.dumps(message.body, separators=(",", ":"), ensure_ascii=False),
+        # In ASCII: SQS refuses U+FFFE and U+FFFF, which JSON, DynamoDB and S3 all take.
+        "MessageBody": json.dumps(message.body, separators=(",", ":")),
         # On a standard queue the group is a fairness key: a busy tenant cannot starve the others.
         "MessageGroupId": message.body["t"],
     }
@@ -127,7 +125,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     batch: list[Entry] = []
     room_bytes = limits.SQS_MESSAGE_BYTES_MAX
     for entry in entries:
-        size_bytes = len(entry["MessageBody"].encode())
+        size_bytes = len(entry["MessageBody"])
         if batch and (len(batch) == limits.SQS_BATCH_ENTRIES_MAX or size_bytes > room_bytes):
             yield batch
             batch, room_bytes = [], limits.SQS_MESSAGE_BYTES_MAX

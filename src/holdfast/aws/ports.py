@@ -98,8 +98,8 @@ class AwsPorts:
     ) -> None:
         self._queues.extend_visibility(queue, receipt_handles, seconds)
 
-    def receive_dead_letters(self, queue: QueueName, messages_max: int = 10) -> list[DeadLetter]:
-        return self._queues.receive_dead_letters(queue, messages_max)
+    def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]:
+        return self._queues.receive_dead_letters(queue)
 
     def delete_dead_letter(self, queue: QueueName, receipt_handle: str) -> None:
         self._queues.delete_dead_letter(queue, receipt_handle)

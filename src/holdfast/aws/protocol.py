@@ -56,8 +56,9 @@ def states_handler(
         try:
             status, answer = _answer(host, request, context, (tenant, *place))
         except HoldfastError as error:
+            # What AWS says of a refusal names roles and tables: it is for the log.
             host.log_fault("a request was not served", error)
-            status, answer = 500, _problem("InternalFailure", error.message)
+            status, answer = 500, _problem("InternalFailure", "the request was not served")
         return _response(status, answer)
 
     return handle
@@ -114,7 +115,8 @@ def _answer(
         return HTTP_STATUS, {"__type": "SerializationException"}
     try:
         call = _api(host, place).call(operation, body, os.urandom(CHANCE_BYTES))
-        return 200, run(call, _performer(host, _deadline_ms(host, context)), host.pool)
+        with host.task_pool() as pool:
+            return 200, run(call, _performer(host, _deadline_ms(host, context)), pool)
     except StatesFault as fault:
         return HTTP_STATUS, {**_problem(fault.code, fault.message), **fault.extra}
 

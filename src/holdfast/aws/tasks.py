@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeAlias
 
-from holdfast.runtime.effects import RunTask, TaskResult
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult
 
 Perform: TypeAlias = Callable[[RunTask], TaskResult]
 
@@ -29,7 +30,12 @@ class Tasks:
     def perform(self, effect: RunTask) -> TaskResult:
         if effect.kind in _OWN_CODE:
             return self._run_own(effect)
-        return self._services()(effect)
+        try:
+            call_service = self._services()
+        except ServiceFault as fault:
+            # Raised, it would take the results of the tasks beside it along.
+            return TaskFailed("States.TaskFailed", f"services cannot be called now: {fault.code}")
+        return call_service(effect)
 
     def _services(self) -> Perform:
         with self._lock:

@@ -56,7 +56,8 @@ def sweep(
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if not isinstance(error, ServiceFault) or error.retry == "never":
-                yield from _move(row, _on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
+                later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
+                yield from _move(row, _on_grid(now_ms + later_seconds * 1_000))
     return refused
 
 
