@@ -10,6 +10,7 @@ VALUE_BYTES_MAX: Final = 64_000_000
 #: KMS Encrypt takes no more in one call.
 SECRET_BYTES_MAX: Final = 4_096
 EVENT_BYTES_MAX: Final = 900_000
+SHOWN_BYTES_MAX: Final = 1_000_000  # an input or output beside others; Lambda answers with 6 MB
 JSON_DEPTH_MAX: Final = 64
 NAME_CHARACTERS_MAX: Final = 80  # Step Functions quota: execution and state names
 BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
@@ -93,8 +94,14 @@ DOCTOR_EXAMINED_MAX: Final = 200  # executions, and list partitions, of one page
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
 # A log whose oldest needed record is older than this is written a snapshot, while there is time.
 RECORD_AGING_SECONDS: Final = 45 * 86_400
-# A name goes before the log that it names (TTL is late by up to 2 days): a start that finds the
-# name must find the log too, or it would run the execution a second time.
+# What has ended is renewed no more: the oldest record that its last one needs is not older than
+# that by more than this, or the last one holds a snapshot.
+END_SPAN_SECONDS_MAX: Final = 86_400
+# So long after its end an execution is listed, and all that is listed can be read.
+ENDED_RETENTION_SECONDS: Final = RECORD_RETENTION_SECONDS - END_SPAN_SECONDS_MAX
+# A name goes before the log that it names, though TTL is late by up to 2 days: a start that finds
+# the name must find the log too, or it would run the execution a second time. It is extended by so
+# much while the execution is open, and never after its end.
 NAME_RETENTION_SECONDS: Final = 75 * 86_400
 # Older executions keep their name alive with each recovering delivery.
 NAME_EXTENSION_SECONDS: Final = 30 * 86_400

@@ -132,6 +132,8 @@ def _execution(shown: Row, now: datetime) -> Table:
     for label in ("input", "output", "error", "cause"):
         if shown.get(label) is not None:
             table.add_row(label, value_text(shown[label]))
+    for label in shown.get("omitted", ()):
+        table.add_row(label, "too large to be shown here")
     return table
 
 

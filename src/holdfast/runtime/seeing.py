@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
-from holdfast.limits import LIST_SHARDS, TOKEN_SECONDS_MAX
+from holdfast.limits import LIST_SHARDS, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime import doctor, keys, quarantine, view
 from holdfast.runtime.effects import Clock, Effect, Query, QueryList
 from holdfast.runtime.known import Known, no_execution
@@ -25,7 +25,10 @@ LISTED_MAX = 100
 
 
 def describe(known: Known, tenant: str, identifier: str) -> Answer:
-    """`identifier`: an execution's id, or its name: the business key of what it works for."""
+    """`identifier`: an execution's id, or its name: the business key of what it works for.
+
+    `omitted` names what is too large to be shown, if anything is.
+    """
     log = yield from known.require_log(tenant, identifier)
     held = yield from _held(log)
     if log.state is None and held is not None:
@@ -45,7 +48,17 @@ def describe(known: Known, tenant: str, identifier: str) -> Answer:
     shown: dict[str, Any] = hidden(view.execution(log.state, definition.source_map, token_of))
     if held is not None:
         shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
-    return shown
+    return _without_large(shown)
+
+
+def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
+    """What an execution waits for has to fit the answer, or nobody could give it; data need not."""
+    large = [
+        key
+        for key in ("input", "output")
+        if len(view.json_text(shown.get(key)).encode()) > SHOWN_BYTES_MAX
+    ]
+    return {**shown, **dict.fromkeys(large), "omitted": large} if large else shown
 
 
 def _held(log: Log) -> Generator[Effect, Any, Quarantined | None]:
