@@ -17,7 +17,8 @@ _MINUTE = Duration.minutes(1)
 # No message of a healthy queue is older: the longest delay, then one delivery to its very end.
 _MESSAGE_AGE_SECONDS_MAX = limits.SQS_DELAY_SECONDS_MAX + resources.WORK.visibility_seconds
 _SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
-# The sweeper drains these dead letters every minute; what stays for five, it cannot handle.
+# The sweeper takes these dead letters up every minute: where they lie for five, it does not run.
+# One that it cannot read it hides again and again, so for those there is SweepRefused.
 _DRAINED = ("Work", "Single")
 _DRAINED_MINUTES = 5
 
@@ -28,7 +29,7 @@ class Alarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        work: sqs.IQueue,
+        queues: Mapping[str, sqs.IQueue],
         dead_letters: Mapping[str, sqs.IQueue],
         topic_arn: str | None,
     ) -> None:
@@ -44,15 +45,16 @@ class Alarms(Construct):
                 threshold=0,
                 minutes=_DRAINED_MINUTES if name in _DRAINED else 1,
             )
-        self._alarm(
-            "OldestMessage",
-            "work is not taken from the queue: the worker is throttled, broken or overrun",
-            work.metric_approximate_age_of_oldest_message(
-                period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
-            ),
-            threshold=_MESSAGE_AGE_SECONDS_MAX,
-            minutes=3,
-        )
+        for name, queue in queues.items():
+            self._alarm(
+                f"{name}OldestMessage",
+                "work is not taken from the queue: the worker is throttled, broken or overrun",
+                queue.metric_approximate_age_of_oldest_message(
+                    period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
+                ),
+                threshold=_MESSAGE_AGE_SECONDS_MAX,
+                minutes=3,
+            )
         self._alarm(
             "Quarantined",
             "a message failed in every way: see Quarantine in docs/operations.md",
@@ -61,10 +63,12 @@ class Alarms(Construct):
             ),
             threshold=0,
             minutes=1,
+            # It tells of a message, not of a state: after a minute without another nothing is well.
+            tells_ok=False,
         )
         self._alarm(
             "SweepRefused",
-            "the sweeper could not work off a row: the log behind it is damaged or newer",
+            "the sweeper could not work off a row or a dead letter: damaged, or of newer code",
             engine_metric(Stack.of(self), resources.METRIC_SWEEP_REFUSED, cloudwatch.Stats.SUM),
             threshold=0,
             minutes=1,
@@ -88,6 +92,7 @@ class Alarms(Construct):
         threshold: int,
         minutes: int,
         missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+        tells_ok: bool = True,
     ) -> None:
         alarm = metric.create_alarm(
             self,
@@ -100,7 +105,8 @@ class Alarms(Construct):
         )
         if self._action is not None:
             alarm.add_alarm_action(self._action)
-            alarm.add_ok_action(self._action)
+            if tells_ok:
+                alarm.add_ok_action(self._action)
 
 
 def engine_metric(stack: Stack, name: str, statistic: str) -> cloudwatch.Metric:

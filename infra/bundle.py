@@ -7,10 +7,11 @@ boto3 is left out, since the Lambda runtime has it and it would make the asset s
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,9 @@ def build_asset(directory: Path, *, project: Path, settings: Settings) -> None:
     _copy(_FUNCTIONS, directory / "functions")
     for source in sources:
         _copy(source, directory / source.name)
+        if source.is_file():
+            for compiled in _compiled_of(source):
+                _copy(compiled, directory / compiled.name)
 
 
 def _install_locked(directory: Path, *, project: Path, settings: Settings) -> None:
@@ -62,6 +66,9 @@ def _install_locked(directory: Path, *, project: Path, settings: Settings) -> No
     (directory / ".lock").unlink(missing_ok=True)
     for record in directory.glob("*.dist-info/RECORD"):
         record.unlink()
+    # A tenth of the whole, and a page for browsers that no route serves.
+    for page in directory.glob("aws_lambda_powertools/**/swagger_ui/*.min.*"):
+        page.unlink()
 
 
 def _uv(*arguments: str, text_in: str | None = None) -> str:
@@ -91,6 +98,14 @@ def _find_package(package: str, *, project: Path) -> Path:
         f"context `modules` names `{package}`, which is neither in {project} nor in its src/",
         help="name modules of this project, such as `statemachines.order_fulfilment`",
     )
+
+
+def _compiled_of(module: Path) -> Iterator[Path]:
+    """What stands beside a module that is one file and its functions read; a package holds it."""
+    for source_map in sorted(module.parent.glob("*.map.json")):
+        if json.loads(source_map.read_text())["function"].startswith(f"{module.stem}:"):
+            yield source_map
+            yield source_map.with_name(source_map.name.replace(".map.json", ".asl.json"))
 
 
 def _copy(source: Path, destination: Path, *, without: Sequence[str] = ()) -> None:

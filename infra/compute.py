@@ -23,7 +23,7 @@ LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 class HoldfastFunction(Construct):
     """`rights` is all that the role may do, besides writing its own log.
 
-    `policy_arns` are managed policies that the user wrote for the tasks of state machines.
+    `policy_arns` are managed policies that the user wrote for tasks: code in it has its rights.
     `key` encrypts its log; None: CloudWatch's own.
 
     CDK's own grants are switched off for the role: they are wider than what the code calls.
@@ -44,6 +44,9 @@ class HoldfastFunction(Construct):
         failed_events: sqs.IQueue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._reserved_concurrency = (
+            shape.reserved_concurrency if settings.caps_concurrency else None
+        )
         self.log_group = log_group(self, "Log", key)
         self.role = iam.Role(
             self,
@@ -77,7 +80,7 @@ class HoldfastFunction(Construct):
             handler=f"functions.{shape.module}.app.handler",
             timeout=Duration.seconds(shape.timeout_seconds),
             memory_size=shape.memory_mb,
-            reserved_concurrent_executions=_reserved_concurrency(shape, settings),
+            reserved_concurrent_executions=self._reserved_concurrency,
             # Executions are loops through SQS by design; Lambda would stop them at 16 rounds.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment=dict(environment),
@@ -86,7 +89,7 @@ class HoldfastFunction(Construct):
             dead_letter_queue=failed_events,
         )
 
-    def consume(self, queue: sqs.IQueue, shape: resources.Queue, *, concurrency_max: int) -> None:
+    def consume(self, queue: sqs.IQueue, shape: resources.Queue) -> None:
         """Feed the function from `queue`; the rights to do so stand among the role's."""
         lambda_.EventSourceMapping(
             self,
@@ -94,9 +97,9 @@ class HoldfastFunction(Construct):
             target=self.function,
             event_source_arn=queue.queue_arn,
             batch_size=shape.batch_size,
-            # Without this cap the poller would take messages that the reserved concurrency then
-            # throttles, and each throttle counts as a delivery on the way to the dead letters.
-            max_concurrency=concurrency_max,
+            # Without this cap the poller would take messages that the concurrency then throttles,
+            # and each throttle counts as a delivery on the way to the dead letters.
+            max_concurrency=self._reserved_concurrency or shape.batches_unreserved,
             report_batch_item_failures=True,
         )
 
@@ -121,7 +124,3 @@ def _architecture(settings: Settings) -> lambda_.Architecture:
             return lambda_.Architecture.ARM_64
         case "x86_64":
             return lambda_.Architecture.X86_64
-
-
-def _reserved_concurrency(shape: resources.Function, settings: Settings) -> int | None:
-    return shape.reserved_concurrency if settings.caps_concurrency else None

@@ -25,7 +25,7 @@ class Dashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        work: sqs.IQueue,
+        queues: Mapping[str, sqs.IQueue],
         dead_letters: Mapping[str, sqs.IQueue],
     ) -> None:
         super().__init__(scope, construct_id)
@@ -37,7 +37,7 @@ class Dashboard(Construct):
             dashboard_name=self._stack.stack_name,
         )
         board.add_widgets(self._executions(), self._steps())
-        board.add_widgets(self._lag(), _queues(work, dead_letters))
+        board.add_widgets(self._lag(), _queues(queues, dead_letters))
 
     def _executions(self) -> cloudwatch.GraphWidget:
         names = (
@@ -58,13 +58,16 @@ class Dashboard(Construct):
         return engine_metric(self._stack, name, cloudwatch.Stats.SUM)
 
 
-def _queues(work: sqs.IQueue, dead_letters: Mapping[str, sqs.IQueue]) -> cloudwatch.GraphWidget:
+def _queues(
+    queues: Mapping[str, sqs.IQueue], dead_letters: Mapping[str, sqs.IQueue]
+) -> cloudwatch.GraphWidget:
     return _graph(
         "Queues: oldest work (seconds), dead letters (right)",
         [
-            work.metric_approximate_age_of_oldest_message(
-                period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM, label="Oldest work"
+            queue.metric_approximate_age_of_oldest_message(
+                period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM, label=f"Oldest in {name}"
             )
+            for name, queue in queues.items()
         ],
         right=[
             queue.metric_approximate_number_of_messages_visible(

@@ -15,12 +15,13 @@ from holdfast import resources
 _EVENT_RETENTION: Final = Duration.days(14)
 # While a sweep has a dead letter in hand, the next sweep does not see it.
 _HANDLING: Final = Duration.seconds(resources.SWEEPER.timeout_seconds + 5)
-# A failed sweep carries no data and the next one makes up for it: a day is enough to be seen.
-_SWEEP_RETENTION: Final = Duration.days(1)
+# A failed sweep carries no data and the next one makes up for it. It stays for as long as
+# CloudWatch, which may learn of an idle queue's depth a quarter of an hour late, needs to see it.
+_SWEEP_RETENTION: Final = Duration.minutes(30)
 
 
 class Messaging(Construct):
-    """`dead_letters` names every dead-letter queue, so that none is left without an alarm.
+    """`queues` and `dead_letters` name each one, so that none is left without an alarm.
 
     `key` None: SQS's own keys encrypt the messages.
     """
@@ -35,6 +36,10 @@ class Messaging(Construct):
         self.work = self._work_queue("Work", resources.WORK, self.work_dead)
         self.single = self._work_queue("Single", resources.SINGLE, self.single_dead)
         self.bus = events.EventBus(self, "Bus", event_bus_name=Stack.of(self).stack_name)
+
+    @property
+    def queues(self) -> dict[str, sqs.Queue]:
+        return {"Work": self.work, "Single": self.single}
 
     @property
     def dead_letters(self) -> dict[str, sqs.Queue]:

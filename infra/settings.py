@@ -33,7 +33,7 @@ class Settings:
 
     `caps_concurrency` reserves concurrency for each function; an account whose whole limit is
     small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
-    `task_policies` are ARNs of managed policies: what the tasks of state machines may do.
+    `task_policies` are ARNs of managed policies: what tasks may do.
     `tells_status`: the account's default bus hears when executions of state machines begin and end.
     `limits_payloads`: AWS's 256 KiB hold for the data of state machines.
     `seals_secrets`: the stack has a key for the values that workflows mark as secret.

@@ -23,6 +23,7 @@ from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
 from .settings import Settings
 from .storage import Storage
+from .tasks import TasksRole
 
 # The API runs what its caller waits for: StartSyncExecution and TestState.
 _RUN_TASKS = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
@@ -50,33 +51,26 @@ class HoldfastStack(Stack):
         self._key = None if self._at_rest is None else self._at_rest.key
         self._storage = Storage(self, "Storage", key=self._key)
         self._messaging = Messaging(self, "Messaging", key=self._key)
-        worker, single = self._worker(), self._worker_single()
-        self._events()
-        self._sweeper()
+        workers = [self._worker(), self._worker_single()]
+        others = [self._events(), self._sweeper()]
         handler = self._api_function()
+        run_tasks = [*workers, handler]
+        tasks = self._tasks(run_tasks, others)
         api = Api(self, "Api", function=handler.function, jwt=settings.jwt, key=self._key)
         self._watch()
-        self._outputs(api, [worker, single, handler])
+        self._outputs(api, tasks, run_tasks)
         Tags.of(self).add("application", "holdfast")
 
     def _worker(self) -> HoldfastFunction:
         worker = self._function(resources.WORKER, self._worker_rights(self._messaging.work))
-        worker.consume(
-            self._messaging.work,
-            resources.WORK,
-            concurrency_max=resources.WORKER.reserved_concurrency,
-        )
+        worker.consume(self._messaging.work, resources.WORK)
         return worker
 
     def _worker_single(self) -> HoldfastFunction:
         worker = self._function(
             resources.WORKER_SINGLE, self._worker_rights(self._messaging.single)
         )
-        worker.consume(
-            self._messaging.single,
-            resources.SINGLE,
-            concurrency_max=resources.WORKER_SINGLE.reserved_concurrency,
-        )
+        worker.consume(self._messaging.single, resources.SINGLE)
         return worker
 
     def _worker_rights(self, queue: sqs.IQueue) -> list[iam.PolicyStatement]:
@@ -102,7 +96,7 @@ class HoldfastStack(Stack):
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
-            allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
+            *self._blob_rights("s3:GetObject", "s3:PutObject"),
             # What has killed its workers goes where no other work dies with the next one.
             allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
             allow(
@@ -116,6 +110,14 @@ class HoldfastStack(Stack):
             *self._status_rights(),
         ]
 
+    def _blob_rights(self, *actions: str) -> list[iam.PolicyStatement]:
+        """Of who reads: without the right to list S3 says «denied» of an object that is gone."""
+        blobs = self._storage.blobs
+        return [
+            allow(*actions, on=[blobs.arn_for_objects("*")]),
+            allow("s3:ListBucket", on=[blobs.bucket_arn]),
+        ]
+
     def _status_rights(self) -> list[iam.PolicyStatement]:
         if not self._settings.tells_status:
             return []
@@ -124,7 +126,7 @@ class HoldfastStack(Stack):
         )
         return [allow("events:PutEvents", on=[default_bus])]
 
-    def _events(self) -> None:
+    def _events(self) -> HoldfastFunction:
         storage, messaging = self._storage, self._messaging
         handler = self._function(
             resources.EVENTS,
@@ -153,8 +155,9 @@ class HoldfastStack(Stack):
                 )
             ],
         )
+        return handler
 
-    def _sweeper(self) -> None:
+    def _sweeper(self) -> HoldfastFunction:
         storage, messaging = self._storage, self._messaging
         sweeper = self._function(
             resources.SWEEPER,
@@ -166,12 +169,14 @@ class HoldfastStack(Stack):
                     on=[storage.executions.table_arn],
                 ),
                 allow(
+                    # What an ended child has told, before it is stopped (the duties of an end).
+                    "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
                     "dynamodb:DeleteItem",
                     on=[storage.mail.table_arn],
                 ),
-                allow("s3:GetObject", on=[storage.blobs.arn_for_objects("*")]),
+                *self._blob_rights("s3:GetObject", "s3:PutObject"),
                 allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
                 allow(
                     "sqs:ReceiveMessage",
@@ -200,6 +205,7 @@ class HoldfastStack(Stack):
                 )
             ],
         )
+        return sweeper
 
     def _api_function(self) -> HoldfastFunction:
         storage, messaging = self._storage, self._messaging
@@ -214,12 +220,39 @@ class HoldfastStack(Stack):
                     "dynamodb:DeleteItem",
                     on=[storage.mail.table_arn],
                 ),
-                allow("s3:GetObject", "s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
+                *self._blob_rights("s3:GetObject", "s3:PutObject"),
                 # Alone in its batch goes what somebody takes out of quarantine.
                 allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
                 allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             ],
         )
+
+    def _tasks(
+        self, run_tasks: list[HoldfastFunction], others: list[HoldfastFunction]
+    ) -> TasksRole:
+        storage, messaging = self._storage, self._messaging
+        tables = [storage.executions.table_arn, storage.mail.table_arn]
+        queues = [*messaging.queues.values(), *messaging.dead_letters.values()]
+        functions = [made.function.function_arn for made in (*run_tasks, *others)]
+        keys = [key.arn for key in (self._secrets, self._at_rest) if key is not None]
+        tasks = TasksRole(
+            self,
+            "Tasks",
+            callers=[made.role for made in run_tasks],
+            policy_arns=self._settings.task_policies,
+            barred={
+                "dynamodb": [*tables, _list_arn(storage)],
+                "s3": [storage.blobs.bucket_arn, storage.blobs.arn_for_objects("*")],
+                "sqs": [queue.queue_arn for queue in queues],
+                "secretsmanager": [storage.secret_arn],
+                # The API's function believes its event, which says who the caller is.
+                "lambda": [*functions, *(f"{arn}:*" for arn in functions)],
+                **({"kms": keys} if keys else {}),
+            },
+        )
+        for made in run_tasks:
+            made.function.add_environment(resources.ENV_TASKS_ROLE, tasks.arn)
+        return tasks
 
     def _function(
         self,
@@ -274,24 +307,33 @@ class HoldfastStack(Stack):
         return names
 
     def _watch(self) -> None:
-        work, dead_letters = self._messaging.work, self._messaging.dead_letters
+        queues, dead_letters = self._messaging.queues, self._messaging.dead_letters
         Alarms(
             self,
             "Alarms",
-            work=work,
+            queues=queues,
             dead_letters=dead_letters,
             topic_arn=self._settings.alarm_topic_arn,
         )
-        Dashboard(self, "Dashboard", work=work, dead_letters=dead_letters)
+        Dashboard(self, "Dashboard", queues=queues, dead_letters=dead_letters)
 
-    def _outputs(self, api: Api, run_tasks: list[HoldfastFunction]) -> None:
+    def _outputs(self, api: Api, tasks: TasksRole, run_tasks: list[HoldfastFunction]) -> None:
         CfnOutput(self, "ApiUrl", value=api.url)
         CfnOutput(self, "BusName", value=self._messaging.bus.event_bus_name)
         CfnOutput(self, "ExecutionsTable", value=self._storage.executions.table_name)
         CfnOutput(self, "MailTable", value=self._storage.mail.table_name)
         CfnOutput(self, "BlobsBucket", value=self._storage.blobs.bucket_name)
-        # Who is to be assumed by a task names them in its trust policy.
-        CfnOutput(self, "TaskRoles", value=",".join(made.role.role_arn for made in run_tasks))
+        CfnOutput(self, "SigningSecret", value=self._storage.secret_arn)
+        CfnOutput(self, "EventsDeadLetters", value=self._messaging.events_dead.queue_url)
+        if self._secrets is not None:
+            CfnOutput(self, "SecretsKeyArn", value=self._secrets.arn)
+        if self._at_rest is not None:
+            CfnOutput(self, "StorageKeyArn", value=self._at_rest.arn)
+        # A role that a task is to take on names in its trust policy who that is: a state machine's
+        # call, or the code of a Python task.
+        CfnOutput(self, "TasksRole", value=tasks.arn)
+        roles = ",".join(made.role.role_arn for made in run_tasks)
+        CfnOutput(self, "PythonTaskRoles", value=roles)
 
 
 def _list_arn(storage: Storage) -> str:

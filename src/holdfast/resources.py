@@ -33,12 +33,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A standard queue. `receives_max` deliveries, then the dead-letter queue."""
+    """A standard queue. `receives_max` deliveries, then the dead-letter queue.
+
+    `batches_unreserved`: how many are worked on at once where its function reserves no concurrency.
+    """
 
     name: str
     visibility_seconds: int
     receives_max: int
     batch_size: int
+    batches_unreserved: int
     retention_seconds: int = 14 * 86_400
 
 
@@ -80,8 +84,17 @@ FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 # lives shortens it to limits.VISIBILITY_SECONDS and extends it while it works.
 # Thirty receipts two minutes apart: an outage of DynamoDB has an hour, and then two rounds more,
 # before a message is set aside. A task that kills its worker ends sooner, by its fourth owner.
-WORK: Final = Queue("work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10)
-SINGLE: Final = Queue("single", WORKER_SINGLE.timeout_seconds + 60, receives_max=30, batch_size=1)
+# Unreserved: a new account runs ten functions at once, and three of ours have no queue.
+WORK: Final = Queue(
+    "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=5
+)
+SINGLE: Final = Queue(
+    "single",
+    WORKER_SINGLE.timeout_seconds + 60,
+    receives_max=30,
+    batch_size=1,
+    batches_unreserved=2,
+)
 QUEUES: Final = (WORK, SINGLE)
 
 BUS: Final = "holdfast"
@@ -105,6 +118,8 @@ ENV_MODULES: Final = "HOLDFAST_MODULES"
 ENV_STACK: Final = "HOLDFAST_STACK"
 # The account's number, which ARNs of state machines and executions name (API and workers).
 ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
+# The ARN of the role that state machines' calls of services are made with (API and workers).
+ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
 # "off": state machines of the API have no limit of 256 KiB on their data.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).

@@ -8,12 +8,14 @@ import json
 import os
 import platform
 import queue
+import re
+import shutil
 import struct
 import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,21 +36,22 @@ HOST = {
 }
 
 
-def build(directory: Path, **changes: str) -> Path:
+def build(directory: Path, changes: Mapping[str, str], *, project: Path = ROOT) -> Path:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     directory.mkdir()
-    build_asset(directory, project=ROOT, settings=Settings.from_context({**context, **changes}.get))
+    settings = Settings.from_context({**context, **changes}.get)
+    build_asset(directory, project=project, settings=settings)
     return directory
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("shipped") / "asset")
+    return build(tmp_path_factory.mktemp("shipped") / "asset", {})
 
 
 @pytest.fixture(scope="module")
 def runnable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("runnable") / "asset", **HOST)
+    return build(tmp_path_factory.mktemp("runnable") / "asset", HOST)
 
 
 def test_compiled_libraries_are_for_python_3_13_on_arm64(shipped: Path) -> None:
@@ -79,6 +82,40 @@ def test_the_asset_holds_the_compiled_workflows(shipped: Path) -> None:
         assert (shipped / "statemachines" / path.name).read_bytes() == path.read_bytes()
 
 
+def test_the_program_of_the_readme_is_found_by_its_functions_though_it_is_one_file(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("pyproject.toml", "uv.lock"):
+        shutil.copy(ROOT / name, project)
+    readme = (ROOT / "README.md").read_text()
+    program, _ = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    (project / "my_shop.py").write_text(program)
+    (project / "other.map.json").write_text('{"function": "my_shop_of_old:other"}')
+    holdfast = Path(sys.executable).with_name("holdfast")
+    subprocess.run([holdfast, "compile", "my_shop"], cwd=project, check=True, timeout=60)
+
+    asset = build(tmp_path / "asset", {**HOST, "modules": "my_shop"}, project=project)
+
+    assert {path.name for path in asset.glob("*.json")} == {"fulfil.asl.json", "fulfil.map.json"}
+    found = """
+import holdfast
+from holdfast.deployment import Deployment
+print(holdfast.__file__, *Deployment.from_modules(["my_shop"]).definitions)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", found],
+        cwd=asset,
+        env={**os.environ, "PYTHONPATH": str(asset), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.stdout.split() == [str(asset / "holdfast" / "__init__.py"), "fulfil"], run.stderr
+
+
 def test_the_asset_is_smaller_than_five_megabytes(shipped: Path, tmp_path: Path) -> None:
     archive = tmp_path / "asset.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
@@ -88,7 +125,7 @@ def test_the_asset_is_smaller_than_five_megabytes(shipped: Path, tmp_path: Path)
 
 
 def test_the_same_project_gives_the_same_bytes(shipped: Path, tmp_path: Path) -> None:
-    assert digest(build(tmp_path / "again")) == digest(shipped)
+    assert digest(build(tmp_path / "again", {})) == digest(shipped)
 
 
 @pytest.mark.parametrize("function", ["worker", "events", "sweeper", "api"])

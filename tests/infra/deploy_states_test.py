@@ -136,6 +136,37 @@ def test_a_task_may_not_do_what_no_policy_allows(deployment: Deployment) -> None
     assert (found["status"], found["error"]) == ("FAILED", "Sqs.SqsException")
 
 
+def test_a_task_may_not_read_what_the_stack_stores_though_its_policy_allows_all_tables(
+    deployment: Deployment,
+) -> None:
+    states = deployment.call.states()
+    tables = deployment.cloud.client("dynamodb")
+    tables.create_table(
+        TableName="users-own",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+    def looked(table: str) -> dict[str, Any]:
+        look = task(
+            "arn:aws:states:::aws-sdk:dynamodb:query",
+            TableName=table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": "default#x"}},
+        )
+        peek = {"StartAt": "Look", "States": {"Look": {**look, "End": True}}}
+        machine = created(states, f"peek-{table}", peek)
+        return described(states, states.start_execution(stateMachineArn=machine)["executionArn"])
+
+    assert looked("users-own")["status"] == "SUCCEEDED"
+    for table in (deployment.outputs["ExecutionsTable"], deployment.outputs["MailTable"]):
+        found = looked(table)
+        assert (found["status"], found["error"]) == ("FAILED", "DynamoDb.DynamoDbException")
+        assert "TasksRole" in found["cause"]
+        assert "explicit deny" in found["cause"]
+
+
 def test_a_state_machine_starts_another_and_waits_for_its_end(deployment: Deployment) -> None:
     states = deployment.call.states()
     light = created(states, "light", {"StartAt": "P", "States": {"P": PASS}})
@@ -220,7 +251,7 @@ def test_an_execution_of_a_state_machine_is_stopped_and_redriven(deployment: Dep
     states.stop_execution(executionArn=execution, error="Enough")
     assert described(states, execution)["status"] == "ABORTED"
     states.redrive_execution(executionArn=execution)
-    assert states.describe_execution(executionArn=execution)["redriveCount"] == 1
+    wait_for(lambda: states.describe_execution(executionArn=execution)["redriveCount"] == 1)
 
     states.stop_execution(executionArn=execution, error="Enough")
     assert described(states, execution)["status"] == "ABORTED"

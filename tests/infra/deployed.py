@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.infra.ministack import ACCOUNT, REGION, Caller, Ministack, grant_batches, running
+from tests.infra.ministack import (
+    ACCOUNT,
+    REGION,
+    Caller,
+    Ministack,
+    grant_batches,
+    grant_taking_on,
+    running,
+)
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -64,17 +72,19 @@ def deploy(directory: Path) -> Iterator[Deployment]:
             *("--context", policies),
         )
         grant_batches(cloud, STACK)
+        grant_taking_on(cloud, STACK)
         yield deployed(cloud, json.loads(outputs.read_text())[STACK])
 
 
 def make_parcels(cloud: Ministack) -> str:
-    """-> the ARN of the policy that allows to send to the queue."""
+    """-> the ARN of a policy that allows to send to the queue, and is careless about tables."""
     queues = cloud.client("sqs")
     url = queues.create_queue(QueueName=PARCELS)["QueueUrl"]
     arn = queues.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
     return cloud.policy(
         "send-parcels",
         {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": arn["QueueArn"]},
+        {"Effect": "Allow", "Action": "dynamodb:Query", "Resource": "*"},
     )
 
 

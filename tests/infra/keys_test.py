@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import resources
-from tests.infra.roles_test import ALLOWED, rights_of
+from tests.infra.roles_test import ALLOWED, rights_of, roles_of_functions
 from tests.infra.template import Template, as_list, target_of
 
 SECRETS = "SecretsKey"
@@ -14,7 +14,7 @@ STORES = {
     f"kms:{action}"
     for action in (
         *("Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo"),
-        *("GenerateDataKey", "DescribeKey"),
+        *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "DescribeKey"),
     )
 }
 SEAL = {"kms:Encrypt"}
@@ -67,7 +67,7 @@ def test_each_function_may_use_the_key_of_what_is_stored(
 
 def test_a_stack_that_asks_for_no_key_has_none(template: Template) -> None:
     assert not template.of_type("AWS::KMS::Key")
-    for role in template.properties("AWS::IAM::Role").values():
+    for role in roles_of_functions(template).values():
         assert not [action for action in rights_of(role) if action.startswith("kms:")]
 
 

@@ -82,9 +82,9 @@ class Ministack:
         key = iam.create_access_key(UserName=name)["AccessKey"]
         return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
 
-    def policy(self, name: str, statement: dict[str, Any]) -> str:
+    def policy(self, name: str, *statements: dict[str, Any]) -> str:
         """-> the ARN of a new managed policy."""
-        document = {"Version": "2012-10-17", "Statement": [statement]}
+        document = {"Version": "2012-10-17", "Statement": list(statements)}
         made = self.client("iam").create_policy(
             PolicyName=name, PolicyDocument=json.dumps(document)
         )
@@ -107,6 +107,23 @@ def grant_batches(cloud: Ministack, role_prefix: str) -> None:
                 batches = [f"{action}Batch" for action in actions if action in BATCHED]
                 statement["Action"] = [*actions, *batches]
             iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
+
+
+def grant_taking_on(cloud: Ministack, role_prefix: str) -> None:
+    """Lets a role take on the one whose trust policy names it: on AWS that is all it needs.
+
+    ministack asks for a right of the caller's own, too, as AWS does between accounts.
+    """
+    iam = cloud.client("iam")
+    for role in iam.list_roles()["Roles"]:
+        if not role["RoleName"].startswith(role_prefix):
+            continue
+        take_on = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": role["Arn"]}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [take_on]})
+        for statement in role["AssumeRolePolicyDocument"]["Statement"]:
+            for caller in as_list(statement["Principal"].get("AWS", [])):
+                name = caller.rpartition("/")[2]
+                iam.put_role_policy(RoleName=name, PolicyName="TakeOn", PolicyDocument=document)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What each function may do: exactly this list, so that one more right is a failing test."""
+"""What each function and each task may do: exactly this, so that one more right fails a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tests.infra.template import TASK_POLICY_ARNS, Template, as_list, target_of
 
 EXECUTIONS = "StorageExecutions"
 MAIL = "StorageMail"
-OBJECTS = "StorageBlobs/*"
+BUCKET = "StorageBlobs"
+OBJECTS = f"{BUCKET}/*"
+TASKS_ROLE = "TasksRole"
+RUN_TASKS = ("Worker", "WorkerSingle", "Api")
 WORK = "MessagingWork"
 SINGLE = "MessagingSingle"
 
@@ -37,6 +40,7 @@ WORKER = {
     "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
     "dynamodb:DeleteItem": {MAIL},
     "s3:GetObject": {OBJECTS},
+    "s3:ListBucket": {BUCKET},
     "s3:PutObject": {OBJECTS},
     "sqs:SendMessage": {WORK, SINGLE},
     "secretsmanager:GetSecretValue": {"StorageSecret"},
@@ -58,12 +62,14 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "sqs:SendMessage": {WORK, "MessagingEventsDead"},
     },
     "Sweeper": {
-        "dynamodb:GetItem": {EXECUTIONS},
+        "dynamodb:GetItem": {EXECUTIONS, MAIL},
         "dynamodb:Query": {EXECUTIONS, MAIL},
         "dynamodb:UpdateItem": {EXECUTIONS},
         "dynamodb:PutItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},
         "s3:GetObject": {OBJECTS},
+        "s3:PutObject": {OBJECTS},
+        "s3:ListBucket": {BUCKET},
         "sqs:SendMessage": {WORK, SINGLE, "MessagingSweeperDead"},
         "sqs:ReceiveMessage": {"MessagingWorkDead", "MessagingSingleDead"},
         "sqs:DeleteMessage": {"MessagingWorkDead", "MessagingSingleDead"},
@@ -74,6 +80,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "dynamodb:PutItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},
         "s3:GetObject": {OBJECTS},
+        "s3:ListBucket": {BUCKET},
         "s3:PutObject": {OBJECTS},
         "sqs:SendMessage": {WORK, SINGLE},
         "secretsmanager:GetSecretValue": {"StorageSecret"},
@@ -92,20 +99,62 @@ def test_a_function_may_do_exactly_what_is_listed(template: Template, function: 
     }
 
 
-def test_every_function_has_a_role_of_its_own_and_there_is_no_other_role(
+#: Not even a policy for everything lets a task touch these.
+BARRED = {
+    "dynamodb:*": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
+    "s3:*": {BUCKET, OBJECTS},
+    "sqs:*": {
+        *(WORK, SINGLE, f"{WORK}Dead", f"{SINGLE}Dead"),
+        *("MessagingEventsDead", "MessagingSweeperDead"),
+    },
+    "secretsmanager:*": {"StorageSecret"},
+    "lambda:*": {f"{name}FunctionLambda{part}" for name in ALLOWED for part in ("", ":*")},
+}
+
+
+def test_every_function_has_a_role_of_its_own_and_tasks_have_one_and_there_is_no_other(
     template: Template,
 ) -> None:
     functions = template.properties("AWS::Lambda::Function")
     roles = {name: target_of(function["Role"]) for name, function in functions.items()}
     assert roles == {f"{name}FunctionLambda": f"{name}FunctionRole" for name in ALLOWED}
-    assert template.of_type("AWS::IAM::Role").keys() == set(roles.values())
+    assert template.of_type("AWS::IAM::Role").keys() == {*roles.values(), TASKS_ROLE}
 
 
 def test_no_right_comes_from_anywhere_but_the_roles_themselves(template: Template) -> None:
-    for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
+    for kind in ("AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
         assert not template.of_type(kind)
+    for policy in template.properties("AWS::IAM::Policy").values():
+        effects = {one["Effect"] for one in policy["PolicyDocument"]["Statement"]}
+        assert effects == {"Deny"}
     for role in template.properties("AWS::IAM::Role").values():
         assert "ManagedPolicyArns" not in role
+
+
+def test_a_state_machines_task_may_do_nothing_by_itself(template: Template) -> None:
+    assert "Policies" not in template.properties("AWS::IAM::Role")[TASKS_ROLE]
+
+
+def test_no_policy_lets_a_task_touch_the_stack_itself(template: Template, chosen: Template) -> None:
+    assert barred(template) == BARRED
+    assert barred(chosen) == {**BARRED, "kms:*": {"SecretsKey", "AtRestKey"}}
+
+
+def test_who_runs_tasks_is_told_their_role_and_may_take_it_on_and_nobody_else(
+    template: Template,
+) -> None:
+    [statement] = template.properties("AWS::IAM::Role")[TASKS_ROLE]["AssumeRolePolicyDocument"][
+        "Statement"
+    ]
+    assert (statement["Action"], statement["Effect"]) == ("sts:AssumeRole", "Allow")
+    trusted = {target_of(arn) for arn in statement["Principal"]["AWS"]}
+    assert trusted == {f"{name}FunctionRole" for name in RUN_TASKS}
+    told = {
+        name: target_of(function["Environment"]["Variables"][resources.ENV_TASKS_ROLE])
+        for name, function in template.properties("AWS::Lambda::Function").items()
+        if resources.ENV_TASKS_ROLE in function["Environment"]["Variables"]
+    }
+    assert told == {f"{name}FunctionLambda": TASKS_ROLE for name in RUN_TASKS}
 
 
 def test_who_tells_the_bus_of_executions_may_put_into_the_default_one_and_no_other(
@@ -113,7 +162,7 @@ def test_who_tells_the_bus_of_executions_may_put_into_the_default_one_and_no_oth
 ) -> None:
     assert {
         name: statement["Resource"]
-        for name, role in chosen.properties("AWS::IAM::Role").items()
+        for name, role in roles_of_functions(chosen).items()
         for policy in role["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
         if statement["Action"] == "events:PutEvents"
@@ -127,17 +176,21 @@ def test_who_tells_the_bus_of_executions_may_put_into_the_default_one_and_no_oth
         assert resources.ENV_STATUS_EVENTS not in function["Environment"]["Variables"]
 
 
-def test_the_policies_for_tasks_go_to_the_functions_that_run_tasks(chosen: Template) -> None:
+def test_the_policies_for_tasks_go_to_their_role_and_to_the_functions_that_run_their_code(
+    chosen: Template,
+) -> None:
     roles = chosen.properties("AWS::IAM::Role")
     assert {
         name: tuple(role["ManagedPolicyArns"])
         for name, role in roles.items()
         if "ManagedPolicyArns" in role
-    } == {f"{name}FunctionRole": TASK_POLICY_ARNS for name in ("Worker", "WorkerSingle", "Api")}
+    } == dict.fromkeys(
+        [TASKS_ROLE, *(f"{name}FunctionRole" for name in RUN_TASKS)], TASK_POLICY_ARNS
+    )
 
 
-def test_only_lambda_may_take_on_a_role(template: Template) -> None:
-    for role in template.properties("AWS::IAM::Role").values():
+def test_only_lambda_may_take_on_a_functions_role(template: Template) -> None:
+    for role in roles_of_functions(template).values():
         [statement] = role["AssumeRolePolicyDocument"]["Statement"]
         assert statement["Action"] == "sts:AssumeRole"
         assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
@@ -146,7 +199,7 @@ def test_only_lambda_may_take_on_a_role(template: Template) -> None:
 def test_no_action_is_a_pattern_and_no_resource_is_everything(template: Template) -> None:
     # The one resource pattern is the objects of the stack's own bucket, whose keys are content
     # hashes under a tenant and an execution: they cannot be listed in advance.
-    for role in template.properties("AWS::IAM::Role").values():
+    for role in roles_of_functions(template).values():
         for action, targets in rights_of(role).items():
             assert "*" not in action
             assert {target for target in targets if "*" in target} <= {OBJECTS}
@@ -168,6 +221,24 @@ def test_only_the_two_rules_may_put_into_a_queue_from_outside(template: Template
         "MessagingEventsDead": ("sqs:SendMessage", events, "EventsRule"),
         "MessagingSweeperDead": ("sqs:SendMessage", events, "SweepRule"),
     }
+
+
+def roles_of_functions(template: Template) -> dict[str, dict[str, Any]]:
+    roles = template.properties("AWS::IAM::Role")
+    return {name: role for name, role in roles.items() if name != TASKS_ROLE}
+
+
+def barred(template: Template) -> dict[str, set[str]]:
+    """Actions to targets that a task is denied, whatever it is allowed elsewhere."""
+    [policy] = template.properties("AWS::IAM::Policy").values()
+    assert [target_of(role) for role in policy["Roles"]] == [TASKS_ROLE]
+    found: dict[str, set[str]] = {}
+    for statement in policy["PolicyDocument"]["Statement"]:
+        assert statement.keys() == {"Action", "Effect", "Resource"}
+        assert statement["Effect"] == "Deny"
+        targets = {target_of(resource) for resource in as_list(statement["Resource"])}
+        found[str(statement["Action"])] = targets
+    return found
 
 
 def rights_of(role: dict[str, Any]) -> dict[str, set[str]]:

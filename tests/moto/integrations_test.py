@@ -357,6 +357,48 @@ def test_another_role_is_assumed_once(call: Callable[..., Any], clients: Service
     assert clients.get("sts", role) is clients.get("sts", role)
 
 
+def test_calls_are_made_as_the_tasks_role_and_so_is_another_role_assumed(
+    clients: ServiceClients,
+) -> None:
+    """Goal: of the process's own credentials nothing is asked but that one role."""
+    tasks, other = (f"arn:aws:iam::123456789012:role/{name}" for name in ("tasks", "other"))
+    session = intercept.quiet_session()
+    session.set_credentials("local", "local")
+    asked: list[tuple[str, str]] = []
+
+    def note(model: Any, params: dict[str, Any], request_signer: Any, **_: Any) -> None:
+        key = request_signer._credentials.access_key
+        asked.append((model.name, "own" if key == "local" else "a role's"))
+
+    session.register("before-call", note)
+    made = ServiceClients(session, REGION, tasks_role_arn=tasks, clock=lambda: NOW_MS / 1_000)
+    who = [made.get("sts", role).get_caller_identity()["Arn"] for role in (None, other, tasks)]
+
+    assert [arn.split("/")[1] for arn in who] == ["tasks", "other", "tasks"]
+    assert asked == [
+        ("AssumeRole", "own"),
+        ("GetCallerIdentity", "a role's"),
+        ("AssumeRole", "a role's"),
+        ("GetCallerIdentity", "a role's"),
+        ("GetCallerIdentity", "a role's"),
+    ]
+    assert made.credentials().access_key != "local"
+
+
+def test_the_tasks_role_is_taken_on_anew_once_its_credentials_have_run_out(
+    clients: ServiceClients,
+) -> None:
+    now = [0.0]
+    session = intercept.quiet_session()
+    session.set_credentials("local", "local")
+    role = "arn:aws:iam::123456789012:role/tasks"
+    made = ServiceClients(session, REGION, tasks_role_arn=role, clock=lambda: now[0])
+    first = made.get("sqs")
+    assert made.get("sqs") is first
+    now[0] = float("inf")
+    assert made.get("sqs") is not first
+
+
 @pytest.mark.parametrize("name", ["aws-sdk:nobody:getThing", "aws-sdk:s3:getNothing", "x:y"])
 def test_what_no_service_has_is_a_failure(call: Callable[..., Any], name: str) -> None:
     assert call(name, {}).error == "States.Runtime"

@@ -155,6 +155,7 @@ def test_the_minute_sweeps_every_shard_and_sends_dead_letters_round() -> None:
     assert [(body["k"], body["run"]) for body in revived] == [("recover", run)]
     assert services.depth("work-dlq") == 1  # what nobody can read stays for a person to see
     assert [what for what, _ in found.faults] == ["a dead letter was not revived"]
+    assert services.metrics[resources.METRIC_SWEEP_REFUSED] == 1
 
 
 def test_a_shard_that_fails_does_not_keep_the_others_from_being_swept() -> None:
@@ -174,6 +175,7 @@ def test_a_shard_that_fails_does_not_keep_the_others_from_being_swept() -> None:
 
     assert len(asked) == 16
     assert [what for what, _ in found.faults] == ["a shard was not swept"]
+    assert found.shop.world.services.metrics[resources.METRIC_SWEEP_REFUSED] == 1
 
 
 def test_ids_of_starts_differ_though_they_come_in_the_same_moment() -> None:

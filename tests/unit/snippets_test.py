@@ -172,28 +172,40 @@ def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.Monk
 # Commands.
 
 
+#: In a `console` block what is typed follows a dollar; in an `sh` block every line is typed.
+TYPED: Final = {
+    "console": re.compile(r"\$ (uv run )?(\./)?holdfast "),
+    "sh": re.compile(r"(uv run )?(\./)?holdfast "),
+}
+
+
 def commands() -> Iterator[tuple[str, list[str]]]:
     """-> page and words of each `holdfast …` that a page says to type."""
     for page in PAGES:
-        for block in [*blocks(page, "console"), *blocks(page, "sh")]:
+        for language, holdfast in TYPED.items():
+            for block in blocks(page, language):
+                yield from ((page, words) for words in typed_in(block, holdfast))
+
+
+def typed_in(block: str, holdfast: re.Pattern[str]) -> Iterator[list[str]]:
+    typed = ""
+    for line in block.splitlines():
+        begun = holdfast.match(line)
+        if not typed and begun is None:
+            continue
+        typed += f"{line if begun is None else line[begun.end() :]}\n"
+        words = complete(typed)
+        if words:
+            yield words
             typed = ""
-            for line in block.splitlines():
-                if not typed and re.match(r"\$ (\./)?holdfast ", line) is None:
-                    continue
-                typed += f"{line}\n"
-                words = complete(typed)
-                if words:
-                    yield page, words
-                    typed = ""
 
 
 def complete(typed: str) -> list[str]:
     """-> the words after `holdfast`, without a redirection; none while a line goes on."""
     try:
-        words = shlex.split(typed.removeprefix("$ "), comments=True)
+        words = shlex.split(typed, comments=True)
     except ValueError:
         return []
-    words = words[1:]
     return words[: words.index(">")] if ">" in words else words
 
 
@@ -211,6 +223,17 @@ def test_a_command_of_a_page_is_one(
     if words[0] == "start":
         registry = Registry.from_modules(project.modules_or_default([]))
         registry.workflows[parsed.workflow].normalise_input(json.loads(parsed.input))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_command_that_a_sentence_names_is_one(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = set(re.findall(r"`(?:uv run )?(?:\./)?holdfast ([^ `]+)", PAGES[page]))
+    for name in named - {"test"}:
+        with pytest.raises(SystemExit):
+            cli._parser().parse_args([name, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: holdfast {name} ")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast import resources
 from holdfast.aws.clients import Clients
+from holdfast.aws.faults import fault
 from holdfast.aws.host import Host
 from holdfast.aws.names import Names
 from holdfast.aws.ports import AwsPorts
@@ -90,11 +91,17 @@ def _services(host: Host) -> Perform:
     signing = replace(host, front=replace(host.front, keys=_signing_keys()))
     account = os.environ[resources.ENV_ACCOUNT]
     states = states_call(signing, os.environ["AWS_REGION"], account)
-    return Integrations(ServiceClients(), states).perform
+    # What a definition asks for is done with the rights of tasks, never with the worker's own.
+    clients = ServiceClients(tasks_role_arn=os.environ[resources.ENV_TASKS_ROLE])
+    return Integrations(clients, states).perform
 
 
 @functools.cache
 def _signing_keys() -> Keys:
     secret_id = os.environ[resources.ENV_SECRET_ID]
-    found = Clients().get("secrets").get_secret_value(SecretId=secret_id)
+    secrets = Clients().get("secrets")
+    try:
+        found = secrets.get_secret_value(SecretId=secret_id)
+    except Exception as error:
+        raise fault("get_secret_value", error) from error
     return parse_keys(found["SecretString"])

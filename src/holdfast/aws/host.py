@@ -32,7 +32,15 @@ from holdfast.runtime import sweeper
 from holdfast.runtime.claims import Delivery
 from holdfast.runtime.control import Control
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, QueueName, SetVisibility
+from holdfast.runtime.effects import (
+    Clock,
+    Deadline,
+    Effect,
+    Limit,
+    Measure,
+    QueueName,
+    SetVisibility,
+)
 from holdfast.runtime.front import Front
 from holdfast.runtime.keys import TENANT_DEFAULT
 from holdfast.runtime.setting import Setting
@@ -211,7 +219,7 @@ class Host:
     # -- the others --------------------------------------------------------------------------------
 
     def events(self, event: Mapping[str, Any]) -> None:
-        """One event from the bus. A fault is raised: EventBridge tries again, then its DLQ."""
+        """One event from the bus. A fault is raised: Lambda tries again, then its DLQ."""
         now_ms = self.ports.perform(Clock())
         event_id, detail = event.get("id"), event.get("detail")
         self.perform(self.front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
@@ -233,7 +241,7 @@ class Host:
                 self.log_fault("a due row was not worked off", refused, shard=str(shard))
         except Exception as error:  # noqa: BLE001
             # One damaged row must not keep the other shards from being swept.
-            self.log_fault("a shard was not swept", error, shard=str(shard))
+            self._refuse("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:
         """Empties a dead-letter queue, up to a bound; what cannot be read stays, and alarms."""
@@ -249,9 +257,14 @@ class Host:
                 found = sweeper.DeadLetter(letter.body, letter.message_id)
                 self.perform(sweeper.revive(found, self.setting.formats))
             except Exception as error:  # noqa: BLE001  # nor one letter the others
-                self.log_fault("a dead letter was not revived", error, message_id=letter.message_id)
+                self._refuse("a dead letter was not revived", error, message_id=letter.message_id)
                 continue
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
+
+    def _refuse(self, what: str, error: Exception, **ids: str) -> None:
+        """Counted, for an alarm: the next round hides it again before any queue's depth tells."""
+        self.log_fault(what, error, **ids)
+        self.ports.perform(Measure(resources.METRIC_SWEEP_REFUSED, 1))
 
     def _look(self, now_ms: int) -> None:
         """What the stack is to write may have changed. Nothing rests on knowing it at once."""

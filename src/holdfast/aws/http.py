@@ -189,7 +189,7 @@ def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:
             "HF252",
             "this concerns the whole stack, and a token speaks for one tenant",
             status=403,
-            help="see docs/operations.md, Formats, for stacks that take tokens",
+            help="see docs/operations.md, Upgrade and rollback, for stacks that take tokens",
         )
     return body_of(request)
 

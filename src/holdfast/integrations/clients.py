@@ -1,4 +1,4 @@
-"""botocore's clients for any service, for the stack's own role or for one that a task names.
+"""botocore's clients for any service, as the role of the stack's tasks or as one that a task names.
 
 Unlike `aws/clients.py`, which serves the engine: here are any of four hundred services, nothing is
 retried (the definition's Retry decides), and an answer may take as long as a function may run.
@@ -36,7 +36,8 @@ class _Role:
 class ServiceClients:
     """Clients by service name (botocore's) and role ARN. `session` is botocore's.
 
-    `clock` gives seconds since the epoch: a role's credentials have an end.
+    `tasks_role_arn`: who calls, and who assumes the role that a task names; None: whom the session
+    knows. `clock` gives seconds since the epoch: a role's credentials have an end.
     """
 
     def __init__(
@@ -44,15 +45,18 @@ class ServiceClients:
         session: Session | None = None,
         region: str | None = None,
         *,
+        tasks_role_arn: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
+        self._tasks_role_arn = tasks_role_arn
         self._session = session
         self._region = region
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._clients: dict[tuple[str, str | None], tuple[Any, float]] = {}
         self._roles: dict[str, _Role] = {}
         self._available: tuple[str, ...] | None = None
+        self._models: dict[str, Any] = {}
 
     @property
     def region(self) -> str:
@@ -66,25 +70,36 @@ class ServiceClients:
                 self._available = tuple(self._open().get_available_services())
             return self._available
 
+    def model(self, service: str) -> Any:
+        """-> botocore's model of a service, for who calls nobody."""
+        with self._lock:
+            if service not in self._models:
+                self._models[service] = self._open().get_service_model(service)
+            return self._models[service]
+
     def get(self, service: str, role_arn: str | None = None) -> Any:
         """-> a client. Raises botocore's errors when the role cannot be assumed."""
         # botocore's sessions are not thread safe, and a role is assumed once.
         with self._lock:
-            client, expires_at = self._clients.get((service, role_arn), (None, 0.0))
-            if client is None or expires_at < self._clock():
-                client, expires_at = self._make(service, role_arn)
-                self._clients[service, role_arn] = client, expires_at
-            return client
+            return self._get(service, role_arn or self._tasks_role_arn)
 
     def credentials(self, role_arn: str | None = None) -> Any:
         """-> botocore's credentials, to sign with. Raises botocore's errors."""
         with self._lock:
-            if role_arn is None:
+            named = role_arn or self._tasks_role_arn
+            if named is None:
                 return self._open().get_credentials()
             from botocore.credentials import Credentials  # noqa: PLC0415
 
-            role = self._assume(role_arn)
+            role = self._assume(named)
             return Credentials(role.access_key, role.secret_key, role.token)
+
+    def _get(self, service: str, role_arn: str | None) -> Any:
+        client, expires_at = self._clients.get((service, role_arn), (None, 0.0))
+        if client is None or expires_at < self._clock():
+            client, expires_at = self._make(service, role_arn)
+            self._clients[service, role_arn] = client, expires_at
+        return client
 
     def _open(self) -> Session:
         if self._session is None:
@@ -128,7 +143,9 @@ class ServiceClients:
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
         if role is None or role.expires_at < self._clock():
-            answer = self.get("sts").assume_role(
+            # The process's own rights lead to one role alone: from there on it is a task that asks.
+            who = None if role_arn == self._tasks_role_arn else self._tasks_role_arn
+            answer = self._get("sts", who).assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS
             )["Credentials"]
             role = _Role(

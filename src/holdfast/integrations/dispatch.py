@@ -164,7 +164,7 @@ class Integrations:
     def _own(self, call: _Call) -> Result:
         from holdfast.stepfunctions.faults import StatesFault  # noqa: PLC0415
 
-        model = self._clients.get(STATES).meta.service_model
+        model = self._clients.model(STATES)
         if call.operation not in model.operation_names:
             return _unsupported(call.effect)
         operation = model.operation_model(call.operation)
