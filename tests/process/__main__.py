@@ -20,7 +20,12 @@ from tests.process import pace
 
 pace.shorten()
 
-from tests.process.trial import Options, run_trial  # noqa: E402
+from tests.process.chaos import LAST_SECONDS  # noqa: E402
+from tests.process.stack import Options  # noqa: E402
+from tests.process.trial import run_trial  # noqa: E402
+
+#: Something has to have begun when the last faults do.
+SECONDS_MIN = LAST_SECONDS + 2
 
 
 def main(arguments: list[str]) -> int:
@@ -58,7 +63,9 @@ def _options(arguments: list[str]) -> Options:
     parser.add_argument("--callers", type=int, default=2)
     parser.add_argument("--redrives", type=int, default=200, help="old messages brought back")
     found = vars(parser.parse_args(arguments))
-    found["seconds"] = found["seconds"] or float(max(found["kills"], 10))
+    found["seconds"] = found["seconds"] or float(max(found["kills"], SECONDS_MIN))
+    if found["seconds"] < SECONDS_MIN:
+        parser.error(f"--seconds: the last faults alone take long; at least {SECONDS_MIN:.0f}")
     return Options(**found)
 
 

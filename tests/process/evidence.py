@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from math import inf
 
 from holdfast.core.apply import fold
 from holdfast.core.events import TERMINAL_EVENTS, Event
@@ -20,6 +20,8 @@ from holdfast.runtime.effects import Item
 from tests.process.plan import Planned
 
 Writers = Mapping[str, list[str]]
+#: When each record came to the cloud, by its place, in seconds.
+Arrived = Mapping[str, float]
 
 #: Results of an attempt.
 RESULTS = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut"})
@@ -42,11 +44,6 @@ class Log:
     @property
     def events(self) -> list[Event]:
         return [event for record in self.records for event in record.events]
-
-    @property
-    def ended_at(self) -> float:
-        """When the record that ended it was written, by its writer's clock, in seconds."""
-        return self.records[-1].at_ms / 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +90,13 @@ def _log(run: str, items: list[Item]) -> Log:
 # -- what must hold --------------------------------------------------------------------------------
 
 
-def violations(found: Evidence, plan: list[Planned], writers: Writers) -> Iterator[tuple[str, str]]:
+def violations(
+    found: Evidence, plan: list[Planned], writers: Writers, arrived: Arrived
+) -> Iterator[tuple[str, str]]:
     """-> execution, or its name, and what is wrong with it."""
     for log in found.logs.values():
-        for text in (*_of_log(log), *_one_writer_each(log, writers)):
+        of_writing = (*_one_writer_each(log, writers), *_in_its_time(log, arrived))
+        for text in (*_of_log(log), *of_writing):
             yield log.run, text
     for planned in plan:
         for text in _as_planned(found, planned):
@@ -111,7 +111,6 @@ def _of_log(log: Log) -> Iterator[str]:
     yield from _ids_are_dense(log)
     yield from _snapshots_equal_the_fold(log)
     yield from _one_result_each(log)
-    yield from _no_timer_early(log)
     yield from _one_end(log)
     yield from _undone_in_reverse(log)
 
@@ -159,14 +158,22 @@ def _one_result_each(log: Log) -> Iterator[str]:
             return
 
 
-def _no_timer_early(log: Log) -> Iterator[str]:
+def _in_its_time(log: Log, arrived: Arrived) -> Iterator[str]:
+    """By the cloud's clock, for the log tells what its writers believed: no timer is early, and
+    nothing says of itself that it happened after it was written. All processes have one clock.
+    A record that was never let in has a finding of its own.
+    """
     due: dict[str, int] = {}
-    for event in log.events:
-        frame = event.holdfast.get("frame", "")
-        if event.type == "TimerSet":
-            due[frame] = event.holdfast["due"]
-        elif event.type == "WaitStateExited" and event.at_ms < due.pop(frame, 0):
-            yield f"a timer fired early, at {event.at_ms}"
+    for item, record in zip(log.items, log.records, strict=True):
+        came_ms = 1_000 * arrived.get(place(item), inf)
+        for event in record.events:
+            frame = event.holdfast.get("frame", "")
+            if event.at_ms > came_ms:
+                yield f"{event.type} says {event.at_ms}, and was written at {came_ms:.0f}"
+            if event.type == "TimerSet":
+                due[frame] = event.holdfast["due"]
+            elif event.type == "WaitStateExited" and came_ms < due.pop(frame, 0):
+                yield f"a timer fired early, at {came_ms:.0f}"
 
 
 def _one_end(log: Log) -> Iterator[str]:
@@ -176,23 +183,26 @@ def _one_end(log: Log) -> Iterator[str]:
 
 
 def _undone_in_reverse(log: Log) -> Iterator[str]:
-    """What was booked is given back, the last first, by each execution that ended without it."""
+    """What was booked is given back, once and the last first, by whoever ended without it.
+
+    Save where a second stop has cut the undoing that the first one had begun.
+    """
     if log.state.workflow not in {"p_saga", "p_stopped"} or not log.state.is_ended:
         return
-    booked, undone = _called(log, "book"), _called(log, "unbook")
-    seats = [f"{call['ref']}/{call['seat']}" for call in booked]
-    given_back = list(dict.fromkeys(call["booking"] for call in undone))
-    if log.state.workflow == "p_saga" and given_back != seats[::-1]:
-        yield f"booked {seats}, and given back {given_back}"
-    if log.state.workflow == "p_stopped" and given_back not in ([], seats):
-        yield f"booked {seats}, and given back {given_back}"
+    is_cut = "control" in log.events[-1].holdfast
+    if is_cut and any(event.type == "Stopping" for event in log.events):
+        return
+    booked = [e.details["output"] for e in _of_task(log, "TaskSucceeded", "book")]
+    undone = [e.details["parameters"]["booking"] for e in _of_task(log, "TaskScheduled", "unbook")]
+    if undone != booked[::-1]:
+        yield f"booked {booked}, and given back {undone}"
 
 
-def _called(log: Log, task: str) -> list[dict[str, Any]]:
+def _of_task(log: Log, kind: str, task: str) -> list[Event]:
     return [
-        event.details["parameters"]
+        event
         for event in log.events
-        if event.type == "TaskScheduled" and event.details["resource"] == task
+        if event.type == kind and event.details["resource"] == f"task:{task}"
     ]
 
 

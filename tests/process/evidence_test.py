@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from holdfast.runtime.effects import Item
-from tests.builders import Shop, chain
+from tests.builders import Machine, Shop, chain, machine
 from tests.process import evidence
 from tests.process.chaos import Wanted, draw_faults
 from tests.process.plan import Planned, make_plan
@@ -24,25 +24,33 @@ class Left:
     executions: list[Item]
     mail: list[Item]
     writers: dict[str, list[str]]
+    arrived: dict[str, float]
     planned: Planned = PLANNED
 
     def found(self) -> evidence.Evidence:
         return evidence.evidence_of(self.executions, self.mail)
 
     def texts(self) -> list[str]:
-        return [text for _, text in evidence.violations(self.found(), [self.planned], self.writers)]
+        plan, written = [self.planned], (self.writers, self.arrived)
+        return [text for _, text in evidence.violations(self.found(), plan, *written)]
 
 
-@pytest.fixture
-def left() -> Left:
-    """An execution of three tasks that nobody disturbed, one record for each task."""
-    shop = Shop(chain(3))
+def left_by(definition: Machine) -> Left:
+    shop = Shop(definition)
     shop.start({"n": 0})
     shop.world.run()
     executions: list[Item] = [dict(item) for item in shop.world.services.items("executions")]
     mail: list[Item] = [dict(item) for item in shop.world.services.items("mail")]
     writers = {evidence.place(item): [str(item["w"])] for item in executions}
-    return Left(executions, mail, writers)
+    # All that a record tells was so just before.
+    arrived = {evidence.place(item): int(item["at"]) / 1_000 for item in executions}
+    return Left(executions, mail, writers, arrived)
+
+
+@pytest.fixture
+def left() -> Left:
+    """An execution of three tasks that nobody disturbed, one record for each task."""
+    return left_by(chain(3))
 
 
 def _a_record_is_missing(left: Left) -> None:
@@ -60,6 +68,10 @@ def _another_writer_was_let_in(left: Left) -> None:
 
 def _a_record_is_not_by_who_was_let_in(left: Left) -> None:
     left.executions[1] = {**left.executions[1], "w": "another.1"}
+
+
+def _a_record_was_written_before_it_says(left: Left) -> None:
+    left.arrived[evidence.place(left.executions[1])] -= 0.001
 
 
 def _the_log_is_gone(left: Left) -> None:
@@ -93,6 +105,7 @@ def test_an_undisturbed_execution_is_sound(left: Left) -> None:
         (_a_record_is_there_twice, "cannot be read"),
         (_another_writer_was_let_in, "accepted were"),
         (_a_record_is_not_by_who_was_let_in, "accepted were"),
+        (_a_record_was_written_before_it_says, "and was written at"),
         (_the_log_is_gone, "there is no log of it"),
         (_the_end_is_gone, "has not ended"),
         (_it_should_have_come_to_something_else, "came to"),
@@ -103,6 +116,13 @@ def test_an_undisturbed_execution_is_sound(left: Left) -> None:
 def test_damage_is_found(left: Left, damage: Callable[[Left], None], expected: str) -> None:
     damage(left)
     assert expected in " ".join(left.texts())
+
+
+def test_a_timer_that_fired_early_is_found_whatever_its_record_says() -> None:
+    left = left_by(machine({"nap": {"Type": "Wait", "Seconds": 30, "End": True}}))
+    assert not any("a timer fired early" in text for text in left.texts())
+    left.arrived[evidence.place(left.executions[-1])] -= 5
+    assert any("a timer fired early" in text for text in left.texts())
 
 
 def test_a_task_that_no_log_asked_for_is_found(left: Left) -> None:

@@ -24,6 +24,8 @@ class Nursery:
     bodies: Mapping[str, Body]
     folder: Path
     pids: dict[str, int] = field(default_factory=dict)
+    ended: list[tuple[str, int]] = field(default_factory=list)
+    """Who has ended by itself, ever, and with which exit status."""
 
     def serve(self, orders: Connection) -> None:
         """Until `quit`, or until nobody is there to give orders; nobody is left behind."""
@@ -46,12 +48,15 @@ class Nursery:
             case "down":
                 self._end(role)
             case "kill":
-                self._end(role)
+                killed = self._end(role)
                 self._begin(role, orders)
+                return killed
             case "signal":
                 os.kill(self.pids[role], rest[0])
             case "ended":
-                return self._has_ended(role)
+                for one in list(self.pids):
+                    self._has_ended(one)
+                return self.ended
             case _:
                 raise ValueError(verb)
         return self.pids.get(role)
@@ -63,21 +68,23 @@ class Nursery:
             run_and_exit(self.bodies[role], self.folder / f"{role}.log")
         self.pids[role] = pid
 
-    def _end(self, role: str) -> None:
-        pid = self.pids.pop(role, None)
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-
-    def _has_ended(self, role: str) -> int | None:
-        """-> its exit status, once it has ended by itself."""
-        if role not in self.pids:
+    def _end(self, role: str) -> int | None:
+        """-> whom this has ended; None if nobody was there any more."""
+        if role not in self.pids or self._has_ended(role):
             return None
+        pid = self.pids.pop(role)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return pid
+
+    def _has_ended(self, role: str) -> bool:
+        """By itself. Asked before anybody is killed, or a crash would pass for a kill."""
         pid, status = os.waitpid(self.pids[role], os.WNOHANG)
         if pid == 0:
-            return None
+            return False
+        self.ended.append((role, status))
         del self.pids[role]
-        return status
+        return True
 
 
 def fork(body: Body, log: Path) -> int:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
+
+from tests.process.expected import FIRST_PAYMENT, SECOND_PAYMENT, expected
 
 Kind = Literal["start", "event", "answer", "stop"]
 
-#: Seconds that an undisturbed execution of `p_long` takes, about: it is not begun at the very end.
-LONG_SECONDS: Final = 34
+#: Before the last fault `p_long` begins so long, for its timer to be due about then.
+LONG_SECONDS: Final = (27.0, 34.0)
+#: Of all executions one in so many begins shortly before the last fault, and at most so many.
+LATE_SHARE: Final = 4
+LATE_MAX: Final = 40
+#: When they do, before the last fault: late enough to be open at it, and before the cloud stands
+#: still for the last time.
+LATE_SECONDS: Final = (12.0, 6.5)
+#: One execution in so many is started twice by its callers, who know nothing of each other.
+TWICE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +52,11 @@ class Draft:
     at_seconds: float
     draw: random.Random
 
-    def made(
-        self, workflow: str, data: dict[str, Any], output: Any, *more: Action, status: str = ""
-    ) -> Planned:
+    def made(self, workflow: str, data: dict[str, Any], *more: Action) -> Planned:
         request = {"workflow": workflow, "name": self.name, "input": data}
         start = Action(self.at_seconds, "start", self.name, request)
-        return Planned(self.name, workflow, (start, *more), status or "SUCCEEDED", output)
+        end = expected(workflow, data)
+        return Planned(self.name, workflow, (start, *more), end.status, end.output)
 
     def later(self, least: float, most: float, kind: Kind, request: dict[str, Any]) -> Action:
         at_seconds = max(0.0, self.at_seconds + self.draw.uniform(least, most))
@@ -60,50 +69,49 @@ class Draft:
 
 
 def _chain(draft: Draft, n: int) -> Planned:
-    return draft.made("p_chain", {"n": n}, n + 5)
+    return draft.made("p_chain", {"n": n})
 
 
 def _pauses(draft: Draft, n: int) -> Planned:
-    return draft.made("p_pauses", {"n": n}, n + 3)
+    return draft.made("p_pauses", {"n": n})
 
 
 def _long(draft: Draft, n: int) -> Planned:
-    return draft.made("p_long", {"n": n}, n + 1)
+    return draft.made("p_long", {"n": n})
 
 
 def _paid(draft: Draft, n: int) -> Planned:
     ref = draft.name
-    first = draft.payment(ref, 100, -1, 3)
-    second = draft.payment(f"{ref}-second", 1_000, -1, 5)
-    return draft.made("p_paid", {"ref": ref, "n": n}, n + 1_103, first, second)
+    first = draft.payment(ref, FIRST_PAYMENT, -1, 3)
+    second = draft.payment(f"{ref}-second", SECOND_PAYMENT, -1, 5)
+    return draft.made("p_paid", {"ref": ref, "n": n}, first, second)
 
 
 def _asked(draft: Draft, n: int) -> Planned:
     answer = draft.later(0.5, 4, "answer", {"output": {"approved": True}})
-    return draft.made("p_asked", {"ref": draft.name, "n": n}, n + 2, answer)
+    return draft.made("p_asked", {"ref": draft.name, "n": n}, answer)
 
 
 def _unsteady(draft: Draft, n: int) -> Planned:
-    return draft.made("p_unsteady", {"n": n}, n + 20)
+    return draft.made("p_unsteady", {"n": n})
 
 
 def _fan(draft: Draft, n: int) -> Planned:
-    output = [101, n + 1, n + 10, n + 1, n + 2, n + 3, n + 4]
-    payment = draft.payment(draft.name, 100, -1, 4)
-    return draft.made("p_fan", {"ref": draft.name, "n": n}, output, payment)
+    payment = draft.payment(draft.name, FIRST_PAYMENT, -1, 4)
+    return draft.made("p_fan", {"ref": draft.name, "n": n}, payment)
 
 
 def _saga(draft: Draft, _n: int) -> Planned:
-    return draft.made("p_saga", {"ref": draft.name}, "sold out")
+    return draft.made("p_saga", {"ref": draft.name})
 
 
 def _parent(draft: Draft, n: int) -> Planned:
-    return draft.made("p_parent", {"n": n}, n + 9)
+    return draft.made("p_parent", {"n": n})
 
 
 def _stopped(draft: Draft, _n: int) -> Planned:
     stop = draft.later(1, 4, "stop", {"error": "Withdrawn", "cause": "by its caller"})
-    return draft.made("p_stopped", {"ref": draft.name}, None, stop, status="ABORTED")
+    return draft.made("p_stopped", {"ref": draft.name}, stop)
 
 
 _KINDS: Final[tuple[Callable[[Draft, int], Planned], ...]] = (
@@ -112,12 +120,48 @@ _KINDS: Final[tuple[Callable[[Draft, int], Planned], ...]] = (
 
 
 def make_plan(executions: int, seconds: float, seed: int) -> list[Planned]:
-    """-> executions that begin evenly over `seconds`, all kinds in turn."""
+    """-> executions of all kinds in turn: most begin evenly, the rest shortly before the end of
+    `seconds`, at which faults end.
+    """
     draw = random.Random(f"plan {seed}")
+    late = min(executions // LATE_SHARE, LATE_MAX)
+    even = executions - late
+    first, last = LATE_SECONDS
+    moments = [
+        *((seconds - last) * number / max(1, even) for number in range(even)),
+        *(seconds - first + (first - last) * number / max(1, late) for number in range(late)),
+    ]
     planned = []
-    for number in range(executions):
+    for number, moment in enumerate(moments):
         make = _KINDS[number % len(_KINDS)]
-        latest = max(0.0, seconds - LONG_SECONDS) if make is _long else seconds
-        draft = Draft(f"x{seed}-{number}", latest * number / executions, draw)
-        planned.append(make(draft, draw.randrange(1_000)))
+        latest = seconds - draw.uniform(*LONG_SECONDS) if make is _long else seconds
+        draft = Draft(f"x{seed}-{number}", max(0.0, min(moment, latest)), draw)
+        made = make(draft, draw.randrange(1_000))
+        if number % TWICE == 0:
+            again = draft.later(0, 6, "start", made.actions[0].request)
+            made = replace(made, actions=(*made.actions, again))
+        planned.append(made)
     return planned
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Call:
+    """`key` names it among all calls: the execution, and which of its actions it is."""
+
+    at_seconds: float
+    key: str
+    action: Action = field(compare=False)
+
+
+def calls_of(plan: list[Planned]) -> list[Call]:
+    """-> in the order of their times."""
+    return sorted(
+        Call(action.at_seconds, f"{one.name}.{place}", action)
+        for one in plan
+        for place, action in enumerate(one.actions)
+    )
+
+
+def is_first(key: str) -> bool:
+    """Whether the call is the one that begins its execution."""
+    return key.endswith(".0")

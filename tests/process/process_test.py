@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.last_fault import END_SECONDS
+
 ROOT = Path(__file__).parents[2]
 TRIAL = {
     "kills": 25,
     "freezes": 5,
     "stalls": 2,
     "executions": 40,
-    "seconds": 15,
+    "seconds": 25,
     "redrives": 40,
     "seed": 1,
 }
@@ -36,3 +38,11 @@ def test_nothing_is_lost_or_doubled_when_processes_are_killed_and_frozen(tmp_pat
     assert done.returncode == 0
     assert "violations: 0" in done.stdout
     assert "\nkill: 25\n" in done.stdout
+    figures = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    for what in (
+        "open at the last fault",
+        "attempts in frozen hands then",
+        "attempts in dead hands then",
+    ):
+        assert int(figures[what]) > 0, "the bound after the last fault would say nothing"
+    assert float(figures["slowest end of these, seconds after"]) <= END_SECONDS

@@ -6,13 +6,13 @@ letters is moved back by hand, as an operator does; the sweeper revives the othe
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.runtime.effects import Item
 from tests.process import evidence
+from tests.process.journal import digest
 from tests.process.site import Site
 
 BATCH = 10
@@ -92,10 +92,4 @@ def move_back(queues: Queues, count: int) -> int:
 
 
 def digests(executions: list[Item]) -> dict[str, str]:
-    """-> of each record its bytes, but for the place in the list, which goes when all is over."""
-    return {
-        evidence.place(item): hashlib.sha256(
-            repr(sorted((k, v) for k, v in item.items() if k not in {"lp", "ls"})).encode()
-        ).hexdigest()
-        for item in executions
-    }
+    return {evidence.place(item): digest(item) for item in executions}

@@ -5,12 +5,12 @@ Each is written as if it could not die; that it can is everybody else's business
 
 from __future__ import annotations
 
-import mmap
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,25 +18,39 @@ from holdfast.aws.host import Host
 from holdfast.aws.telemetry import log_fault
 from holdfast.errors import RequestError
 from holdfast.limits import SWEEP_SECONDS
-from holdfast.runtime.effects import QueueName
+from holdfast.runtime.effects import QueueName, RunTask, TaskResult
 from holdfast.runtime.keys import TENANT_DEFAULT
+from tests.process.clock import Clock
+from tests.process.complaints import BATCH_GIVEN_UP
+from tests.process.hands import Hands
 from tests.process.pace import INVOCATION_SECONDS
-from tests.process.plan import Action, Planned
+from tests.process.plan import Action, Call
 from tests.process.site import Site, append
 
 IDLE_SECONDS: Final = 0.4
 WAITING_MAX: Final = 60  # messages that no worker has taken yet
+LOOK_SECONDS: Final = 0.02
+NOTHING: Final = "-"
 AGAIN_SECONDS: Final = 0.7  # a caller who got no answer, or not the one that it needs
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Post:
-    """Where a process stands. `hands` shows, in the byte `slot`, how much it has in hand."""
+    """Where a process stands."""
 
     site: Site
-    hands: mmap.mmap
-    slot: int
+    hands: Hands
+    role: str
     parent: int
+
+    def take_up(self) -> Host:
+        """Whoever stood here before is dead, and its hands are empty."""
+        self.hands.are_empty(self.role)
+        return self.site.host(self._run_task)
+
+    def _run_task(self, effect: RunTask) -> TaskResult:
+        with self.hands.in_task(self.role):
+            return self.site.run_task(effect)
 
     def is_needed(self) -> bool:
         """False when the parent is gone: then nobody would ever end this process."""
@@ -47,7 +61,8 @@ class Invocation:
     """The part of Lambda's context that the host reads."""
 
     def __init__(self) -> None:
-        self.aws_request_id = os.urandom(8).hex()
+        # An owner begins with this: claims and records tell which process they are of.
+        self.aws_request_id = f"{os.getpid():08x}{os.urandom(4).hex()}"
         self._end = time.monotonic() + INVOCATION_SECONDS
 
     def get_remaining_time_in_millis(self) -> int:
@@ -59,17 +74,17 @@ class Invocation:
 
 def work(post: Post, queue: QueueName, batch_size: int) -> None:
     """The event source mapping and the function behind it, in one process."""
-    host, url = post.site.host(), post.site.names.queue_url(queue)
+    host, url = post.take_up(), post.site.names.queue_url(queue)
     sqs = post.site.clients.get("queues")
     while post.is_needed():
         try:
             if not _work_off(post, host, sqs, (url, batch_size)):
                 time.sleep(IDLE_SECONDS)
         except Exception as error:  # noqa: BLE001  # the cloud stands still; its messages come again
-            log_fault("a batch was given up", error)
+            log_fault(BATCH_GIVEN_UP, error)
             time.sleep(IDLE_SECONDS)
         finally:
-            post.hands[post.slot] = 0
+            post.hands.hold(post.role, 0)
 
 
 def _work_off(post: Post, host: Host, sqs: Any, source: tuple[str, int]) -> bool:
@@ -83,7 +98,7 @@ def _work_off(post: Post, host: Host, sqs: Any, source: tuple[str, int]) -> bool
     messages = answer.get("Messages", [])
     if not messages:
         return False
-    post.hands[post.slot] = len(messages)
+    post.hands.hold(post.role, len(messages))
     event = {"Records": [_record(message, url) for message in messages]}
     failures = host.worker(event, Invocation())["batchItemFailures"]
     failed = {failure["itemIdentifier"] for failure in failures}
@@ -111,50 +126,68 @@ def _record(message: dict[str, Any], url: str) -> dict[str, Any]:
 
 
 def sweep(post: Post) -> None:
-    host = post.site.host()
+    host = post.take_up()
     while post.is_needed():
-        post.hands[post.slot] = 1
+        post.hands.hold(post.role, 1)
         begun = time.monotonic()
         try:
             host.sweeper(Invocation())
         except Exception as error:  # noqa: BLE001  # as on AWS: the next one makes up for it
             log_fault("a sweep failed", error)
-        post.hands[post.slot] = 0
+        post.hands.hold(post.role, 0)
         time.sleep(max(0.0, begun + SWEEP_SECONDS - time.monotonic()))
 
 
 # -- callers ---------------------------------------------------------------------------------------
 
 
-def call(post: Post, planned: list[Planned], number: int, begun_at: float) -> None:
+def call(post: Post, calls: list[Call], number: int, clock: Clock) -> None:
     """Does what callers do, each call until it is answered. Who dies goes on where it was."""
     sqs, url = post.site.clients.get("queues"), post.site.names.work_queue_url
-    caller = Caller(post.site.host(), sqs, url, _answered(post.site, number))
-    calls = [
-        (begun_at + action.at_seconds, f"{one.name}.{place}", action)
-        for one in planned
-        for place, action in enumerate(one.actions)
-    ]
-    due = [entry for entry in calls if entry[1] not in caller.answered]
-    heapify(due)
-    while due and post.is_needed():
-        at, key, action = heappop(due)
-        time.sleep(max(0.0, at - time.time()))
-        post.hands[post.slot] = 1
-        if caller.is_answered(action):
-            append(answered_path(post.site, number), key)
+    caller = Caller(post.take_up(), sqs, url)
+    answered = {answer.key for answer in answers(post.site, number)}
+    planned = deque(one for one in calls if one.key not in answered)
+    again: list[tuple[float, Call]] = []
+    while (planned or again) and post.is_needed():
+        if again and again[0][0] <= time.time():
+            _, one = heappop(again)
+        elif planned and clock.is_due(planned[0].at_seconds):
+            one = planned.popleft()
         else:
-            heappush(due, (time.time() + AGAIN_SECONDS, key, action))
-        post.hands[post.slot] = 0
+            time.sleep(LOOK_SECONDS)
+            continue
+        post.hands.hold(post.role, 1)
+        told = caller.answer_to(one.action)
+        if told is None:
+            heappush(again, (time.time() + AGAIN_SECONDS, one))
+        else:
+            append(_answered_path(post.site, number), f"{one.key} {time.time()} {told}")
+        post.hands.hold(post.role, 0)
 
 
-def answered_path(site: Site, number: int) -> Path:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`told`: to who started, the execution; to the others nothing."""
+
+    key: str
+    at: float
+    told: str
+
+    @property
+    def is_start(self) -> bool:
+        return self.told != NOTHING
+
+
+def answers(site: Site, number: int) -> list[Answer]:
+    """-> what the caller of that number was told, by all who have been it."""
+    path = _answered_path(site, number)
+    lines = path.read_text().splitlines() if path.exists() else []
+    parts = (line.split(" ") for line in lines)
+    return [Answer(key, float(at), told) for key, at, told in parts]
+
+
+def _answered_path(site: Site, number: int) -> Path:
     return site.folder / f"answered-{number}"
-
-
-def _answered(site: Site, number: int) -> set[str]:
-    path = answered_path(site, number)
-    return set(path.read_text().split()) if path.exists() else set()
 
 
 @dataclass
@@ -162,20 +195,20 @@ class Caller:
     host: Host
     sqs: Any
     url: str
-    answered: set[str]
 
-    def is_answered(self, action: Action) -> bool:
+    def answer_to(self, action: Action) -> str | None:
+        """-> what it was told; None: it has to ask again."""
         try:
             return self._does(action.kind)(action)
         except RequestError as error:
             if error.code in {"HF207", "HF231", "HF232"}:  # not begun yet; over already
-                return error.code != "HF207"
+                return None if error.code == "HF207" else NOTHING
             raise
         except Exception as error:  # noqa: BLE001  # whatever it was, it is asked for again
             log_fault(f"{action.kind} of {action.name} had no answer", error)
-            return False
+            return None
 
-    def _does(self, kind: str) -> Callable[[Action], bool]:
+    def _does(self, kind: str) -> Callable[[Action], str | None]:
         return {
             "start": self._start,
             "event": self._event,
@@ -186,33 +219,33 @@ class Caller:
     def _ask(self, handler: Any) -> Any:
         return self.host.perform(handler)
 
-    def _start(self, action: Action) -> bool:
-        """False while so much waits to be begun that a machine this busy would drown in it."""
+    def _start(self, action: Action) -> str | None:
+        """None while so much waits to be begun that a machine this busy would drown in it."""
         if self._waiting() > WAITING_MAX:
-            return False
+            return None
         front = self.host.front
-        self._ask(front.start(TENANT_DEFAULT, action.request, os.urandom(8)))
-        return True
+        begun = self._ask(front.start(TENANT_DEFAULT, action.request, os.urandom(8)))
+        return str(begun["execution"])
 
     def _waiting(self) -> int:
         attribute = "ApproximateNumberOfMessages"
         answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=[attribute])
         return int(answer["Attributes"][attribute])
 
-    def _event(self, action: Action) -> bool:
+    def _event(self, action: Action) -> str:
         self._ask(self.host.front.event(TENANT_DEFAULT, action.request, os.urandom(8)))
-        return True
+        return NOTHING
 
-    def _stop(self, action: Action) -> bool:
+    def _stop(self, action: Action) -> str:
         front = self.host.front
         self._ask(front.stop(TENANT_DEFAULT, action.name, action.request, os.urandom(8)))
-        return True
+        return NOTHING
 
-    def _answer(self, action: Action) -> bool:
-        """Whoever answers looks first for what is asked; False as long as nothing is."""
+    def _answer(self, action: Action) -> str | None:
+        """Whoever answers looks first for what is asked; None as long as nothing is."""
         shown = self._ask(self.host.front.describe(TENANT_DEFAULT, action.name))
         tokens = [wait["token"] for wait in shown["waits"] if "token" in wait]
         if not tokens:
-            return bool(shown["status"] != "RUNNING")
+            return None if shown["status"] == "RUNNING" else NOTHING
         self._ask(self.host.front.answer(TENANT_DEFAULT, {"token": tokens[0], **action.request}))
-        return True
+        return NOTHING

@@ -1,96 +1,31 @@
 """The cloud of the processes: moto on loopback behind one lock, in a process of its own.
 
 moto is not thread safe; the local cloud answers each request under its one lock. Beside moto's
-answers this keeps a journal of its own of who was let in: for every record of a log the writer
-whose conditional put was accepted. moto cannot accept two without the journal knowing. How each
-execution stands by its newest record is there for whoever waits for the ends: reading that from
-the tables would keep the cloud busy.
+answers this keeps a journal of its own of who was let in, and when: for every record of a log the
+writer whose conditional put was accepted. moto cannot accept two without the journal knowing. How
+each execution stands by its newest record is there for whoever waits for the ends: reading that
+from the tables would keep the cloud busy.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
-import random
 import threading
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from holdfast.aws.names import Names
 from holdfast.aws.store import item_of
+from tests.process.journal import Journal
 
 LOOPBACK: Final = "127.0.0.1"
 JOURNAL_PATH: Final = "/_journal"
 STATUSES_PATH: Final = "/_statuses"
 ITEMS_PATH: Final = "/_items/"  # and a table's name; -> pickled, for a page of a Scan takes seconds
-SAMPLES_MAX: Final = 400
 _HOP_HEADERS: Final = frozenset({"connection", "date", "server", "content-length"})
-
-
-@dataclass
-class Journal:
-    """What was asked of the cloud. `writers`: partition and sequence to the accepted nonces."""
-
-    executions_table: str
-    requests: Counter[str] = field(default_factory=Counter)
-    refused_puts: int = 0
-    writers: dict[str, list[str]] = field(default_factory=dict)
-    statuses: dict[str, str] = field(default_factory=dict)
-    messages: list[str] = field(default_factory=list)
-    _seen: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _draw: random.Random = field(default_factory=lambda: random.Random(0))
-
-    def note(self, target: str, body: bytes, status: int) -> None:
-        operation = target.rpartition(".")[2]
-        with self._lock:
-            match operation:
-                case "PutItem":
-                    self._put(json.loads(body), status)
-                case "SendMessageBatch":
-                    self._sent(json.loads(body))
-                case "DeleteMessage" if b"-dlq" in body:
-                    operation = "DeleteMessage (dead letter)"
-            self.requests[operation] += 1
-
-    def _put(self, request: dict[str, Any], status: int) -> None:
-        if request["TableName"] != self.executions_table:
-            return
-        item = request["Item"]
-        if status == 200:
-            key = f"{item['pk']['S']} {item['sk']['N']}"
-            self.writers.setdefault(key, []).append(item["w"]["S"])
-            self.statuses[item["pk"]["S"]] = item["st"]["S"]
-        else:
-            self.refused_puts += 1
-
-    def _sent(self, request: dict[str, Any]) -> None:
-        """An even sample of all messages that ever were: they come back long after."""
-        for entry in request["Entries"]:
-            self._seen += 1
-            if len(self.messages) < SAMPLES_MAX:
-                self.messages.append(entry["MessageBody"])
-            elif (place := self._draw.randrange(self._seen)) < SAMPLES_MAX:
-                self.messages[place] = entry["MessageBody"]
-
-    def statuses_json(self) -> bytes:
-        with self._lock:
-            return json.dumps(self.statuses).encode()
-
-    def to_json(self) -> bytes:
-        with self._lock:
-            shown = {
-                "requests": self.requests,
-                "refused_puts": self.refused_puts,
-                "writers": self.writers,
-                "messages": self.messages,
-            }
-            return json.dumps(shown).encode()
 
 
 def serve(ready: Connection) -> None:
@@ -169,10 +104,11 @@ class _Request(BaseHTTPRequestHandler):
         if self.path in own:
             self._answer(200, {}, own[self.path]())
             return
+        arrived_at = time.time()
         headers = {name.lower(): value for name, value in self.headers.items()}
         here = f"http://{LOOPBACK}:{self.server.server_address[1]}"
         found = endpoint.answer(self.command, self.path, headers, body, here)
-        journal.note(headers.get("x-amz-target", ""), body, found.status)
+        journal.note(headers.get("x-amz-target", ""), body, found.status, arrived_at)
         self._answer(found.status, dict(found.headers), found.body)
 
     do_GET = do_POST = do_PUT = do_HEAD = _serve  # noqa: N815

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -22,6 +23,9 @@ from holdfast.dsl.surface import Workflow
 from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import RunTask, TaskResult
 from holdfast.runtime.tokens import Keys
+from tests.process.ledger import attempt_of
+
+RunsTask = Callable[[RunTask], TaskResult]
 
 MODULE: Final = "tests.process.workflows"
 REGION: Final = "us-east-1"
@@ -48,16 +52,16 @@ class Site:
         clients = Clients(session, REGION)
         for name in ("store", "store-once", "queues", "blobs", "bus"):
             clients.get(name)  # made before the forks, connected after
-        deployment = Deployment.from_modules([MODULE], _compile)
+        deployment = Deployment.from_modules([MODULE], compiled)
         names = Names.from_environment(environment)
         return cls(deployment, deployment.programs(), clients, names, folder)
 
-    def host(self) -> Host:
+    def host(self, tasks: RunsTask) -> Host:
         metrics = Metrics("process")
         ports = AwsPorts(
             self.clients,
             self.names,
-            tasks=self._run_task,
+            tasks=tasks,
             clock=lambda: time.time_ns() // 1_000_000,
             metrics=metrics,
         )
@@ -66,11 +70,12 @@ class Site:
 
     @property
     def ledger(self) -> Path:
-        """One line for each task that has begun: execution, entry, attempt."""
+        """One line for each task that has begun; see `ledger.Begun`."""
         return self.folder / "ledger"
 
-    def _run_task(self, effect: RunTask) -> TaskResult:
-        append(self.ledger, f"{effect.run} {effect.entry} {effect.attempt}")
+    def run_task(self, effect: RunTask) -> TaskResult:
+        attempt = attempt_of(effect.run, effect.entry, effect.attempt)
+        append(self.ledger, f"{attempt} {os.getpid()} {time.time()}")
         return self.deployment.run_task(effect)
 
 
@@ -83,6 +88,7 @@ def append(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def _compile(workflow: Workflow[..., Any]) -> tuple[Any, dict[str, Any]]:
-    compiled = compile_workflow(workflow)
-    return compiled.asl, json.loads(compiled.map_text)
+def compiled(workflow: Workflow[..., Any]) -> tuple[Any, dict[str, Any]]:
+    """Compiled here and now: nothing of the tests is shipped."""
+    found = compile_workflow(workflow)
+    return found.asl, json.loads(found.map_text)
