@@ -21,7 +21,7 @@ from typing import Final
 import pytest
 
 from tests.mutation.mutants import CORE, Module, Mutant
-from tests.mutation.runner import Mutation, Outcome
+from tests.mutation.runner import IMPORT, Mutation, Outcome
 
 TESTS: Final = Path(__file__).parents[1]
 SURVIVORS: Final = Path(__file__).with_name("survivors.md")
@@ -47,6 +47,10 @@ TOO_SLOW: Final = (
     "(one_crash_at_any_effect or any_request or stopping_reaches or crashes_at_random"
     " or parent_that_is_stopped or kilobytes or goes_on_from_every_end)"
 )
+
+
+#: What may become of a mutant: found by a test, or by the import of its module; or not at all.
+KINDS: Final = ("killed", "not importable", "survived", "not planted", "equivalent")
 
 
 def suite() -> list[str]:
@@ -75,12 +79,11 @@ def main() -> int:
 
     def told(outcome: Outcome) -> None:
         outcomes.append(outcome)
-        if outcome.killer is None and _key(outcome.mutant) not in known:
-            mutant = outcome.mutant
-            out.write(
-                f"survived {outcome.asked} tests: {mutant.module}:{mutant.line} "
-                f"{mutant.text}   [{mutant.change}]\n"
-            )
+        kind, mutant = kind_of(outcome, known), outcome.mutant
+        if kind in {"survived", "not planted"}:
+            how = outcome.problem or f"{outcome.asked} tests"
+            place = f"{mutant.module}:{mutant.line} {mutant.text}   [{mutant.change}]"
+            out.write(f"{kind}, {how}: {place}\n")
 
     until = time.monotonic() + options.minutes * 60
     player = Mutation(chosen, lambda text: print(text, file=out), told, until)
@@ -123,19 +126,27 @@ def explained() -> set[tuple[str, str, str]]:
     }
 
 
+def kind_of(outcome: Outcome, known: set[tuple[str, str, str]]) -> str:
+    """-> one of `KINDS`."""
+    if outcome.problem is not None:
+        return "not planted"
+    if outcome.killer is None:
+        return "equivalent" if _key(outcome.mutant) in known else "survived"
+    return "not importable" if outcome.killer == IMPORT else "killed"
+
+
 def _report(outcomes: Sequence[Outcome], known: set[tuple[str, str, str]]) -> int:
+    """What could not be planted has not been found, and counts like what survived."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome in outcomes:
-        kind = "killed"
-        if outcome.killer is None:
-            kind = "equivalent" if _key(outcome.mutant) in known else "survived"
         for name in (outcome.mutant.module, "all"):
-            counts[name][kind] += 1
+            counts[name][kind_of(outcome, known)] += 1
     for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
-        told = ", ".join(f"{count[kind]} {kind}" for kind in ("killed", "survived", "equivalent"))
-        meant = count["killed"] + count["survived"]
-        print(f"{name}: {count.total()} mutants, {told}: {count['killed'] / max(meant, 1):.1%}")
-    return int(any(count["survived"] for count in counts.values()))
+        told = ", ".join(f"{count[kind]} {kind}" for kind in KINDS)
+        found = count["killed"] + count["not importable"]
+        meant = count.total() - count["equivalent"]
+        print(f"{name}: {count.total()} mutants, {told}: {found / max(meant, 1):.1%}")
+    return int(any(count["survived"] + count["not planted"] for count in counts.values()))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import explained
-from tests.mutation.mutants import CORE, Module
+from holdfast.core import apply
+from tests.mutation.__main__ import explained, kind_of
+from tests.mutation.mutants import CORE, Module, Mutant
 from tests.mutation.planting import plant
+from tests.mutation.runner import IMPORT, NotPlanted, Outcome, find_killer
 from tests.unit.core_kit import one, run
 
 FELT = 7
@@ -62,7 +64,7 @@ def test_every_mutant_names_its_line() -> None:
 )
 def test_a_mutant_is_felt_by_the_whole_engine(name: str, line: str, change: str) -> None:
     module = Module(name)
-    mutant = next(one for one in module.mutants if (one.text, one.change) == (line, change))
+    mutant = mutant_of(module, line, change)
     healthy = run(WAIT).events
     process = os.fork()
     if process == 0:
@@ -76,6 +78,60 @@ def test_a_mutant_is_felt_by_the_whole_engine(name: str, line: str, change: str)
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == FELT
     assert run(WAIT).events == healthy
+
+
+def mutant_of(module: Module, line: str, change: str) -> Mutant:
+    return next(one for one in module.mutants if (one.text, one.change) == (line, change))
+
+
+ORDINARY = ("state.py", "last_event: int = 1", "1 → 2")
+
+
+def test_what_cannot_be_imported_is_told_from_what_a_test_finds() -> None:
+    fields = Module("state.py")
+    mutant = next(one for one in fields.mutants if one.change == "'frames' → 'XXframesXX'")
+
+    assert find_killer(fields, mutant, []) == IMPORT
+
+
+def test_a_mutant_that_no_test_is_asked_about_survives() -> None:
+    module = Module(ORDINARY[0])
+
+    assert find_killer(module, mutant_of(module, *ORDINARY[1:]), []) is None
+
+
+def test_a_planter_that_fails_has_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_given: object) -> None:
+        raise KeyError("a mistake")
+
+    def vanish(*_given: object) -> None:
+        os._exit(9)
+
+    module = Module(ORDINARY[0])
+    mutant = mutant_of(module, *ORDINARY[1:])
+    for planter, problem in ((fail, "a mistake"), (vanish, "ended with 9")):
+        monkeypatch.setattr("tests.mutation.runner.plant", planter)
+        with pytest.raises(NotPlanted, match=problem):
+            find_killer(module, mutant, [])
+    outcome = Outcome(mutant, None, 0, "a mistake")
+
+    assert kind_of(outcome, set()) == "not planted"
+
+
+def test_a_function_that_was_made_by_another_is_felt_with_fewer_variables_around_it() -> None:
+    """Its code cannot be carried over: the table that holds it is another."""
+    module = Module("_apply_map_run.py")
+    mutant = mutant_of(module, "kind=kind,", "without kind=")
+    process = os.fork()
+    if process == 0:
+        try:
+            before = apply._HANDLERS["ItemsAsked"]
+            plant(module, mutant)
+            os._exit(FELT if apply._HANDLERS["ItemsAsked"] is not before else 0)
+        finally:
+            os._exit(1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == FELT
 
 
 def test_every_explained_survivor_is_a_mutant() -> None:

@@ -16,15 +16,30 @@ from tests.mutation.mutants import Module, Mutant
 PACKAGE: Final = "holdfast.core"
 
 
+class NotImportable(Exception):  # noqa: N818
+    """A module cannot be run with the mutant in it: whoever imported it would have noticed."""
+
+
 def plant(module: Module, mutant: Mutant) -> None:
     """For the rest of this process. The module is run a second time, beside itself, and what has
     become different is carried over into the first: code, default values, constants. What is run
     once, when a module is imported, may have gone into the constants of others.
+
+    Raises NotImportable; anything else is a mistake of this file, and the mutant is not in place.
     """
     mutant.plant()
+    _put_in_place(module, is_felt_by_importers=not mutant.lines)
+
+
+def plant_nothing(module: Module) -> None:
+    """Does what `plant` does, with the module as it is. A test that fails then finds nothing."""
+    _put_in_place(module, is_felt_by_importers=True)
+
+
+def _put_in_place(module: Module, *, is_felt_by_importers: bool) -> None:
     live = sys.modules[f"{PACKAGE}.{module.name.removesuffix('.py')}"]
     is_constant = _run_again(live, module.tree)
-    if is_constant or not mutant.lines:
+    if is_constant or is_felt_by_importers:
         for other in _importers(live):
             _run_again(other, ast.parse(Path(str(other.__file__)).read_text(encoding="utf-8")))
     _forget_cached()
@@ -44,7 +59,10 @@ def _run_again(live: ModuleType, tree: ast.Module) -> bool:
     """-> whether a constant has become another, too."""
     is_changed = False
     namespace: dict[str, Any] = {"__name__": live.__name__, "__file__": live.__file__}
-    exec(compile(tree, str(live.__file__), "exec"), namespace)
+    try:
+        exec(compile(tree, str(live.__file__), "exec"), namespace)
+    except Exception as error:
+        raise NotImportable(f"{live.__name__}: {error!r}") from error
     made = {id(value): name for name, value in namespace.items() if _is_of(value, live)}
 
     def own(value: Any) -> Any:
@@ -105,11 +123,15 @@ def _carry_over_function(new: FunctionType | None, old: FunctionType | None) -> 
 
 
 def _carry_over_inner(old: CodeType, new: CodeType) -> None:
-    """Functions that a function has made before, when a table was built, run its inner code."""
+    """Functions that a function has made before, when a table was built, run its inner code. Code
+    that sees other variables around it they cannot run: it is in the tables, which are made anew.
+    """
     before = {code.co_qualname: code for code in old.co_consts if isinstance(code, CodeType)}
     for code in new.co_consts:
         former = before.get(code.co_qualname) if isinstance(code, CodeType) else None
-        if former is not None and former != code:
+        if former is None or former == code:
+            continue
+        if former.co_freevars == code.co_freevars:
             for held in gc.get_referrers(former):
                 if isinstance(held, FunctionType):
                     held.__code__ = code

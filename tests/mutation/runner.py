@@ -24,7 +24,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.mutation.mutants import CORE, Module, Mutant
-from tests.mutation.planting import plant
+from tests.mutation.planting import NotImportable, plant, plant_nothing
 
 #: Of processor time, for one test. The slowest that is asked takes a fraction of it.
 TEST_SECONDS_MAX: Final = 3
@@ -33,11 +33,21 @@ ASKED_SECONDS_MAX: Final = 1.0
 #: How long the tests of one mutant may take together, on healthy code. The score is a lower bound.
 MUTANT_SECONDS_MAX: Final = 6.0
 MEMORY_BYTES_MAX: Final = 3 * 2**30
+#: What found a mutant with which a module cannot be imported.
+IMPORT: Final = "import"
+
+_PASSED, _FAILED, _NOT_IMPORTABLE, _NOT_PLANTED = range(4)
+
+
+class NotPlanted(Exception):  # noqa: N818
+    """The planter failed, or its process ended: no test was asked, so nothing has been found."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """Of healthy code: `seconds` of each test, and `lines` by file: which tests run them."""
+    """Of healthy code, planted as mutants are: `seconds` of each test, and `lines` by file: which
+    tests run them.
+    """
 
     seconds: Mapping[str, float]
     lines: Mapping[str, Mapping[int, frozenset[str]]]
@@ -46,11 +56,14 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`killer` is the test that found it, None for a survivor."""
+    """`killer` is the test that found it, or `IMPORT`; None for a survivor, and for one that could
+    not be planted: then `problem` says why.
+    """
 
     mutant: Mutant
     killer: str | None
     asked: int
+    problem: str | None = None
 
 
 class Mutation:
@@ -76,7 +89,7 @@ class Mutation:
         baseline: Baseline = _in_fork(lambda: measure(items))
         self._tell(f"{len(items)} tests on healthy code: {time.monotonic() - began:.0f} s")
         if baseline.failed:
-            self._tell(f"left out, since they fail on healthy code: {', '.join(baseline.failed)}")
+            self._tell(f"left out, since they fail without a mutant: {', '.join(baseline.failed)}")
         for module, mutants in self._chosen:
             self._tell(f"{module.name}: {len(mutants)} mutants")
             for mutant in mutants:
@@ -94,8 +107,11 @@ class Mutation:
         baseline: Baseline,
     ) -> Outcome:
         names = self._asked(mutant, baseline)
-        killer = find_killer(module, mutant, [items[name] for name in names])
-        if killer is not None:
+        try:
+            killer = find_killer(module, mutant, [items[name] for name in names])
+        except NotPlanted as error:
+            return Outcome(mutant, None, 0, str(error))
+        if killer not in {None, IMPORT}:
             self._found[killer] += 1
             known = self._killers[mutant.module, mutant.function]
             self._killers[mutant.module, mutant.function] = [
@@ -122,6 +138,9 @@ class Mutation:
 
 
 def measure(items: Mapping[str, pytest.Item]) -> Baseline:
+    for path in sorted(CORE.glob("*.py")):
+        if path.name != "__init__.py":
+            plant_nothing(Module(path.name))
     watch = coverage.Coverage(data_file=None, include=[f"{CORE}/*"], config_file=False)
     watch.start()
     seconds: dict[str, float] = {}
@@ -146,7 +165,9 @@ def measure(items: Mapping[str, pytest.Item]) -> Baseline:
 
 
 def find_killer(module: Module, mutant: Mutant, items: Sequence[pytest.Item]) -> str | None:
-    """-> the first test that fails, or does not end, with the mutant in place."""
+    """-> the first test that fails, or does not end, with the mutant in place; `IMPORT` where that
+    was enough. Raises NotPlanted.
+    """
     receive, send = os.pipe()
     process = os.fork()
     if process == 0:
@@ -154,25 +175,38 @@ def find_killer(module: Module, mutant: Mutant, items: Sequence[pytest.Item]) ->
         _ask(module, mutant, items, send)
     os.close(send)
     with os.fdopen(receive, encoding="utf-8") as answers:
-        asked = answers.read().splitlines()
+        told = answers.read().splitlines()
     _, status = os.waitpid(process, 0)
-    if os.waitstatus_to_exitcode(status) == 0:
-        return None
-    return asked[-1] if asked else "import"
+    match os.waitstatus_to_exitcode(status):
+        case 0:
+            return None
+        case code if code == _NOT_IMPORTABLE:
+            return IMPORT
+        case code if code == _NOT_PLANTED or not told:
+            raise NotPlanted(told[-1] if told else f"its process ended with {code}")
+        case _:
+            return told[-1]
 
 
 def _ask(module: Module, mutant: Mutant, items: Sequence[pytest.Item], send: int) -> None:
     """Names each test before it is run, and ends the process: with 0 when all have passed."""
-    code = 1
+    code = _NOT_PLANTED
     try:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS_MAX)
         plant(module, mutant)
+        code = _FAILED
         for item in items:
             os.write(send, f"{item.nodeid}\n".encode())
             signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS_MAX)
             if not _passes(item):
                 return
-        code = 0
+        code = _PASSED
+    except NotImportable:
+        code = _NOT_IMPORTABLE
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+        if code == _NOT_PLANTED:
+            os.write(send, f"{error!r}\n".encode())
     finally:
         os._exit(code)
 

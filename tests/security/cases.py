@@ -7,7 +7,8 @@ generated ones from a function that is registered here:
     def forged(draw: Random) -> Outcome: ...
 
 It makes one case from `draw`, puts it to a door, asserts what must hold, and says what the door
-did. Whatever it raises is a finding. Every case has a `Random` of its own, so that it can be
+did. Whatever it raises is a finding, so what has to be refused raises where it is not: nobody else
+looks at what was accepted. Every case has a `Random` of its own, so that it can be
 repeated alone: `python -m tests.security --class tokens --seed 1 --first 4711 --cases 1`.
 """
 

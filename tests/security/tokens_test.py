@@ -24,7 +24,7 @@ from holdfast.runtime.tokens import (
     require_token,
 )
 from tests.builders import KEYS
-from tests.security.cases import Case, each, run_generated
+from tests.security.cases import Case, FindingError, each, run_generated
 from tests.security.doors import Doors, opened
 from tests.security.tokens import (
     FORGERIES,
@@ -155,7 +155,20 @@ def test_generated_forgeries_are_refused() -> None:
 
 
 def test_guesses_are_refused() -> None:
-    assert run_generated("guesses", 5_000, seed=1).accepted == 0
+    assert run_generated("guesses", 5_000, seed=1).refused == 5_000
+
+
+@pytest.mark.parametrize("name", ["tokens", "guesses"])
+def test_a_door_that_takes_what_is_forged_or_guessed_is_a_finding(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine_one = genuine(a_shop())
+    for place in ("runtime.front", "stepfunctions.tasks"):
+        monkeypatch.setattr(f"holdfast.{place}.require_token", lambda *_: genuine_one)
+    monkeypatch.setattr("tests.security.tokens.require_token", lambda *_: genuine_one)
+
+    with pytest.raises(FindingError, match="--class"):
+        run_generated(name, 50, seed=1)
 
 
 # -- where a token may be seen ---------------------------------------------------------------------
