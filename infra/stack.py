@@ -92,7 +92,8 @@ class HoldfastStack(Stack):
                 "dynamodb:PutItem",
                 # Only to extend the time that a name is kept while its execution is open.
                 "dynamodb:UpdateItem",
-                # Only of state machines, aliases, versions, activities and what they offer.
+                # Only of state machines, aliases, versions, activities and what they offer, and of
+                # what a stop takes out of quarantine.
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),

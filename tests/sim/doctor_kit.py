@@ -349,7 +349,7 @@ def child_unstopped() -> Stuck:
         "it": call_of("inner", "nap", TimeoutSeconds=60, Catch=caught),
         "nap": {**NAP, "Seconds": 86_400, "End": True},
     }
-    family = _family(machine(states), machine({"it": wait_for("paid")}), DieOnce(is_record(1)))
+    family = _family(machine(states), machine({"it": wait_for("paid")}), DieOnce(is_record(2)))
     lose_all(family.world, seconds=90)
     ends = frozenset({"SUCCEEDED", "ABORTED"})
     return Stuck(family.world, names=("inner", "outer"), statuses=ends)

@@ -25,6 +25,8 @@ FAST: Final = 40
 AIMED: Final = {
     Read.ANSWER_IN_WINDOW: "child out of time",
     Read.ANSWER_BEFORE_WAIT: "an answer before the call is over",
+    Read.ANSWER_BEFORE_LOG: "an answer before there is a log",
+    Read.HEARTBEAT: "alive until the answer",
     Read.FAILED_BESIDE_RETRY: "a failure beside a retry",
     Read.STOP_IN_UNDO: "stopped while losers undo",
     Read.WORKER_LOST: "a task that kills",
@@ -89,11 +91,20 @@ def test_every_mark_is_reached() -> None:
     raise AssertionError(f"not in {SEEDS_MAX} seeds: {list(missing)}")
 
 
-def test_an_answer_that_comes_while_the_call_still_runs_is_kept_for_it() -> None:
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [
+        ("an answer before the call is over", Read.ANSWER_BEFORE_WAIT),
+        ("an answer before there is a log", Read.ANSWER_BEFORE_LOG),
+    ],
+)
+def test_an_answer_that_comes_while_the_call_still_runs_is_kept_for_it(
+    name: str, mark: Read
+) -> None:
     known = {one.scenario.name: one for one in levels.programs(None)}
     tape = WrittenTape([("hand over", 0, "answered early")])
-    result = play(known["an answer before the call is over"], Swarm(safety_ms=60_000), tape)
+    result = play(known[name], Swarm(safety_ms=60_000), tape)
     assert result.violations == ()
     assert result.statuses == ("SUCCEEDED",)
-    assert Read.ANSWER_BEFORE_WAIT in result.marks
+    assert mark in result.marks
     assert Read.ANSWER_LATE not in result.marks

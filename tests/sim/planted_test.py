@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.sim import invariants
+from tests.sim.planted.deliveries import PLANTED as DELIVERIES
+from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS
 from tests.sim.planted.kit import Planted, require_caught
 from tests.sim.planted.outside import PLANTED as OUTSIDE
@@ -12,9 +14,23 @@ from tests.sim.planted.protocol import PLANTED as PROTOCOL
 from tests.sim.planted.reading import PLANTED as READING
 from tests.sim.planted.reasoned import PLANTED as REASONED
 from tests.sim.planted.recovery import PLANTED as RECOVERY
+from tests.sim.planted.rests import PLANTED as RESTS
+from tests.sim.planted.subsystems import PLANTED as SUBSYSTEMS
 from tests.sim.planted.timing import PLANTED as TIMING
 
-ALL = (*PROTOCOL, *READING, *REASONED, *OUTSIDE, *ENDS, *TIMING, *RECOVERY)
+ALL = (
+    *PROTOCOL,
+    *READING,
+    *REASONED,
+    *OUTSIDE,
+    *DOORS,
+    *ENDS,
+    *TIMING,
+    *RECOVERY,
+    *RESTS,
+    *SUBSYSTEMS,
+    *DELIVERIES,
+)
 
 
 @pytest.mark.parametrize("planted", ALL, ids=lambda planted: planted.name)

@@ -11,20 +11,24 @@ from typing import Any
 
 from holdfast.asl.parse import definition_hash
 from holdfast.errors import RequestError
+from holdfast.runtime import keys
 from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import (
     Effect,
+    Put,
     PutIfAbsent,
+    Query,
     RunTask,
     TaskFailed,
     TaskResult,
-    TaskSucceeded,
 )
 from holdfast.runtime.front import Front
 from holdfast.runtime.setting import Setting
 from holdfast.runtime.tokens import require_token
+from holdfast.sim import pollers
 from holdfast.sim.histories import History, histories
+from holdfast.sim.jobs import Jobs
 from holdfast.sim.rulings import Ended, Ruling, ended, rulings_of
 from holdfast.sim.scenarios import Brought, Outcome, Scenario
 from holdfast.sim.world import When, World
@@ -50,6 +54,7 @@ class Played:
         workflows = Workflows(known, lambda _tenant, _workflow, value: value)
         setting = Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.world = World(setting, self._work, self._note)
+        self._jobs = Jobs(scenario, lambda: self.world.now_ms)
         self._asks = ".waitForTaskToken" in json.dumps(dict(scenario.machines))
         self.changed: set[str] = set()
         self.asked: set[tuple[str, int, int]] = set()
@@ -58,6 +63,8 @@ class Played:
 
     def _play(self, stop_after_seconds: float | None) -> None:
         started_ms = self.world.now_ms
+        for activity in pollers.activities_of(self.scenario.machines):
+            self.world.call(pollers.create(self.front, _TENANT, activity))
         request = {"workflow": self.scenario.started, "input": self.scenario.input, "name": "one"}
         self.root = str(self._call("start", request, self._chance())["execution"])
         for brought in self.scenario.events:
@@ -84,18 +91,37 @@ class Played:
         self._call("event", request, self._chance())
 
     def _work(self, effect: RunTask) -> TaskResult:
-        outcome = self.scenario.outcome(effect.name, effect.attempt)
+        outcome = self._jobs.outcome(effect)
         if self.world.now_ms + outcome.seconds * 1_000 > effect.deadline_ms:
             return TaskFailed("States.Timeout", None)
-        if outcome.error is not None:
-            return TaskFailed(outcome.error, outcome.cause)
-        return TaskSucceeded(outcome.output_for(effect.arguments))
+        return self._jobs.result(effect)
 
     # -- answers -----------------------------------------------------------------------------------
 
     def _note(self, _world: World, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             self.changed.add(str(effect.item["pk"]).partition("#")[2])
+        if when == "after" and isinstance(effect, Put) and "#act#" in str(effect.item["pk"]):
+            activity, due = str(effect.item["pk"]), str(effect.item["sk"])
+            poll = functools.partial(self._poll, activity.partition("#act#")[2])
+            self.world.at(int(due.partition("#")[0]), poll)
+
+    # -- activities --------------------------------------------------------------------------------
+
+    def _poll(self, activity: str) -> None:
+        """Whatever is offered is taken as soon as it may be, and done in its time."""
+        if not self.world.perform(Query("mail", keys.activity_tasks(_TENANT, activity))):
+            return  # offered twice, and taken
+        taken = self.world.call(pollers.poll(self.front, _TENANT, activity, self._chance()))
+        token = taken["taskToken"]
+        attempt = require_token(token, KEYS, _TENANT, 0).attempt
+        outcome = self.scenario.outcome(activity, attempt)
+        said = pollers.answer_of(token, outcome, taken["input"])
+        at_ms = self.world.now_ms + int(outcome.seconds * 1_000)
+        self.world.at(at_ms, functools.partial(self._say, said))
+
+    def _say(self, said: dict[str, Any]) -> None:
+        self.world.call(pollers.answer(self.front, _TENANT, said))
 
     def _answer(self) -> None:
         """Whoever is asked, by what is new, will answer when they have thought about it."""

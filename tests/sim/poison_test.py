@@ -12,12 +12,21 @@ from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
 from holdfast.runtime import again, keys, messages, quarantine, sweeper
-from holdfast.runtime.effects import Item, Put, QueueName, RunTask, TaskResult, TaskSucceeded
+from holdfast.runtime.effects import (
+    Effect,
+    Item,
+    Put,
+    QueueName,
+    RunTask,
+    TaskResult,
+    TaskSucceeded,
+)
 from holdfast.sim.invariants import check, histories
-from holdfast.sim.world import START_MS, Killed, World
+from holdfast.sim.world import START_MS, Killed, When, World, no_faults
 from tests.builders import Machine, Shop, call, machine
 from tests.sim.doctor_kit import findings, settle
 from tests.sim.regressions_test import expire_daily
+from tests.unit.child_kit import Family, call_of
 
 HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
@@ -223,7 +232,7 @@ def test_what_is_mended_is_sent_again_by_a_repair_and_ends_well(
     assert shop.history(run).state.status == "SUCCEEDED"
     assert findings(shop.world, names=("flow",)) == []
     assert [row["status"] for row in listed(shop)] == ["SUCCEEDED"]
-    assert quarantine_items(shop) == []
+    assert quarantine_items(shop.world) == []
 
 
 @BOTH
@@ -248,9 +257,51 @@ def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> N
     assert check(shop.world) == []
 
 
-def quarantine_items(shop: Shop) -> list[Any]:
-    items = shop.world.services.items("mail")
-    return [item for item in items if item["pk"] == keys.QUARANTINE]
+@pytest.mark.parametrize("minutes", [1, 70, 170])
+def test_a_stop_before_the_quarantine_is_not_forgotten(minutes: int, bomb: Bomb) -> None:
+    """Who gets the start evaluates before he reads mail, and dies of that."""
+    shop = Shop(AT_ONCE)
+    run = shop.start({"secret": "hunter2"})
+    settle(shop.world, minutes * 60)
+    assert quarantine_items(shop.world) == []
+    shop.stop(run)
+    settle(shop.world, DAY_SECONDS)
+    assert shop.history(run).state.status == "ABORTED"
+    assert quarantine_items(shop.world) == []
+
+
+def test_a_stop_while_a_start_is_put_into_quarantine_is_seen_by_one_of_the_two(bomb: Bomb) -> None:
+    shop = Shop(AT_ONCE)
+    run = shop.start({"secret": "hunter2"})
+
+    def stop_before_it_is_put(world: World, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, Put) and effect.item["pk"] == keys.QUARANTINE:
+            world.hook = no_faults
+            shop.stop(run)
+            (wake,) = world.services.receive("work")
+            assert world.deliver(wake, "work")
+
+    shop.world.hook = stop_before_it_is_put
+    settle(shop.world, DAY_SECONDS)
+    assert shop.history(run).state.status == "ABORTED"
+    assert quarantine_items(shop.world) == []
+
+
+def test_a_called_workflow_in_quarantine_ends_with_its_parent(bomb: Bomb) -> None:
+    outer = machine({"call": call_of("inner", Arguments={})})
+    family = Family({"outer": outer, "inner": AT_ONCE})
+    run = family.start()
+    family.settle(DAY_SECONDS)
+    assert len(quarantine_items(family.world)) == 1
+    family.stop(run)
+    family.settle(HOUR_MS / 1_000)
+    assert family.statuses() == ("ABORTED", ["ABORTED"])
+    assert quarantine_items(family.world) == []
+    assert family.is_sound()
+
+
+def quarantine_items(world: World) -> list[Any]:
+    return [item for item in world.services.items("mail") if item["pk"] == keys.QUARANTINE]
 
 
 def test_a_start_in_quarantine_is_not_replaced_by_what_fails_later(bomb: Bomb) -> None:
@@ -313,7 +364,7 @@ def test_an_item_of_quarantine_that_cannot_be_read_is_said_and_hides_nothing(
     fields: Item, reason: str, bomb: Bomb
 ) -> None:
     shop, run = quarantined(AT_ONCE)
-    (item,) = quarantine_items(shop)
+    (item,) = quarantine_items(shop.world)
     shop.world.services.perform(Put("mail", {**item, **fields}))
     shop.world.now_ms += 1_000
     other = shop.start({"secret": ""}, name="order-2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,67 @@ def test_what_a_schedule_decides_is_not_guessed(definition: Machine) -> None:
         expected(scenario_of(definition))
 
 
+# -- distributed Maps ------------------------------------------------------------------------------
+
+
+def a_map(execution_type: str = "STANDARD", **fields: Any) -> Machine:
+    """A distributed Map over its input, of which the item 2 fails."""
+    fails = {"Condition": "{% 2 in $states.input %}", "Next": "bad"}
+    states = {
+        "which": {"Type": "Choice", "Choices": [fails], "Default": "good"},
+        "bad": {"Type": "Fail", "Error": "Broken", "Cause": "why"},
+        "good": {"Type": "Pass", "Output": "{% [$states.input, $states.input] %}", "End": True},
+    }
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": execution_type},
+        "StartAt": "which",
+        "States": states,
+    }
+    return {"Type": "Map", "ItemProcessor": processor, "End": True, **fields}
+
+
+ANY: Machine = {"ToleratedFailurePercentage": 100}
+HALF: Machine = {"ToleratedFailurePercentage": "50"}
+NAMED = {"item": "{% $states.context.Map.Item %}", "of": "{% $states.input %}"}
+SMALL = {"MaxInputBytesPerBatch": 50, "BatchInput": {"all": "{% $count($states.input) %}"}}
+
+
+def written(transformation: str, output_type: str = "JSON") -> Machine:
+    config = {"OutputType": output_type, "Transformation": transformation}
+    return {"ResultWriter": {"WriterConfig": config}}
+
+
+@pytest.mark.parametrize(
+    ("state", "data"),
+    [
+        (a_map(**ANY), [1, 2, 3]),
+        (a_map("EXPRESS", **ANY), [1, 2, 3]),
+        (a_map(**ANY, **written("NONE")), [1, 2]),
+        (a_map(**ANY, **written("FLATTEN")), [1, 2, 3]),
+        (a_map(**ANY, **written("FLATTEN", "JSONL")), [1, 3]),
+        (a_map(**ANY), {"one": 1, "two": 2}),
+        (a_map(**ANY, ItemSelector=NAMED), ["a", "b"]),
+        (a_map(**HALF, ItemBatcher={"MaxItemsPerBatch": 2}), [{"n": 1}, 0, 0, 0, 0]),
+        (a_map(ItemBatcher=SMALL), list(range(3, 40))),
+        (a_map(**HALF), [1, 2]),
+        (a_map(**HALF), [2, 2, 3]),
+        (a_map(ToleratedFailureCount=1, **ANY), [2, 2, 3, 4]),
+        (a_map(ToleratedFailureCount=-1), []),
+        (a_map(ToleratedFailurePercentage="{% 101 %}"), []),
+        (a_map(), []),
+        (a_map(), "no list"),
+        (a_map(MaxConcurrency=1), [1, 2, 3]),
+        (a_map(Retry=[{"ErrorEquals": ["States.ALL"], "MaxAttempts": 1}]), [2]),
+    ],
+)
+def test_a_distributed_map_ends_as_the_reference_says(state: Machine, data: object) -> None:
+    played = Played(scenario_of(machine({"all": state}), data))
+    ends = list(played.ends())
+    assert {came.status for _, came in ends} <= {"SUCCEEDED", "FAILED", "ABORTED"}
+    for ruling, came in ends:
+        assert expected(played.scenario, ruling) == came
+
+
 # -- it sees what is wrong -------------------------------------------------------------------------
 
 
@@ -151,6 +213,17 @@ def _never(*_arguments: object) -> bool:
     return False
 
 
+def _none_at_all(*_arguments: object) -> int:
+    return 0
+
+
+def _without_the_last(
+    _decision: object, _frame: object, _batcher: object, items: Sequence[object]
+) -> tuple[list[object], list[int]]:
+    """The last item gets into no batch."""
+    return [{"Items": items[:-1]}], [len(items) - 1]
+
+
 #: What is wrong in the engine, and the scenario of the corpus in which the reference sees it.
 PLANTED = [
     ("holdfast.core.cancelling._next_undo", _nothing, "block undone"),
@@ -160,6 +233,9 @@ PLANTED = [
     ("holdfast.core.flow.find_retrier", _nothing, "retried to success"),
     ("holdfast.core.lanes.is_tolerated", _never, "two of three"),
     ("holdfast.core.advance._is_heartbeat_missed", _never, "heartbeat missed"),
+    ("holdfast.core.map_run._is_over_threshold", _never, "distributed fails"),
+    ("holdfast.core.map_run._failures_max", _none_at_all, "distributed"),
+    ("holdfast.core.map_run.batched", _without_the_last, "distributed"),
 ]
 
 

@@ -24,7 +24,11 @@ from holdfast.runtime.effects import (
     Send,
     TaskSucceeded,
 )
+from holdfast.sim import levels
 from holdfast.sim.invariants import check, histories
+from holdfast.sim.runner import play
+from holdfast.sim.swarm import Swarm
+from holdfast.sim.tape import WrittenTape
 from holdfast.sim.world import START_MS, Killed, When, World
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
 
@@ -388,3 +392,16 @@ def test_what_is_released_from_quarantine_does_not_wait_for_the_claims_of_its_de
     shop.world.run(until_ms=START_MS + 80_000)
 
     assert shop.history(run).state.status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("name", ["race of children", "slow child undoes", "undo at a stop"])
+def test_who_is_stopped_in_place_of_another_first_try_leaves_nothing_behind(name: str) -> None:
+    """A start whose worker dies is a dead letter, and is stopped when it would go round."""
+    (deployed,) = [one for one in levels.programs(None) if one.scenario.name == name]
+    swarm = Swarm(safety_ms=1_000_000, receives_max=1, stop_percent=100)
+    for effect in range(3, 11):
+        killed = ("effect", effect, "killed before")
+        tape = WrittenTape([killed, ("stop", 0, 99), ("stop time", 0, 14)])
+        result = play(deployed, swarm, tape)
+        assert result.violations == (), killed
+        assert set(result.statuses) == {"ABORTED"}, killed

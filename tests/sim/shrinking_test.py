@@ -58,11 +58,12 @@ def believe_a_doubt(patch: pytest.MonkeyPatch) -> None:
 
 
 def _failure(choices_min: int) -> Result:
-    """The first failure with something in it to leave out."""
+    """The first failure of one lost put with something in it to leave out."""
     for seed in range(SEEDS_MAX):
         chosen = replace(drawn(seed), rates=RATES, safety_ms=200_000, redrive_percent=0)
         result = play(Deployed(STEPS), chosen, DrawnTape(seed))
-        if result.violations and len(result.choices) >= choices_min:
+        lost = [answer for _, _, answer in result.choices].count("not done")
+        if result.violations and lost == 1 and len(result.choices) >= choices_min:
             print(f"seed {seed}: {len(result.choices)} choices, {result.violations[0]}")
             return result
     raise AssertionError(f"no failure in {SEEDS_MAX} seeds")

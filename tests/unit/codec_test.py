@@ -292,6 +292,24 @@ def test_what_follows_a_snapshot_refers_to_its_values_only() -> None:
     assert reader.state == case.state
 
 
+def test_the_events_beside_a_snapshot_are_read_unless_they_refer_to_values_before_it() -> None:
+    order = {"text": noise(2_000)}
+    tape, case = Tape(), Case(machine({"a": call("x", "b"), "b": call("y")})).start(order)
+    tape.write(case)
+    case.succeed(order)
+    tape.write(case, snapshot=True)
+    case.succeed({"text": noise(2_000, 7)})
+    tape.write(case, snapshot=True)
+    whole = [Reader({})]
+    written = [whole[0].record(item).events for item in tape.items]
+    assert all(written)
+
+    for item, expected in ((tape.items[1], ()), (tape.items[2], written[2])):
+        reader = Reader({})
+        reader.from_snapshot(item)
+        assert reader.base(item).events == expected
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 

@@ -217,6 +217,18 @@ def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
     assert case.status == status
 
 
+def test_a_wish_does_not_redrive_what_ends_in_the_same_record() -> None:
+    """It was read for an end before, and another redrive was faster; then came a stop, and all are
+    offered again at once.
+    """
+    case = failed(machine(TWO))
+    first, stop, wish = (f"{case.now_ms:015d}{who}" for who in "abc")
+    case.offer(RedriveRequested(first))
+    case.offer(StopRequested(stop, None, None), RedriveRequested(wish))
+    assert case.status == "ABORTED"
+    assert case.offer(RedriveRequested(wish)).status == "RUNNING"
+
+
 def test_what_runs_or_has_succeeded_is_left_alone() -> None:
     case = Case(machine(TWO)).start().offer(REDRIVE)
     assert "ExecutionRedriven" not in case.types

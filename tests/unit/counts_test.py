@@ -109,6 +109,17 @@ def test_a_wait_of_thirty_days_costs_a_few_visits_and_one_message() -> None:
     assert long.sqs_send_requests == short.sqs_send_requests
 
 
+def test_an_end_after_more_than_a_day_costs_one_unit_more_for_its_snapshot() -> None:
+    bills = [
+        bill_of(_after_a_task({"Type": "Wait", "Seconds": hours * 3_600, "End": True}))
+        for hours in (23, 25)
+    ]
+    ends = [shop.world.services.items("executions")[-1] for _, shop in bills]
+
+    assert ["so" in end for end in ends] == [False, True]
+    assert bills[1][0].write_units - bills[0][0].write_units <= 1
+
+
 def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(wait_for("paid")))

@@ -9,12 +9,24 @@ import pytest
 
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
+from holdfast.runtime import quarantine
+from holdfast.runtime.effects import RunTask, TaskSucceeded
 from holdfast.runtime.front import Front
-from holdfast.runtime.tokens import Token, make_token
+from holdfast.runtime.keys import execution
+from holdfast.runtime.tokens import Keys, Token, make_token
+from holdfast.sealed import Sealed
 from holdfast.sim.invariants import check
+from holdfast.sim.world import World
 from tests.builders import CHANCE, KEYS, AnyTypes, Shop, ask, call, chain, machine, wait_for
+from tests.unit.stack_kit import Stack
 
 DAY = 86_400
+CALLBACK = {
+    "Type": "Task",
+    "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+    "Arguments": {"FunctionName": "f", "Payload": {"token": "{% $states.context.Task.Token %}"}},
+    "End": True,
+}
 NAP = {"nap": {"Type": "Wait", "Seconds": 30 * DAY, "End": True}}
 
 
@@ -137,6 +149,29 @@ def test_an_execution_is_found_by_its_id_and_by_its_name() -> None:
 
     assert shop.describe("order-1") == found
     assert (found["status"], found["name"], found["input"]) == ("RUNNING", "order-1", {"a": 1})
+
+
+def test_an_input_too_large_for_one_answer_is_left_out_and_what_it_waits_for_is_not() -> None:
+    shop, run = begun(machine({"it": ask()}), "x" * 2_000_000)
+    found = shop.describe(run)
+
+    assert (found["input"], found["omitted"]) == (None, ["input"])
+    assert "token" in found["waits"][0]
+
+
+def test_what_rests_in_quarantine_and_never_began_is_shown_and_stopped_by_its_id() -> None:
+    """However old the id is: its start message has been kept."""
+    shop = Shop(machine(NAP))
+    run = shop.start(name=None)
+    (start,) = shop.world.services.receive("work")
+    shop.world.services.delete(start.receipt)
+    shop.world.call(quarantine.put(start.body, ("a", "b", "c"), shop.world.now_ms))
+    shop.world.now_ms += 20 * DAY * 1_000
+    assert shop.describe(run)["waits"][0]["kind"] == "quarantined"
+
+    shop.stop(run)
+    settle(shop)
+    assert shop.describe(run)["status"] == "ABORTED"
 
 
 def test_an_accepted_execution_shows_before_its_first_record() -> None:
@@ -475,6 +510,43 @@ def test_who_repeats_the_answer_that_ended_the_wait_is_told_yes_again(given: Any
         assert caught.value.code in {"HF232", "HF233"}
 
 
+class Sealing(AnyTypes):
+    """Every payload has a pin, which is sealed in another way each time."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
+        self.times += 1
+        return {**value, "pin": Sealed("k1", bytes([self.times]), 4).text}
+
+
+@pytest.mark.parametrize(
+    ("types", "output"), [(Strict(), {"pence": 5}), (Sealing(), {"pin": "1234", "ok": True})]
+)
+def test_who_repeats_an_answer_that_has_a_type_is_told_yes_whether_it_was_applied_or_not(
+    types: AnyTypes, output: Any
+) -> None:
+    shop = strict(machine({"ask": ask()}))
+    shop.front = Front(shop.programs, {"flow": shop.definition}, types, KEYS)
+    run = shop.start()
+    settle(shop)
+    request = {"token": token_of(shop, run), "output": output}
+    for _ in range(2):
+        assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+    settle(shop)
+    assert shop.history(run).state.is_ended
+    assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+    (stored,) = [item for item in mail(shop) if str(item["sk"]).startswith("t#")]
+    assert "1234" not in str(stored)
+
+    other = {**request, "output": {**output, "more": 1}}
+    refused(shop, shop.front.answer("default", other), "HF232", 409)
+    newer = Keys("k2", {**KEYS.secrets, "k2": b"another secret, of 32 bytes too.."})
+    shop.front = Front(shop.programs, {"flow": shop.definition}, types, newer)
+    assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -495,6 +567,79 @@ def test_a_token_of_what_waits_for_nobody_is_refused() -> None:
     token = make_token(Token("default", run, 0, 1, shop.world.now_ms + 1_000), KEYS)
 
     refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF232", 409)
+
+
+def called_back(world: World, answer: Any) -> list[tuple[str, bool]]:
+    """-> of each function that hands its token on at once: whom the door took the answer for, and
+    whether that one had a record.
+    """
+    door = Front(world.setting.programs, {}, AnyTypes(), KEYS)
+    told: list[tuple[str, bool]] = []
+
+    def notify(task: RunTask) -> TaskSucceeded:
+        begun = {str(item["pk"]) for item in world.services.items("executions")}
+        request = {"token": task.arguments["Payload"]["token"], **answer}
+        run = world.call(door.answer("default", request))["execution"]
+        told.append((run, execution("default", run) in begun))
+        return TaskSucceeded(None)
+
+    world.tasks = notify
+    return told
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        ({"output": "back"}, ("SUCCEEDED", "back", None)),
+        ({"error": "No", "cause": "too late"}, ("FAILED", None, "No")),
+    ],
+)
+def test_a_function_that_runs_before_the_first_record_is_answered_at_once(
+    answer: Any, end: Any
+) -> None:
+    shop = Shop(machine({"it": CALLBACK}))
+    told = called_back(shop.world, answer)
+    run = shop.start()
+    shop.world.run()
+    state = shop.history(run).state
+
+    assert told == [(run, False)]
+    assert (state.status, state.output, state.error) == end
+
+
+def test_a_child_of_a_map_is_answered_before_its_first_record() -> None:
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "it",
+        "States": {"it": CALLBACK},
+    }
+    items = {"Type": "Map", "Items": [1, 2], "ItemProcessor": processor, "End": True}
+    stack = Stack(json.dumps(machine({"all": items})), lambda _: TaskSucceeded(None))
+    told = called_back(stack.world, {"output": "back"})
+
+    assert stack.run(None) == ["back", "back"]
+    assert [had_record for _, had_record in told] == [False, False]
+
+
+def test_an_answer_before_the_first_record_is_one_and_another_answer_is_refused() -> None:
+    shop = Shop(machine({"it": CALLBACK}))
+    run = shop.start()
+    token = make_token(Token("default", run, 0, 1, shop.world.now_ms + 1_000), KEYS)
+    request = {"token": token, "output": 1}
+    for _ in range(2):
+        assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+
+    refused(shop, shop.front.answer("default", {**request, "output": 2}), "HF231", 409)
+
+
+def test_what_could_have_begun_and_has_not_is_not_answered() -> None:
+    """Its start message is gone, or its parent waits for another child."""
+    shop, parent = begun(machine({"it": ask()}))
+    old = shop.start(name="order-2")
+    shop.world.now_ms += 14 * DAY * 1_000
+    for run in (old, f"{parent}.7.0"):
+        token = make_token(Token("default", run, 0, 1, shop.world.now_ms + 1_000), KEYS)
+        refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF232", 409)
 
 
 def test_an_answer_that_does_not_fit_its_type_is_refused_at_the_door() -> None:

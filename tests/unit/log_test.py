@@ -10,16 +10,17 @@ import pytest
 
 from holdfast.asl.parse import parse_definition
 from holdfast.core.advance import Step, advance
-from holdfast.core.facts import Moment, Started, Succeeded
+from holdfast.core.facts import Moment, Started, StopRequested, Succeeded
 from holdfast.core.state import Attempt
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, NewerFormatError, ServiceFault
 from holdfast.limits import RECORD_AGING_SECONDS, RECORD_RETENTION_SECONDS, SNAPSHOT_BYTES_MIN
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Doubt, Effect, Item, Put, PutIfAbsent, Query
+from holdfast.runtime.effects import Delete, Doubt, Effect, Item, Put, PutIfAbsent, Query
 from holdfast.runtime.formats import FORMATS
 from holdfast.runtime.log import DOUBTS_MAX, Log, draw
 from holdfast.runtime.messages import Hint
+from holdfast.runtime.view import records_of
 from holdfast.sim.services import Services
 from tests.builders import call, machine
 from tests.unit.core_kit import START_MS, claim
@@ -200,6 +201,27 @@ def test_records_outlive_their_retention_only() -> None:
     world, _ = written(1)
 
     assert world.items("executions")[0]["ttl"] == START_MS // 1_000 + RECORD_RETENTION_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "has_snapshot"), [(0, False), (86_400, False), (86_401, True), (3_900_000, True)]
+)
+def test_an_end_further_from_what_it_needs_than_a_day_stands_alone(
+    seconds: int, has_snapshot: bool
+) -> None:
+    """What is before it goes first, and the log has to be read, and its events shown, without."""
+    world, log = written(1)
+    stop = advance(PROGRAM, log.state, [StopRequested("1", "Gone", "x" * 900)], MOMENT)
+    assert run(log.commit(stop, START_MS + seconds * 1_000, {}), world.perform)
+    end = world.items("executions")[-1]
+    assert ("so" in end) == has_snapshot
+    if has_snapshot:
+        world.perform(Delete("executions", str(end["pk"]), 0))
+
+    assert load(world).state == log.state
+    items = [item for item in world.items("executions") if item["sk"] == 1]
+    records = run(records_of("default", "r1", items), world.perform) if has_snapshot else []
+    assert [record.events for record in records] == [stop.events] * has_snapshot
 
 
 # -- doubt and rivals ------------------------------------------------------------------------------

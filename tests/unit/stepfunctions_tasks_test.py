@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    Get,
+    Put,
+    PutIfAbsent,
+    Replace,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+)
+from holdfast.runtime.keys import heartbeat, inbox
 from holdfast.runtime.tokens import Token, make_token
 from tests.builders import KEYS
 from tests.unit.states_world import Office, states
@@ -131,6 +140,43 @@ def test_heartbeats_keep_a_task_alive() -> None:
     found = clerk.office.describe(clerk.execution)
     assert (found["status"], found["error"]) == ("FAILED", "States.Timeout")
     assert clerk.refusal("SendTaskHeartbeat") == TIMED_OUT
+
+
+@pytest.mark.parametrize("beats", [0, 1, 3])
+def test_a_heartbeat_that_lands_after_a_newer_one_takes_nothing_back(beats: int) -> None:
+    """Its write is under way for long, and another comes meanwhile."""
+    clerk = Clerk(HeartbeatSeconds=30)
+    clerk.office.wait(1)
+    for _ in range(beats):
+        clerk.send("SendTaskHeartbeat")
+        clerk.office.wait(1)
+    world = clerk.office.world
+    late = clerk.office.api.call("SendTaskHeartbeat", {"taskToken": clerk.token}, b"")
+    effect = next(late)
+    while not isinstance(effect, PutIfAbsent | Replace):
+        effect = late.send(world.perform(effect))
+    clerk.office.wait(10)
+    clerk.send("SendTaskHeartbeat")
+    with pytest.raises(StopIteration):
+        while True:
+            effect = late.send(world.perform(effect))
+    (beat,) = [item for item in world.services.items("mail") if item["sk"] == heartbeat(0)]
+
+    assert beat["at"] == world.now_ms
+
+
+def test_a_heartbeat_of_older_code_is_put_over() -> None:
+    clerk = Clerk(HeartbeatSeconds=30)
+    clerk.office.wait(1)
+    world = clerk.office.world
+    (log,) = {str(item["pk"]) for item in world.services.items("executions")}
+    place = {"pk": inbox("default", log.partition("#")[2]), "sk": heartbeat(0)}
+    world.perform(Put("mail", {**place, "f": 1, "at": world.now_ms - 20_000, "ttl": 1}))
+    for rv in (1, 2):
+        clerk.office.wait(1)
+        clerk.send("SendTaskHeartbeat")
+        found = world.perform(Get("mail", **place))
+        assert (found["at"], found["rv"]) == (world.now_ms, rv)
 
 
 def test_an_answer_may_be_faster_than_the_record_of_the_call() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from holdfast.limits import (
 from holdfast.runtime import duties, keys, messages, quarantine, sweeper
 from holdfast.runtime.effects import Effect, Put, Query
 from holdfast.sim.invariants import check
-from holdfast.sim.world import When, World
+from holdfast.sim.world import When, World, no_faults
 from tests.builders import Shop, ask, call, chain, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, one
 
@@ -194,6 +195,22 @@ def test_a_log_is_looked_at_although_the_record_that_its_row_announces_never_cam
     assert rows(shop) == []
 
 
+def test_a_row_without_its_record_is_looked_at_the_more_seldom_the_longer_it_waits() -> None:
+    """Every two minutes for a day would be 720 rows."""
+    shop = Shop(machine({"it": wait_for("paid")}))
+    watch_without_log(shop)
+    looks_ms = []
+    while found := rows(shop):
+        looks_ms.append(int(str(found[0]["sk"])[:15]))
+        shop.world.now_ms = looks_ms[-1]
+        sweep(shop)
+    waits_ms = [later - look_ms for look_ms, later in pairwise(looks_ms)]
+
+    assert len(looks_ms) < 40
+    assert waits_ms[0] <= 2 * WATCH_GRID_SECONDS * 1_000
+    assert max(waits_ms) <= (WATCH_LOOK_SECONDS_MIN + 2 * WATCH_GRID_SECONDS) * 1_000
+
+
 def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
     """The worker dies with its message; only the watch row is left."""
     from holdfast.sim.world import Killed
@@ -306,6 +323,32 @@ def test_a_dead_renewal_still_evaluates_nothing() -> None:
     (second,) = queued(shop, "single")
 
     assert (second["held"], second["of"]) == (True, ["m1"])
+
+
+def test_what_cannot_be_read_is_put_aside_unwatched_and_a_service_that_is_slow_delays_it() -> None:
+    """To watch it, should it never have been opened, its log is read."""
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    (record,) = shop.world.services.items("executions")
+    letter = messages.recover("default", run, ("m1", "m2"))
+    before = rows(shop)
+
+    def slow(world: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, Query) and effect.table == "executions" and effect.limit != 1:
+            raise ServiceFault("HF321", "slow down")
+
+    shop.world.hook = slow
+    with pytest.raises(ServiceFault):
+        revive(shop, letter, "m3")
+    assert quarantine_items(shop) == []
+
+    shop.world.hook = no_faults
+    shop.world.services.perform(Put("executions", {**record, "at": "never"}))
+    revive(shop, letter, "m3")
+    (hurt,) = quarantine_items(shop)
+    assert hurt["sk"] == f"default#{run}"
+    assert rows(shop) == before
 
 
 def test_however_often_it_is_released_it_names_the_last_dead_letters_only() -> None:

@@ -16,7 +16,7 @@ from holdfast.limits import (
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
 )
-from holdfast.runtime import keys, messages
+from holdfast.runtime import keys, messages, sweeper
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -29,6 +29,7 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskResult,
     TaskSucceeded,
+    Unlist,
 )
 from holdfast.sim.world import Killed, When, World
 from tests.builders import CHANCE, Shop, ask, call, chain, machine, wait_for
@@ -193,6 +194,31 @@ def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
 
     assert (history.state.output, runs) == ("done", [1, 1, 1])
     assert sound(shop)
+
+
+def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
+    """Its own message was alive; the next one goes round twice, as any other does."""
+    sent: list[Any] = []
+
+    def see(world: World, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, Send) and effect.queue == "single":
+            sent.extend(message.body for message in effect.messages)
+
+    def deadly(effect: RunTask) -> TaskResult:
+        raise Killed
+
+    states = {"nap": {**NAP, "Next": "it"}, "it": call("poison")}
+    shop = Shop(machine(states), tasks=deadly, hook=see)  # type: ignore[arg-type]
+    shop.run()
+    (alone,) = sent
+    sent.clear()
+    letter = dict(alone)
+    for number in range(3):
+        shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, f"m{number}")))
+        letter = sent[-1]
+
+    assert [body["released"] for body in (alone, *sent)] == [1, 1, 1]
+    assert [len(body["of"]) for body in (alone, *sent)] == [1, 2, 3]
 
 
 def test_a_wake_that_comes_early_is_sent_again() -> None:
@@ -382,6 +408,25 @@ def test_a_refresh_that_loses_a_race_to_an_event_is_not_missed() -> None:
     assert sound(shop)
 
 
+def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
+    """Somebody may have taken its entry out of the list, and died, or lost the race, before he
+    brought the next.
+    """
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    shop.world.now_ms += (RECORD_AGING_SECONDS + 1) * 1_000
+    shop.world.services.perform(Unlist(keys.execution("default", run), 0))
+    send(shop, messages.wake_mail("default", run, messages.EVENT_MAIL))
+    settle(shop)
+
+    listed = [item["sk"] for item in shop.world.services.items("executions") if "lp" in item]
+    assert listed == [1]
+    shop.send_event()
+    settle(shop)
+    assert sound(shop)
+
+
 def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
     """Its worker died with its message: nobody watched it."""
 
@@ -416,7 +461,7 @@ def test_the_history_of_what_rests_for_months_begins_at_its_snapshot() -> None:
     shown = shop.world.call(shop.front.history("default", run))
 
     assert {event["record"] for event in whole["events"]} == {0, 1}
-    assert {event["record"] for event in shown["events"]} == {2}
+    assert {event["record"] for event in shown["events"]} == {1, 2}
     assert shop.describe(run)["input"] == {"text": text}
 
 

@@ -451,9 +451,13 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
 
 
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
-    """AWS: only what has ended and has not succeeded; the time-out counts from now."""
+    """AWS: only what has ended and has not succeeded; the time-out counts from now.
+
+    It begins its record: an end in the same one would have no duties, its entry in the list would
+    stay, and who wishes has not seen that end.
+    """
     state = decision.state
-    if not is_redriven_by(state, fact):
+    if decision.events or not is_redriven_by(state, fact):
         return
     own: dict[str, Any] = {"control": fact.control_id}
     if decision.program.timeout_seconds is not None:

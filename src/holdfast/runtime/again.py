@@ -26,7 +26,6 @@ from holdfast.core.commands import (
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CLOCK_ERROR_MS, TAKEOVERS_IN_COMPANY_MAX
 from holdfast.runtime import children, duties, mail, messages, status_events
-from holdfast.runtime.claims import is_lost
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
@@ -42,7 +41,10 @@ def look_back(errand: Errand, log: Log, source: str | None) -> Generator[Effect,
     assert log.state is not None
     errand.notice_twin(log)
     if errand.is_recovering:
-        events = [event for record in errand.own_records(log) for event in record.events]
+        own = errand.own_records(log)
+        if own and own[0].is_folded:
+            yield from status_events.publish_folded(log.state, own[0], log.sequence, source)
+        events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
 
 
@@ -57,8 +59,6 @@ def carry_out_again(errand: Errand, log: Log, program: Program, now_ms: int) -> 
         for command in _owed_again(errand, log)
         if command not in known and not _sees_to(state, command, now_ms)
     ]
-    if state.redrives:
-        yield from duties.unlist_stale(log)
     found = yield from duties.carry_out(log, program, again, now_ms)
     return [*ended, *found]
 
@@ -157,9 +157,11 @@ def goes_alone(errand: Errand, log: Log) -> Generator[Effect, Any, bool]:
     if not suspects or errand.delivery.is_alone or not may_go:
         return False
     now_ms = yield Clock()
-    if not any(is_lost(claim, errand.delivery, now_ms) for claim in suspects):
+    if not any(errand.has_lost(claim, now_ms) for claim in suspects):
         return False
     replaced = (*messages.replaced_by(errand.body), errand.delivery.message_id)
-    body = messages.recover(log.tenant, log.run, replaced, messages.released_of(errand.body))
+    # Our own message is no dead letter: it has gone no round.
+    uncounted = messages.released_of(errand.body) + 1
+    body = messages.recover(log.tenant, log.run, replaced, uncounted)
     yield Send((Message(body),), queue="single")
     return True

@@ -22,12 +22,10 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
 )
-from holdfast.runtime import messages
 from holdfast.runtime.child_workflows import call, name_in
 from holdfast.runtime.claims import (
     Ticket,
     attempts_of,
-    is_lost,
     result_fact,
     run_seconds,
     ticket_of,
@@ -78,9 +76,9 @@ class Attempts:
             if claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
                     taken_over += self._take_unclaimed(attempt)
-            elif self.errand.kind == messages.GO and claim.owner == self.errand.body["from"]:
+            elif self.errand.is_handed(claim) and not self.errand.is_recovering:
                 self.taken.add(ticket)
-            elif self.errand.may_take_over and is_lost(claim, self.errand.delivery, now_ms):
+            elif self.errand.may_take_over and self.errand.has_lost(claim, now_ms):
                 taken_over.append(facts.TakenOver(*ticket))
         return taken_over
 
@@ -117,7 +115,8 @@ class Attempts:
 
         Not beside a timer that may be due before then: nobody else would wake for it. Not those of
         a workflow that another calls: hosts of two deployments may have sent its start, each with
-        its own definition, and record 0 says which of them counts.
+        its own definition, and record 0 says which of them counts. And not a call of one: whoever
+        dies of it may be stopped before it is tried again, and then nobody knows of the child.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -128,6 +127,7 @@ class Attempts:
             and all(timer.due_ms > held_until_ms for timer in timers)
             and all(
                 (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
+                and name_in(attempt.target) is None
                 and self._knows(attempt)
                 for attempt in attempts
             )

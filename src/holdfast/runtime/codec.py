@@ -20,7 +20,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -259,7 +259,10 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the log, read. `is_listed`: the execution is found in the list by it."""
+    """One record of the log, read. `is_listed`: the execution is found in the list by it.
+
+    `is_folded`: its events are in its snapshot, and were not read.
+    """
 
     sequence: int
     nonce: str
@@ -267,6 +270,17 @@ class Record:
     at_ms: int
     events: tuple[Event, ...]
     is_listed: bool
+    is_folded: bool = False
+
+
+def head(item: Item) -> Record:
+    """-> the record with the snapshot that a load begins at."""
+    return replace(_as_record(item, ()), is_folded=True)
+
+
+def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
+    sequence, at_ms = int(item["sk"]), int(item["at"])
+    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, "lp" in item)
 
 
 #: What Python raises where stored bytes are not what was written.
@@ -326,6 +340,22 @@ class Reader:
         assert isinstance(data, bytes)
         return self._read_lines(self._inflated(data), int(item["sk"]), int(item["so"]))
 
+    def base(self, item: Item) -> Record:
+        """-> the record with the snapshot that was begun at.
+
+        Without its events, if they refer to values of records before it.
+        """
+        assert self.state is not None
+        with reading(_what(item)):
+            own = self._read_lines(self._payload(item), int(item["sk"]), 0)
+            try:
+                texts = self._parse(own)
+            except KeyError:
+                return head(item)
+            numbered = sum(text[0] not in OWN_EVENTS for text in texts)
+            first_id = self.state.last_event - numbered + 1
+            return _as_record(item, _events(texts, int(item["at"]), first_id))
+
     def record(self, item: Item) -> Record:
         """-> the record, its events folded into `state`."""
         self._format = require_format(item, _what(item), self._formats)
@@ -344,7 +374,7 @@ class Reader:
         if "so" in item:
             # What follows refers to the snapshot's values, not to older ones.
             self._values_of(item)
-        return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, "lp" in item)
+        return _as_record(item, events)
 
     def _payload(self, item: Item) -> str:
         payload = item["ev"] if "ev" in item else self._blob(str(item["eb"]))

@@ -195,7 +195,7 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     grid_ms = WATCH_GRID_SECONDS * 1_000
     shortest_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
-    looks_ms = [_look_after_ms(due, now_ms) for due in dues if due is not None]
+    looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None]
     rested_ms = now_ms - parked_ms
     may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
     if is_held(state, now_ms):
@@ -206,7 +206,8 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     return -(-look_ms // grid_ms) * grid_ms
 
 
-def _look_after_ms(due_ms: int, now_ms: int) -> int:
+def look_after_ms(due_ms: int, now_ms: int) -> int:
+    """-> when to look at what is due then: soon after, and later the longer nothing has come."""
     grid_ms, latest_ms = WATCH_GRID_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
     if due_ms > now_ms:
         return due_ms + grid_ms
@@ -275,24 +276,17 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     yield from children.notify_parent(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
-    if log.state.redrives:
-        yield from unlist_stale(log)
 
 
-def unlist_stale(log: Log) -> Generator[Effect, Any, None]:
-    """An execution that was redriven is no longer listed by what it was before."""
+def leave_list(log: Log) -> Generator[Effect, Any, None]:
+    """The entry goes before the record that brings the next one: of what ages, or is redriven
+    (R17). Whoever dies between the two is followed by one that does both; the other way about
+    nobody would know of the old entry any more, if the new record holds a snapshot.
+    """
     assert log.state is not None
-    current = log.sequence if log.state.is_ended else log.state.opened_at
-    for record in log.records:
-        if record.is_listed and record.sequence != current:
-            yield Unlist(log.partition, record.sequence)
-
-
-def renew(log: Log, before: Execution, now_ms: int) -> Generator[Effect, Any, None]:
-    """An ageing execution has moved its place in the list to a younger record (R16)."""
-    if before.opened_at is not None:
-        yield Unlist(log.partition, before.opened_at)
-    yield from keep_name(log, now_ms)
+    listed_at = log.sequence if log.state.is_ended else log.state.opened_at
+    if listed_at is not None:
+        yield Unlist(log.partition, listed_at)
 
 
 def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:

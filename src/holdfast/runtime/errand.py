@@ -7,8 +7,9 @@ from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
+from holdfast.core.state import Claim
 from holdfast.runtime import messages
-from holdfast.runtime.claims import Delivery
+from holdfast.runtime.claims import Delivery, is_lost
 from holdfast.runtime.codec import Record
 from holdfast.runtime.log import Log
 
@@ -52,6 +53,15 @@ class Errand:
     def is_wake_of(self, entry: int) -> bool:
         """The message says that the time has come for what waits there."""
         return self.kind == messages.WAKE_TIMER and bool(self.body["entry"] == entry)
+
+    def is_handed(self, claim: Claim) -> bool:
+        """Its holder had no time left for the attempt, and sent this message to have it run."""
+        return self.kind == messages.GO and bool(claim.owner == self.body["from"])
+
+    def has_lost(self, claim: Claim, now_ms: int) -> bool:
+        """Its holder is lost, or whoever had the message by which the holder handed it on."""
+        was_handed = self.is_recovering and self.is_handed(claim)
+        return was_handed or is_lost(claim, self.delivery, now_ms)
 
     def started(self, data: Json) -> facts.Started:
         """What a start message says; `data` is its input."""

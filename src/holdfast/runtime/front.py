@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Attempt, Awaiting, WaitingFor
+from holdfast.core.state import Attempt, Awaiting, Execution, Frame, WaitingFor
 from holdfast.errors import RequestError
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
@@ -24,19 +24,15 @@ from holdfast.limits import (
     EVENT_RETENTION_SECONDS,
     NAME_RETENTION_SECONDS,
 )
-from holdfast.runtime import keys, mail, messages, quarantine, seeing, view
+from holdfast.runtime import keys, mail, messages, seeing, view
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Clock, Effect, Get, Message, Put, PutIfAbsent, Query, Send
 from holdfast.runtime.formats import FORMAT, FORMATS, Formats
 from holdfast.runtime.known import Known
-from holdfast.runtime.log import Log
 from holdfast.runtime.plain import printable, require_plain
 from holdfast.runtime.seeing import LISTED_MAX, Answer
-from holdfast.runtime.tokens import Keys, Token, require_token
+from holdfast.runtime.tokens import Keys, Token, is_marked, mark_of, require_token
 from holdfast.sealed import hidden
-
-#: What an answer item holds of the answer itself.
-ANSWER = ("v", "ref", "error", "cause", "sh")
 
 
 class Types(Protocol):
@@ -121,15 +117,7 @@ class Front:
         control_id = mail.control_id(log.state, now_ms, chance)
         yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, texts))
         yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
-        if log.state is None:
-            yield from self._begin_to_stop(log)
         return {"execution": log.run}
-
-    def _begin_to_stop(self, log: Log) -> Generator[Effect, Any, None]:
-        """What rests in quarantine and never began has no log that could end."""
-        held = yield from quarantine.find(log.tenant, log.run)
-        if held is not None and held.is_start:
-            yield from quarantine.release_to_stop(held)
 
     # -- events and answers ------------------------------------------------------------------------
 
@@ -165,26 +153,9 @@ class Front:
             wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in runs]
             yield Send(tuple(Message(wake) for wake in wakes))
         else:
-            yield from self._keep_listed(tenant, str(name), key, event_id, now_ms)
+            told = {"name": str(name), "key": key}
+            yield from _keep_listed(tenant, event_id, now_ms, told)
         return {"event": event_id, "waiting": len(waiters)}
-
-    def _keep_listed(
-        self, tenant: str, name: str, key: str, event_id: str, now_ms: int
-    ) -> Generator[Effect, Any, None]:
-        """Nobody waits for it yet: it is kept, and shows in the list of events."""
-        yield Put(
-            "mail",
-            {
-                "pk": keys.early_events(tenant),
-                "sk": f"{now_ms:015d}#{event_id}",
-                "f": FORMAT,
-                "name": name,
-                "key": key,
-                "id": event_id,
-                "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
-                "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
-            },
-        )
 
     def bus_event(self, tenant: str, given_id: Any, detail: Any, chance: bytes) -> Answer:
         """An event from the bus. What is refused is parked, with its reason, not thrown back."""
@@ -197,20 +168,12 @@ class Front:
             return (yield from self.event(tenant, request, chance))
         except RequestError as error:
             now_ms = yield Clock()
-            yield Put(
-                "mail",
-                {
-                    "pk": keys.early_events(tenant),
-                    "sk": f"{now_ms:015d}#{event_id}",
-                    "f": FORMAT,
-                    "name": printable(str(request.get("name", "")))[:200],
-                    "key": printable(str(request.get("key", "")))[:200],
-                    "id": event_id,
-                    "refused": printable(f"{error.code}: {error.message}")[:1_000],
-                    "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
-                    "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
-                },
-            )
+            told = {
+                "name": printable(str(request.get("name", "")))[:200],
+                "key": printable(str(request.get("key", "")))[:200],
+                "refused": printable(f"{error.code}: {error.message}")[:1_000],
+            }
+            yield from _keep_listed(tenant, event_id, now_ms, told)
             return {"event": event_id, "refused": error.code}
 
     def events(self, tenant: str) -> Answer:
@@ -241,10 +204,11 @@ class Front:
             "f": FORMAT,
             "at": now_ms,
             "ttl": token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
+            "ah": mark_of(_said(request), self.keys),
             **fields,
         }
         found = yield PutIfAbsent("mail", item)
-        if found is not None and not _is_same(_given(found), fields):
+        if found is not None and not _is_same(mail.answer_in(found), fields):
             raise RequestError(
                 "HF231",
                 "another answer has been given before",
@@ -257,38 +221,49 @@ class Front:
     def _answer_fields(self, token: Token, request: Mapping[str, Any]) -> Answer:
         log = self._known.log(token.tenant, token.run)
         yield from log.load()
-        frame = None if log.state is None else log.state.frame_of(token.entry)
-        waiting = None if frame is None else frame.waiting
-        if log.state is None or frame is None or not _waits_for(waiting, token):
+        state = log.state
+        frame = None if state is None else state.frame_of(token.entry)
+        if state is None:
+            # A first task may hand its token on before record 0 (R3).
+            is_open = yield from self._known.may_begin(log)
+        else:
+            is_open = frame is not None and _waits_for(frame.waiting, token)
+        if not is_open:
             return (yield from self._answered_before(token, request))
         if "error" in request:
             return _failure(request)
-        definition = yield from self.programs.fetch(token.tenant, log.state.definition)
-        reference = definition.source_map.get("answers", {}).get(frame.position)
         output = request.get("output")
-        if reference is not None:
-            what = f"answer to {frame.position}"
-            output = self.types.normalise_payload(token.tenant, reference, output, what)
+        # Only questions have a type, and nobody has the token of one that is in no log.
+        if state is not None and frame is not None:
+            output = yield from self._of_its_type(token.tenant, state, frame, output)
         return {**(yield from mail.stow(token.tenant, token.run, output)), **_mark(output)}
 
+    def _of_its_type(
+        self, tenant: str, state: Execution, frame: Frame, output: Json
+    ) -> Generator[Effect, Any, Json]:
+        """-> the answer as its type has it. Raises RequestError HF211."""
+        definition = yield from self.programs.fetch(tenant, state.definition)
+        reference = definition.source_map.get("answers", {}).get(frame.position)
+        if reference is None:
+            return output
+        what = f"answer to {frame.position}"
+        return self.types.normalise_payload(tenant, reference, output, what)
+
     def _answered_before(self, token: Token, request: Mapping[str, Any]) -> Answer:
-        """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
+        """The wait is over. Who repeats the answer that ended it is told yes again (R12): known by
+        how it was sent, for what its type had made of it is not to be had here any more.
+        """
         inbox = keys.inbox(token.tenant, token.run)
         found = yield Get("mail", inbox, keys.answer(token.entry, token.attempt))
-        stored = {} if found is None else _given(found)
-        if "error" in request:
-            given = _failure(request)
-        else:
-            # Only looked at: nobody has found the secrets in it.
-            given, _ = mail.form_of(request.get("output"))
-        if not stored or stored != given:
+        mark = "" if found is None else str(found.get("ah", ""))
+        if found is None or not is_marked(_said(request), mark, self.keys):
             raise RequestError(
                 "HF232",
                 "nobody waits for this answer any more",
                 status=409,
                 help="see what the execution waits for now",
             )
-        return stored
+        return mail.answer_in(found)
 
     # -- seeing: what each gives is said in seeing.py ----------------------------------------------
 
@@ -314,9 +289,30 @@ def _hash(value: Json) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _given(item: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the answer that an item holds."""
-    return {name: item[name] for name in ANSWER if name in item}
+def _keep_listed(
+    tenant: str, event_id: str, now_ms: int, told: Mapping[str, str]
+) -> Generator[Effect, Any, None]:
+    """Nobody waits for the event yet, or it was refused: it shows in the list of events."""
+    yield Put(
+        "mail",
+        {
+            "pk": keys.early_events(tenant),
+            "sk": f"{now_ms:015d}#{event_id}",
+            "f": FORMAT,
+            "id": event_id,
+            "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+            "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
+            **told,
+        },
+    )
+
+
+def _said(request: Mapping[str, Any]) -> str:
+    """-> an answer as it was sent. Raises RequestError HF243."""
+    said = {name: request[name] for name in ("output", "error", "cause") if name in request}
+    for value in said.values():
+        require_plain(value, "the answer")
+    return json.dumps(said, sort_keys=True)
 
 
 def _waits_for(waiting: WaitingFor | None, token: Token) -> bool:

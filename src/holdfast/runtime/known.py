@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.core.run_ids import parent_run
 from holdfast.errors import RequestError
 from holdfast.resources import WORK
-from holdfast.runtime import children, keys
+from holdfast.runtime import children, keys, quarantine
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Clock, Effect, Get
 from holdfast.runtime.formats import Formats
@@ -59,13 +59,24 @@ class Known:
         if run is not None:
             log = self.log(tenant, run)
             yield from log.load()
-            now_ms = yield Clock()
-            # Its name, or an id of our own that is young: accepted, and no worker has begun it.
-            if log.state is not None or run != identifier or self._is_young(tenant, run, now_ms):
-                return log
-            if (yield from self._is_awaited(tenant, run)):
+            if log.is_gone:
+                raise no_execution(identifier)
+            # Its name: accepted, and no worker has begun it.
+            if log.state is not None or run != identifier or (yield from self.may_begin(log)):
                 return log
         raise no_execution(identifier)
+
+    def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
+        """-> whether what has no record may get one: its id is our own and young, it is a child
+        that its parent waits for, or its start rests in quarantine.
+        """
+        now_ms = yield Clock()
+        if self._is_young(log.tenant, log.run, now_ms):
+            return True
+        if (yield from self._is_awaited(log.tenant, log.run)):
+            return True
+        held = yield from quarantine.find(log.tenant, log.run)
+        return held is not None and held.is_start
 
     def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
         secrets = self.keys.secrets.values()

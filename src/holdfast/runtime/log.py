@@ -19,6 +19,7 @@ from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
 from holdfast.errors import SnapshotError
 from holdfast.limits import (
+    END_SPAN_SECONDS_MAX,
     LOAD_RECORDS_WITHOUT_HINT,
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
@@ -34,6 +35,7 @@ from holdfast.runtime.codec import (
     ValueBook,
     blobs_named_by,
     encode_record,
+    head,
     reading,
     snapshot_bytes,
     with_snapshot,
@@ -67,7 +69,7 @@ class Log:
 
     A log's format never falls: `format` is that of its newest record, `base_format` that of the
     first one needed. `unmeasured`: records that `bytes_since_snapshot` leaves out until a commit
-    asks.
+    asks. `is_gone`: there is no state, for it has ended, and TTL has begun to take it.
     """
 
     tenant: str
@@ -76,6 +78,7 @@ class Log:
     message: str
     formats: Formats = FORMATS
     state: Execution | None = None
+    is_gone: bool = False
     sequence: int = -1
     snapshot: int = -1
     book: ValueBook = field(default_factory=ValueBook)
@@ -121,29 +124,35 @@ class Log:
             limit = max(1, hint.sequence - hint.snapshot + 3)
         newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
         now_ms = yield Clock()
+        self._forget()
         if not newest_first:
-            self._forget()
             return
         with reading(f"the log of execution {self.run}"):
             if _is_over(newest_first[0], now_ms):
                 # TTL deletes in any order: what is left of a log must not come to life.
-                self._forget()
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)
-            yield from self._load_back_to_snapshot(newest_first)
+            items = yield from self._back_to_snapshot(newest_first)
+            self.is_gone = _is_being_taken(items, now_ms)
+            if not self.is_gone:
+                yield from self._fold(items)
 
-    def _load_back_to_snapshot(self, newest_first: list[Item]) -> Reads:
-        base = max(int(newest_first[0]["sn"]), 0)
+    def _back_to_snapshot(self, newest_first: list[Item]) -> Generator[Effect, Any, list[Item]]:
+        base = _base_of(newest_first[0])
         items = [item for item in reversed(newest_first) if int(item["sk"]) >= base]
         if int(items[0]["sk"]) > base:
             older = yield Query(
                 "executions", self.partition, after=base - 1, until=int(items[0]["sk"]) - 1
             )
             items = [*older, *items]
+        return items
+
+    def _fold(self, items: list[Item]) -> Reads:
         try:
             yield from self._read(items, has_snapshot=int(items[0]["sn"]) == int(items[0]["sk"]))
         except SnapshotError:
+            base = int(items[0]["sk"])
             older = yield Query("executions", self.partition, until=base - 1)
             items = [*older, *items]
             if int(items[0]["sk"]) > 0:
@@ -152,7 +161,7 @@ class Log:
             yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
-        self.state, self.sequence, self.snapshot = None, -1, -1
+        self.state, self.is_gone, self.sequence, self.snapshot = None, False, -1, -1
         self.base_format = self.format = 0
         self.book, self.records = ValueBook(), ()
         self.bytes_since_snapshot, self.unmeasured = 0, []
@@ -165,7 +174,7 @@ class Log:
         heads: tuple[Record, ...] = ()
         if has_snapshot:
             reader.from_snapshot(items[0])
-            since, heads = items[1:], (_head(items[0]),)
+            since, heads = items[1:], (head(items[0]),)
         self.records = (*heads, *[reader.record(item) for item in since])
         newest = items[-1]
         self.state, self.book = reader.state, reader.book
@@ -201,11 +210,12 @@ class Log:
             newest_snapshot=self.snapshot,
             listing=listing,
         )
-        encoded = encode_record(header, step.events, step.state.status, self.book)
-        must_snapshot = self._is_base_aging(now_ms)
+        must_snapshot = self._must_snapshot(step.state, header)
+        # The events of such a record are read when those before it are gone.
+        book = ValueBook() if must_snapshot else self.book
+        encoded = encode_record(header, step.events, step.state.status, book)
         if step.state.is_ended and not must_snapshot:
             return encoded
-        must_snapshot |= self.sequence >= 0 and self.base_format < header.format
         grown = self._measured() + item_bytes(encoded.item)
         if grown <= self.snapshot_check_bytes and not must_snapshot:
             return encoded
@@ -215,6 +225,14 @@ class Log:
             return candidate
         self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
         return encoded
+
+    def _must_snapshot(self, state: Execution, header: Header) -> bool:
+        """Nobody needs what TTL will have taken (R16), or what newer code does not read."""
+        if self.sequence < 0:
+            return False
+        if state.is_ended:
+            return header.at_ms - self.base_ms > END_SPAN_SECONDS_MAX * 1_000
+        return self._is_base_aging(header.at_ms) or self.base_format < header.format
 
     def _committed(self, step: Step, encoded: Encoded, now_ms: int) -> None:
         self.state = step.state
@@ -238,14 +256,50 @@ class Log:
         return self.bytes_since_snapshot
 
 
+# -- what TTL takes --------------------------------------------------------------------------------
+
+
+def kept(items: list[Item], now_ms: int) -> list[Item]:
+    """`items`: the whole log, as far as it is there, oldest first.
+
+    -> what can be read of it: from record 0, or from the first snapshot behind what TTL takes.
+    Nothing, where `Log.load` finds no log.
+    """
+    young = [item for item in items if not _is_over(item, now_ms)]
+    if not young or int(young[0]["sk"]) == 0:
+        return young
+    snapshots = (number for number, item in enumerate(young) if "so" in item)
+    first = next(snapshots, None)
+    if first is not None:
+        return young[first:]
+    return [] if _is_being_taken(young, now_ms) else items
+
+
 def _is_over(item: Item, now_ms: int) -> bool:
     return "ttl" in item and int(item["ttl"]) * 1_000 <= now_ms
 
 
-def _head(item: Item) -> Record:
-    """A record whose events are in its snapshot already: who wrote it, and whether it is listed."""
-    sequence, at_ms = int(item["sk"]), int(item["at"])
-    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, (), "lp" in item)
+def _is_being_taken(items: list[Item], now_ms: int) -> bool:
+    """It has ended, and of what its last record needs the oldest is over, or has been deleted.
+
+    What is missing before TTL can have come is damage, and so is all that an open log misses.
+    """
+    oldest, newest = items[0], items[-1]
+    if newest["st"] == "RUNNING":
+        return False
+    if int(oldest["sk"]) == _base_of(newest):
+        return _is_over(oldest, now_ms)
+    # Whoever wrote it: no end is further from what it needs.
+    sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
+    return int(newest["at"]) + 1_000 * sure_seconds <= now_ms
+
+
+def _base_of(newest: Item) -> int:
+    """-> the number of the first record that a load needs."""
+    return max(int(newest["sn"]), 0)
+
+
+# -- writing and reading surely --------------------------------------------------------------------
 
 
 def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:

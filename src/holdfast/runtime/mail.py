@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from holdfast.asl.program import Json
@@ -77,6 +77,11 @@ def _no_number(name: str) -> None:
 
 
 # -- answers ---------------------------------------------------------------------------------------
+
+
+def answer_in(item: Mapping[str, Any]) -> dict[str, Any]:
+    """-> the answer itself, of all that its item holds."""
+    return {name: item[name] for name in ("v", "ref", "error", "cause", "sh") if name in item}
 
 
 def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> Facts:

@@ -58,7 +58,9 @@ def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
 
 
 def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
-    """`of`: dead letters that it stands for, `released`: how many of them died before a release."""
+    """`of`: the messages that it stands for, dead letters but for one that goes on alone;
+    `released`: how many of them do not count as rounds.
+    """
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 
 
@@ -171,13 +173,12 @@ def hint_of(body: Mapping[str, Any]) -> Hint | None:
 
 
 def replaced_by(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """-> the ids of the dead letters that the message replaces."""
+    """-> the ids of the messages, mostly dead letters, that the message replaces."""
     return tuple(body.get("of") or ())
 
 
 def released_of(body: Mapping[str, Any]) -> int:
-    """-> how many of the dead letters died before the execution was released from quarantine.
-
-    They do not count as rounds, but what they had claimed is lost all the same.
+    """-> how many of those that the message replaces do not count as rounds, though what they had
+    claimed is lost: letters that died before a release from quarantine, and what went on alone.
     """
     return int(body.get("released") or 0)

@@ -15,7 +15,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import Awaiting, Children, Execution
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import children, duties, keys, mail
+from holdfast.runtime import children, duties, keys, mail, quarantine
 from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import Effect
 from holdfast.runtime.log import Log
@@ -25,7 +25,7 @@ from holdfast.runtime.log import Log
 
 def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> mail.Facts:
     """-> the mail under the key, or, where it names none, all that the open waits can read."""
-    if key.startswith("x#"):
+    if key.startswith(keys.CONTROL_PREFIX):
         return (yield from mail.control_facts(tenant, state))
     if key.startswith("t#"):
         return (yield from mail.answer_by_key(tenant, state.run, key))
@@ -36,6 +36,14 @@ def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> mail.Fac
             entry = int(key.removeprefix(children.NOTICE_PREFIX))
         return (yield from _notices(tenant, state, entry))
     return (yield from mail.facts_for(tenant, state, now_ms))
+
+
+def begin_to_stop(tenant: str, run: str, key: str) -> Generator[Effect, Any, None]:
+    """What rests in quarantine and never began has no log that could end: its stop begins one."""
+    if key.startswith(keys.CONTROL_PREFIX):
+        held = yield from quarantine.find(tenant, run)
+        if held is not None and held.is_start:
+            yield from quarantine.release_to_stop(held)
 
 
 def _notices(tenant: str, state: Execution, entry: int) -> mail.Facts:
@@ -57,14 +65,16 @@ def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[
 
 
 def past_timeouts(tenant: str, state: Execution, now_ms: int) -> mail.Facts:
-    """R14: for each wait that is about to time out, its mail first; then the tick."""
+    """R14: for each wait that is about to time out, its mail first; then the tick. When the time
+    of the whole execution is over, that is every wait.
+    """
     past_ms = now_ms - 2 * CLOCK_ERROR_MS
     overdue = overdue_frames(state, past_ms)
     is_late = state.due_ms is not None and state.due_ms <= past_ms
     if not overdue and not is_late:
         return []
     found: list[Fact] = []
-    for frame in overdue:
+    for frame in state.frames.values() if is_late else overdue:
         match frame.waiting:
             case Awaiting() as awaiting:
                 found += yield from mail.mail_of(tenant, state.run, awaiting, now_ms)

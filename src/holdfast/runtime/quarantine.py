@@ -5,6 +5,7 @@
 * It holds until the log goes on. What has moved since is not stuck, whatever the item says.
 * Who is held is left alone: the sweeper does not wake it. Its own timers, events and answers may,
   and a stop does.
+* Who is held is watched (R11), or nobody would renew its log (R16).
 * A dead letter that nobody can read has no execution. It stays in its queue; a note says so.
 """
 
@@ -19,7 +20,7 @@ from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, RECORD_RETENTION_SECONDS
-from holdfast.runtime import keys, messages
+from holdfast.runtime import duties, keys, messages
 from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import (
     Delete,
@@ -89,9 +90,26 @@ def put(body: Mapping[str, Any], letters: tuple[str, ...], now_ms: int) -> Does:
         "of": ",".join(letters),
         "at": now_ms,
     }
+    is_start = body["k"] == messages.START
+    if not is_start:
+        yield from _watch(body["t"], body["run"], now_ms)
     # An older start is not lost to what came after it: without a log nothing else can begin it.
-    yield from _put_over(item, is_start=body["k"] == messages.START)
+    yield from _put_over(item, is_start=is_start)
     yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
+
+
+def _watch(tenant: str, run: str, now_ms: int) -> Does:
+    """What was never opened was guarded by the message that rests now."""
+    log = Log(tenant, run, "quarantine", "")
+    try:
+        yield from log.load()
+    except ServiceFault:
+        raise
+    except HoldfastError:
+        return  # nobody can write to it, either
+    if log.state is not None and not (log.state.is_ended or log.state.is_opened):
+        look_ms = duties.next_look_ms(log.state, now_ms, now_ms)
+        yield Put("mail", duties.watch_item(tenant, run, look_ms, log.sequence, now_ms))
 
 
 def _put_over(item: Item, *, is_start: bool) -> Does:

@@ -75,9 +75,9 @@ def history(known: Known, tenant: str, identifier: str) -> Answer:
     if run is None:
         raise no_execution(identifier)
     items = yield Query("executions", keys.execution(tenant, run))
-    if not items:
-        run = (yield from known.require_log(tenant, identifier)).run
     events = yield from view.history(tenant, run, items, known.formats)
+    if not events:
+        run = (yield from known.require_log(tenant, identifier)).run
     return {"execution": run, "events": hidden(events)}
 
 
@@ -94,7 +94,9 @@ def executions(known: Known, tenant: str, workflow: str | None, status: str | No
             for shard in range(LIST_SHARDS):
                 partition = keys.list_partition(tenant, name, wanted, shard)
                 found += yield QueryList(partition, LISTED_MAX)
-    rows = view.without_stale([view.listed(item) for item in found])
+    now_ms = yield Clock()
+    kept = [item for item in found if view.is_kept(item, now_ms)]
+    rows = view.without_stale([view.listed(item) for item in kept])
     if status in {None, "RUNNING"}:
         rows = yield from _with_held(tenant, workflow, rows)
     rows.sort(key=lambda row: row["started_ms"], reverse=True)

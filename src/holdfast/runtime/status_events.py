@@ -13,6 +13,7 @@ from typing import Any, Final
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.limits import STATUS_TEXT_BYTES_MAX
+from holdfast.runtime.codec import Record
 from holdfast.runtime.effects import Effect, Publish
 from holdfast.runtime.view import json_text
 
@@ -31,17 +32,30 @@ def publish(
 
     `source`: by whom the bus is told; None: by nobody.
     """
-    origin = state.origin
-    if source is None or origin is None or origin["type"] != "STANDARD":
-        return
     for event in events:
         if event.type in _BEGINNINGS:
-            detail = _detail(_as_begun(state))
+            yield from _tell(_as_begun(state), event.at_ms, source)
         elif event.type in TERMINAL_EVENTS and state.is_ended:
-            detail = _detail(state)
-        else:
-            continue
-        yield Publish(source, DETAIL_TYPE, detail, (origin["execution_arn"],), event.at_ms)
+            yield from _tell(state, event.at_ms, source)
+
+
+def publish_folded(
+    state: Execution, record: Record, newest: int, source: str | None
+) -> Generator[Effect, Any, None]:
+    """The same of a record whose events are in its snapshot: the state tells what they were.
+
+    A record that only renews what was redriven before looks like one that redrives.
+    """
+    if state.is_ended and record.sequence == newest:
+        yield from _tell(state, record.at_ms, source)
+    elif record.sequence == 0 or state.redrives:
+        yield from _tell(_as_begun(state), record.at_ms, source)
+
+
+def _tell(state: Execution, at_ms: int, source: str | None) -> Generator[Effect, Any, None]:
+    origin = state.origin
+    if source is not None and origin is not None and origin["type"] == "STANDARD":
+        yield Publish(source, DETAIL_TYPE, _detail(state), (origin["execution_arn"],), at_ms)
 
 
 def _as_begun(state: Execution) -> Execution:

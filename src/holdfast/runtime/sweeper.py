@@ -112,7 +112,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     look_ms = duties.next_look_ms(log.state, parked_ms, ahead_ms)
     if is_announced and _may_still_come(row, now_ms):
         # Who announced the record may have died before it: until then nothing else looks here.
-        yield from _move(row, min(look_ms, _on_grid(ahead_ms + 1)))
+        yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
         yield from _move({**row, "seq": log.sequence}, look_ms)
 
@@ -136,7 +136,7 @@ def _finish(log: Log) -> Does:
 
 def _wait_for_record(row: Item, now_ms: int) -> Does:
     if _may_still_come(row, now_ms):
-        yield from _move(row, _on_grid(now_ms + SWEEP_AHEAD_SECONDS * 1_000 + 1))
+        yield from _move(row, _record_look_ms(row, now_ms))
     else:
         yield from duties.drop_row(row)
 
@@ -144,6 +144,12 @@ def _wait_for_record(row: Item, now_ms: int) -> Does:
 def _may_still_come(row: Item, now_ms: int) -> bool:
     """The record that the row announces may still be written by a worker that is frozen."""
     return now_ms - int(row["made"]) <= WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000
+
+
+def _record_look_ms(row: Item, now_ms: int) -> int:
+    """-> when to look for that record again: the later the longer it has not come."""
+    ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
+    return _on_grid(duties.look_after_ms(int(row["made"]), ahead_ms))
 
 
 def _on_grid(at_ms: int) -> int:
@@ -187,7 +193,8 @@ class DeadLetter:
 
 
 def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
-    """A dead letter goes round again, alone in its batch; the third time it is quarantined.
+    """A dead letter goes round again, alone in its batch; the third time it is quarantined. A start
+    that somebody has stopped goes to be stopped.
 
     Not one that died of being given back by code of another release: raises HF301, HF302 as long
     as this code cannot read its log either, and the letter stays where it is.
@@ -205,15 +212,30 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     if has_begun and body["k"] == messages.START:
         # Kept as a start it would begin again what is over, once its log is gone.
         body = messages.recover(body["t"], body["run"])
-    if len(rounds) - released > DEAD_LETTER_ROUNDS_MAX:
+    is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
+    if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms)
-        return
+    # Looked for after that: who stops it later finds it in quarantine (R13).
+    if (yield from _is_to_be_stopped(body)):
+        held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
+        yield from quarantine.release_to_stop(held)
+    elif not is_quarantined:
+        yield Send((Message(_again(body, rounds, released)),), queue="single")
+
+
+def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> Mapping[str, Any]:
     if body["k"] == messages.START:
-        revived: Mapping[str, Any] = {**body, "of": list(rounds)}
-    else:
-        again = messages.renew if body.get("held") else messages.recover
-        revived = again(body["t"], body["run"], rounds, released)
-    yield Send((Message(revived),), queue="single")
+        return {**body, "of": list(rounds)}
+    again = messages.renew if body.get("held") else messages.recover
+    return again(body["t"], body["run"], rounds, released)
+
+
+def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
+    """A start would be evaluated before its mail is read, and its workers may die of that."""
+    if body["k"] != messages.START or body.get("held"):
+        return False
+    inbox = keys.inbox(body["t"], body["run"])
+    return bool((yield Query("mail", inbox, begins_with=keys.CONTROL_PREFIX, limit=1)))
 
 
 def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:

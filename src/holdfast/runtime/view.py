@@ -10,11 +10,12 @@ from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer, is_told
+from holdfast.limits import ENDED_RETENTION_SECONDS
 from holdfast.runtime.child_workflows import name_in
-from holdfast.runtime.codec import Reader, Record
-from holdfast.runtime.effects import Effect, Item
+from holdfast.runtime.codec import Reader, Record, reading
+from holdfast.runtime.effects import Clock, Effect, Item
 from holdfast.runtime.formats import FORMATS, Formats
-from holdfast.runtime.log import fetch_blobs
+from holdfast.runtime.log import fetch_blobs, kept
 
 #: AWS's name for the details of an event type, where it is not the type itself.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
@@ -142,14 +143,17 @@ def history(
 def records_of(
     tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[Record]]:
-    """What TTL has taken is left out: then the history begins behind the first snapshot."""
+    """What TTL has taken is left out: then the history begins at the first snapshot."""
+    now_ms = yield Clock()
+    with reading(f"the log of execution {run}"):
+        items = kept(items, now_ms)
     blobs = yield from fetch_blobs(tenant, run, items, formats)
     reader = Reader(blobs, formats)
-    if items and int(items[0]["sk"]) > 0:
-        first = next((n for n, item in enumerate(items) if "so" in item), len(items) - 1)
-        reader.from_snapshot(items[first])
-        items = items[first + 1 :]
-    return [reader.record(item) for item in items]
+    heads: list[Record] = []
+    if items and int(items[0]["sk"]) > 0 and "so" in items[0]:
+        reader.from_snapshot(items[0])
+        heads, items = [reader.base(items[0])], items[1:]
+    return [*heads, *[reader.record(item) for item in items]]
 
 
 def _event(event: Event) -> dict[str, Any]:
@@ -202,6 +206,11 @@ def listed(item: Item) -> dict[str, Any]:
     if "en" in item:
         row["stopped"] = iso_time(int(item["en"]))
     return {**row, "error": str(item["er"])} if "er" in item else row
+
+
+def is_kept(item: Item, now_ms: int) -> bool:
+    """-> whether a row of the index is still shown: behind some the log may be gone already."""
+    return "en" not in item or now_ms - int(item["en"]) < ENDED_RETENTION_SECONDS * 1_000
 
 
 def without_stale(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ Rules of this file (docs/log.md tells them in full; R numbers are the protocol's
 * R9  Past its limit an invocation writes, claims and acknowledges nothing.
 * R10 A message under whose id another owner works is not acknowledged.
 * R11 Watched before unguarded: the watch row, then the record that says `Opened`.
+* R17 Out of the list, then in: the entry that a record replaces goes before that is put.
 
     load ─ gather facts ─┬─► commit ─► effects ─┬─► run tasks ─► facts ─┐
                          ▲                      └─► nothing left: ack    │
@@ -28,7 +29,7 @@ from holdfast import resources
 from holdfast.core import facts
 from holdfast.core.advance import Step, advance, note
 from holdfast.core.commands import has_more, owed
-from holdfast.core.facts import Fact
+from holdfast.core.facts import Fact, Moment
 from holdfast.core.state import Execution
 from holdfast.errors import FormatError
 from holdfast.limits import (
@@ -37,7 +38,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import again, duties, mail, messages, outside, status_events
+from holdfast.runtime import again, duties, fast_path, mail, messages, outside, status_events
 from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.claims import Delivery, attempts_of
 from holdfast.runtime.control import require_writable
@@ -82,7 +83,7 @@ class Hold:
     """A delivery at work on one execution.
 
     `facts`: what was seen and is not yet offered. `offered`: what the next commit is made of; a
-    lost race offers it again.
+    lost race offers it again. `run_for`: what record 0 should say, if tasks have run before it.
     """
 
     setting: Setting
@@ -94,6 +95,7 @@ class Hold:
     offered: list[Fact] = field(default_factory=list)
     races: int = 0
     held_until_ms: int = 0
+    run_for: Execution | None = None
 
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
@@ -111,10 +113,15 @@ class Hold:
 
     def run(self) -> Delivers:
         yield from self.log.load(messages.hint_of(self.errand.body))
+        if self.log.is_gone:
+            return True
         if self.log.state is None:
-            if self.errand.kind != messages.START:
-                return True  # its mail is stored; whoever opens the execution looks for it
-            return (yield from self._fresh())
+            if self.errand.kind == messages.START:
+                return (yield from self._fresh())
+            if self.errand.kind == messages.WAKE_MAIL:
+                key = self.errand.body["key"]
+                yield from outside.begin_to_stop(self.log.tenant, self.log.run, key)
+            return True  # its mail is stored; whoever opens the execution looks for it
         yield from self._look_back()
         if self.state.is_ended:
             self.facts += yield from again.redrives(self.errand, self.log)
@@ -168,10 +175,16 @@ class Hold:
             was_known
             and is_first_chance
             and self.attempts.may_run_first(step.state, self.held_until_ms)
+            and fast_path.asks_for_the_same_later(program, started, step.state, self._unused())
         ):
+            self.run_for = step.state
             return (yield from self._work(step))
         over = yield from self._step(step, now_ms)
         return (yield from self._work()) if over is None else over
+
+    def _unused(self) -> Moment:
+        """For a decision that nobody writes: what it draws is not drawn from this delivery's."""
+        return Moments(self.errand, self.log, self.setting.keys).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> Does:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
@@ -278,16 +291,15 @@ class Hold:
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
             step = self._with_opened(step, now_ms)
+        if was_aging or (before is not None and before.is_ended):
+            yield from duties.leave_list(self.log)
         listing = duties.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
         self.offered = []
         self.moments.draws = self.races = 0
         if was_aging:
-            assert before is not None, "what ages has a log"
-            yield from duties.renew(self.log, before, now_ms)
-        if before is not None and before.is_ended:
-            yield from duties.unlist_stale(self.log)
+            yield from duties.keep_name(self.log, now_ms)
         if not self.state.is_ended:  # else all that is owed belongs to the end
             owed_before = [] if before is None or before.is_ended else owed(before)
             new = [command for command in owed(self.state) if command not in owed_before]
@@ -322,9 +334,12 @@ class Hold:
         self.facts = [*self.offered, *self.facts]
         self.facts = [fact for fact in self.facts if not isinstance(fact, INTENTIONS)]
         self.attempts.forget_intentions()
+        was_fresh = self.log.state is None
         yield from self.log.load()
         if self.log.state is None:
             return False  # a refused put to an empty log: TTL or damage; let the message come back
+        if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
+            return False  # our tasks are not those that the log asks for: nothing of it counts
         # Of a child's two starts another may have counted: that of another definition.
         yield from self._fetch(self.state.definition)
         yield from self._look_back()
@@ -332,6 +347,9 @@ class Hold:
             return (yield from self._leave_ended())
         if self.errand.is_recovering:
             now_ms = yield Clock()
+            if was_fresh:
+                # Whoever opened it may have died before he looked, and the message is his too.
+                self.facts += yield from mail.control_facts(self.log.tenant, self.state)
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
         return None
@@ -363,7 +381,8 @@ class Hold:
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(max(1, left_seconds))
                 return False
-        if self.errand.is_recovering and (self.log.is_aging(now_ms) or self.log.is_behind):
+        is_behind = self.errand.is_recovering and self.log.is_behind
+        if self.log.is_aging(now_ms) or is_behind:
             return (yield from self._refresh(now_ms))
         return True
 

@@ -18,8 +18,9 @@ from holdfast.runtime import doctor, keys, mail, quarantine
 from holdfast.runtime.effects import Handler
 from holdfast.sim.histories import histories, history
 from holdfast.sim.invariants.commands import forgotten
-from holdfast.sim.invariants.dues import stuck_ms_max
+from holdfast.sim.invariants.dues import late_ms_max, stuck_ms_max
 from holdfast.sim.invariants.heard import unheard
+from holdfast.sim.invariants.rests import Rests
 from holdfast.sim.queues import AnyQueueName
 from holdfast.sim.services import DEAD_LETTERS, WORK_QUEUES, Services
 from holdfast.sim.simulation import Simulation
@@ -35,8 +36,8 @@ _ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
 
 
 class Operator:
-    """Sees the alarm of the quarantine. While things fail he waits; then he repairs what is held,
-    by name, as `holdfast doctor --repair NAME` does.
+    """Sees the alarm of the quarantine. While things fail at random he waits; then he repairs what
+    is held, by name, as `holdfast doctor --repair NAME` does.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -48,7 +49,9 @@ class Operator:
         simulation = self._simulation
         if not self._is_coming:
             self._is_coming = True
-            at_ms = max(simulation.now_ms + _ALARM_MS, simulation.evidence.faults_end_ms)
+            at_ms = simulation.now_ms + _ALARM_MS
+            if not simulation.swarm.ends_with_tape:
+                at_ms = max(at_ms, simulation.evidence.faults_end_ms)
             simulation.at(at_ms, self._repair)
 
     def _repair(self) -> None:
@@ -118,26 +121,38 @@ def _whose(key: str) -> tuple[str, str]:
     return tenant, run
 
 
-def note_stuck(simulation: Simulation, stuck_ms: int) -> None:
-    """Who should have moved for longer than that (I17). Whose message vanished, waits for the
-    sweeper's next look.
-    """
-    evidence = simulation.evidence
+def note_stuck(simulation: Simulation) -> None:
+    """Who should have moved for longer than the stated time (I17)."""
+    evidence, now_ms = simulation.evidence, simulation.now_ms
     for tenant, run in sorted(simulation.open):
-        if stuck_ms < stuck_ms_max(evidence, run):
-            continue
         try:
             found = history(simulation.services, tenant, run)
         except HoldfastError:
             continue  # a log that cannot be read has an invariant of its own
-        evidence.forgotten += forgotten(evidence, found, simulation.now_ms - stuck_ms)
-        evidence.unheard += unheard(evidence, found, simulation.now_ms - stuck_ms)
-        since_ms = should_move_since(found.state, simulation.now_ms)
+        before_ms = now_ms - stuck_ms_max(evidence, run)
+        if before_ms >= evidence.faults_end_ms:
+            evidence.forgotten += forgotten(evidence, found, before_ms)
+            evidence.unheard += unheard(evidence, found, before_ms)
+        since_ms = should_move_since(found.state, now_ms)
         if since_ms is None:
             continue
         counted_ms = max(since_ms, evidence.faults_end_ms)
-        if simulation.now_ms - counted_ms >= stuck_ms:
-            evidence.stuck.append((run, since_ms, simulation.now_ms))
+        if now_ms - counted_ms >= late_ms_max(evidence, found, found.records[-1].at_ms):
+            evidence.stuck.append((run, since_ms, now_ms))
+
+
+def note_restless(simulation: Simulation) -> None:
+    """Who rests on nothing that may still come (I16). To be asked before they are stopped: who was
+    lost ends with the stop like any other.
+    """
+    for tenant, run in sorted(simulation.open):
+        try:
+            found = history(simulation.services, tenant, run)
+        except HoldfastError:
+            continue  # a log that cannot be read has an invariant of its own
+        running = {other for whose, other in simulation.open if whose == tenant}
+        rests = Rests(simulation.evidence, found, running, simulation.now_ms)
+        simulation.evidence.restless += rests.violations()
 
 
 def note_findings(simulation: Simulation, workflows: list[str]) -> None:
@@ -193,7 +208,11 @@ def redrive_letters(simulation: Simulation) -> None:
 
 def _is_redrive_wished(services: Services) -> bool:
     """An accepted redrive that nobody has heard of: its execution has not ended for good."""
-    for found in histories(services):
+    try:
+        logs = histories(services)
+    except HoldfastError:
+        return True  # nor can it be told what a dead letter changes there
+    for found in logs:
         handler = mail.control_facts(found.tenant, found.state)
         for fact in _answer(services, handler):
             if isinstance(fact, RedriveRequested) and is_redriven_by(found.state, fact):

@@ -7,6 +7,7 @@ Each thing has a key, of the words that say which it is: ("timer", tenant, run, 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -18,6 +19,7 @@ from holdfast.sim.scenarios import Scenario
 #: Which thing it was.
 Key: TypeAlias = tuple[str | int, ...]
 
+_ROWS: Final = "~due#"
 _STOP_OF_A_PARENT: Final = keys.control("0" * 27)
 
 
@@ -25,12 +27,16 @@ _STOP_OF_A_PARENT: Final = keys.control("0" * 27)
 class Dispatches:
     """`first_ms`: true times. `replaced`: the ids of dead letters that other messages stand for.
 
+    `handed`: the owners of claims that had no time left, and handed them on.
+    `rows`: how many of those that the sweeper looks at were put, by execution.
     `canaries`: texts of the scenario that nobody has to see; `leaked`: messages that tell one.
     """
 
     canaries: tuple[str, ...] = ()
     first_ms: dict[Key, int] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
+    rows: Counter[str] = field(default_factory=Counter)
     leaked: list[str] = field(default_factory=list)
 
     def see(self, effect: Effect, now_ms: int) -> None:
@@ -38,9 +44,13 @@ class Dispatches:
             case Send(sent):
                 for message in sent:
                     self.replaced.update(messages.replaced_by(message.body))
+                    if message.body["k"] == messages.GO:
+                        self.handed.add(str(message.body["from"]))
                     self._note(_of_message(message.body), now_ms)
                     self._look_for_canaries(message.body)
             case Put("mail", item) | PutIfAbsent("mail", item):
+                if str(item["pk"]).startswith(_ROWS):
+                    self.rows[str(item["run"])] += 1
                 self._note(_of_item(item), now_ms)
 
     def _note(self, found: Iterator[Key], now_ms: int) -> None:
@@ -73,7 +83,7 @@ def _of_message(body: Mapping[str, Any]) -> Iterator[Key]:
 
 def _of_item(item: Item) -> Iterator[Key]:
     pk, sk = str(item["pk"]), str(item["sk"])
-    if pk.startswith("~due#") and "entry" in item:
+    if pk.startswith(_ROWS) and "entry" in item:
         yield timer(str(item["t"]), str(item["run"]), int(item["entry"]), int(item["due"]))
     elif sk.startswith(keys.REGISTRATION_PREFIX):
         tenant, _, _ = pk.partition("#")

@@ -53,8 +53,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Somebody from outside was answered: `what` is "answer", "event", "stop" or "redrive"; those
-    that have to be refused are a "contradiction" of an answer that was accepted, and a "forgery".
+    """Somebody from outside was answered: `what` is "answer", "heartbeat", "event", "stop" or
+    "redrive", or a "look" where it was refused; those that have to be refused are a "contradiction"
+    of an answer that was accepted, and a "forgery".
 
     `asked_ms`: when the request began that was answered.
     """
@@ -77,6 +78,7 @@ class Evidence:
 
     `lost`: executions of which a message vanished; `unhidden`: of which one stayed hidden for as
     long as its queue hides it. `unguarded`: those that run, and nobody will look at them.
+    `restless`: those that run, and nothing that they wait for is still to come.
     `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
     sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
     `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
@@ -101,6 +103,7 @@ class Evidence:
     lost: set[str] = field(default_factory=set)
     unhidden: set[str] = field(default_factory=set)
     unguarded: list[str] = field(default_factory=list)
+    restless: list[str] = field(default_factory=list)
     diagnosed: list[str] = field(default_factory=list)
     redriven: list[str] = field(default_factory=list)
     put_back: int = 0

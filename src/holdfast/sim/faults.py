@@ -6,6 +6,7 @@ without an answer, or not be done though nobody can tell, or be done a while lat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.errors import ServiceFault
@@ -28,6 +29,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     Unlist,
 )
+from holdfast.runtime.messages import START, replaced_by
 from holdfast.sim.swarm import Swarm
 from holdfast.sim.tape import Menu
 
@@ -76,6 +78,11 @@ def no_answer(effect: Effect) -> ServiceFault:
     if isinstance(effect, PutIfAbsent):
         return Doubt("no answer came")
     return ServiceFault("HF321", f"no answer came to {type(effect).__name__}", retry="now")
+
+
+def may_vanish(body: Mapping[str, Any]) -> bool:
+    """A start is guarded by its own message alone, and so is what replaces a dead one."""
+    return body["k"] != START and not replaced_by(body)
 
 
 def key_of(effect: Any) -> str:

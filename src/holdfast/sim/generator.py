@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from holdfast.sim.generator_maps import distributed
 from holdfast.sim.scenarios import Brought, Outcome, Scenario
 
 Machine: TypeAlias = dict[str, Any]
@@ -87,11 +88,13 @@ class Level:
 class Generator:
     """`machine()` gives one. `called` are the workflows that its tasks may call. `has_data`: states
     work on what flows, and so may fail by themselves and leave a part without its undo.
+    `has_map_runs`: items of some Maps are executions of their own.
     """
 
     random: Random
     called: tuple[str, ...] = ()
     has_data: bool = False
+    has_map_runs: bool = False
     undo: list[Machine] = field(default_factory=list)
     deadlines: list[Machine] = field(default_factory=list)
     shielded: list[list[str]] = field(default_factory=list)
@@ -133,6 +136,8 @@ class Generator:
             nested.append(self._branches)
         if self.lanes < _LANES_MAX and self.times < _TIMES_MAX:
             nested.append(self._items)
+        if self.has_map_runs and self.lanes < _LANES_MAX and self.times <= _CHILD_TIMES_MAX:
+            nested.append(self._map_run)
         if self.has_data and self.times < _TIMES_MAX:
             nested.append(self._loop)
         return self.random.choice(nested)(level, depth, target)
@@ -278,6 +283,12 @@ class Generator:
             body["ItemSelector"] = "{% $states.context.Map.Item.Index = 1 ? $error('no') : 1 %}"
         return self._opened(level, self._written(body), self._quorum(max(count, 1)), target)
 
+    def _map_run(self, level: Level, depth: int, target: str) -> str:
+        times, self.times = self.times, _CHILD_TIMES_MAX + 1  # no child in one of its items
+        body = self._written(distributed(self.random, self._lane(depth)))
+        self.times = times
+        return self._opened(level, body, {}, target)
+
     def _opened(self, level: Level, body: Machine, extension: Machine, target: str) -> str:
         if extension:
             body["Holdfast"] = extension
@@ -356,7 +367,7 @@ class Generator:
 
 def scenario(random: Random, name: str) -> Scenario:
     """A family of machines, what their tasks come to, who answers, and which events come."""
-    outer = Generator(random, called=("inner", "short"), has_data=True)
+    outer = Generator(random, called=("inner", "short"), has_data=True, has_map_runs=True)
     inner = Generator(random, called=("short",), has_data=True)
     short = Generator(random, has_data=True)
     machines = {"outer": outer.machine(), "inner": inner.machine(), "short": short.machine()}

@@ -20,8 +20,9 @@ def moments_ms(outcome: Outcome) -> list[int]:
 
 
 def beat(front: Front, tenant: str, token: str) -> Handler:
+    """-> {}, or the code under `refused`."""
     service = Service(front.programs, front.keys, tenant, Place("local", "0"), None)
     try:
-        yield from send_task_heartbeat(service, {"taskToken": token}, b"")
-    except StatesFault:
-        return  # nobody waits any more
+        return (yield from send_task_heartbeat(service, {"taskToken": token}, b""))
+    except StatesFault as fault:
+        return {"refused": fault.code}

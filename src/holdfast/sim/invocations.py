@@ -1,7 +1,7 @@
 """Lambda and its event source: batches from the queues, a process for each message of a batch.
 
 receive ─ hide for 120 s ─┬─ every 60 s: hide again ─┬─ all done: delete what was acknowledged
-                          └─ killed, out of time ────┴─ nothing is deleted
+                          └─ killed, out of time ────┴─ nothing is deleted, whoever thaws later
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from holdfast.limits import VISIBILITY_EXTENSION_SECONDS, VISIBILITY_SECONDS
 from holdfast.resources import WORKER
 from holdfast.runtime.claims import Delivery
 from holdfast.runtime.effects import Deadline, Effect, Limit, QueueName, SetVisibility
-from holdfast.runtime.messages import START
 from holdfast.runtime.setting import Setting
 from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker import deliver
@@ -44,15 +43,17 @@ class Invocation:
 
 
 class Workers:
-    """Serves both work queues of a simulation. `setting(is_cold)` gives what a process knows."""
+    """Serves both work queues of a simulation. `setting(fault)` gives what a process knows: all
+    there is, or what is left of it when it is "cold" or "old".
+    """
 
-    def __init__(self, simulation: Simulation, setting: Callable[[bool], Setting]) -> None:
+    def __init__(self, simulation: Simulation, setting: Callable[[str | None], Setting]) -> None:
         self._simulation = simulation
         self._setting = setting
         self._polls: dict[QueueName, int] = {}
         swarm = simulation.swarm
         self._receive_menu = faults.menu(swarm, "delivered again", "duplicated", "vanished")
-        self._invocation_menu = faults.menu(swarm, "cold", "short")
+        self._invocation_menu = faults.menu(swarm, "cold", "old", "short")
         self._hide_menu = faults.menu(swarm, "not hidden")
         self._batch_menu = faults.menu(swarm, "batch lost")
         self._delete_menu = faults.menu(swarm, "not deleted")
@@ -89,7 +90,7 @@ class Workers:
         simulation = self._simulation
         stored = simulation.services.queue(queue)
         match simulation.tape.fault("receive", self._receive_menu):
-            case "vanished" if received.body["k"] != START:
+            case "vanished" if faults.may_vanish(received.body):
                 simulation.services.delete(received.receipt)
                 simulation.lose(received.body)
                 return False
@@ -118,13 +119,13 @@ class Workers:
         holds = Holds(receipts, now_ms + left_ms, now_ms)
         runs = {received.message_id: str(received.body["run"]) for received in batch}
         invocation = Invocation(queue, host, holds, receipts, runs, len(batch))
-        host.on_death = lambda: self._died(invocation)
-        self._hide(invocation)
-        setting = self._setting(fault == "cold")
+        host.on_loss = lambda: self._lost(invocation)
+        self._hide(invocation, is_first=True)
+        setting = self._setting(fault)
         for received in batch:
             self._deliver(invocation, received, setting)
         self._keep_hidden(invocation)
-        simulation.after(left_ms, host.kill)
+        simulation.limit(host, left_ms)
 
     def _deliver(self, invocation: Invocation, received: Received, setting: Setting) -> None:
         simulation = self._simulation
@@ -166,8 +167,9 @@ class Workers:
             perform=perform,
         )
 
-    def _died(self, invocation: Invocation) -> None:
-        self._simulation.watcher.died_with(invocation.open)
+    def _lost(self, invocation: Invocation) -> None:
+        if not invocation.host.is_alive:
+            self._simulation.watcher.died_with(invocation.open)
         self.poke()
 
     def _refused(self, error: Exception) -> bool:
@@ -182,7 +184,8 @@ class Workers:
         if invocation.open:
             return
         simulation = self._simulation
-        invocation.host.is_alive = False
+        if not invocation.host.finish():
+            return
         if simulation.tape.fault("batch", self._batch_menu) == "batch lost":
             return
         for receipt in invocation.acknowledged:
@@ -204,7 +207,7 @@ class Workers:
 
         self._simulation.after(VISIBILITY_EXTENSION_SECONDS * 1_000, again)
 
-    def _hide(self, invocation: Invocation) -> None:
+    def _hide(self, invocation: Invocation, *, is_first: bool = False) -> None:
         simulation, holds = self._simulation, invocation.holds
         now_ms = simulation.now_ms + invocation.host.skew_ms
         for message_id, receipt in list(holds.receipts.items()):
@@ -215,7 +218,8 @@ class Workers:
                     invocation.queue, [receipt], VISIBILITY_SECONDS
                 )
             except ServiceFault:
-                simulation.evidence.unhidden.add(invocation.runs[message_id])
+                if is_first:  # later it is hidden for two minutes as before
+                    simulation.evidence.unhidden.add(invocation.runs[message_id])
                 holds.let_go(message_id)
             else:
                 holds.extended(message_id, now_ms)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from holdfast.sim import generator, swarm
 from holdfast.sim.faults import KINDS
@@ -25,12 +25,14 @@ from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
 #: One schedule in so many runs a generated program.
 GENERATED_ONE_IN: Final = 10
 CRASHES: Final = ("killed before", "killed after")
-#: Every effect of every program meets each of these once in level 1. To freeze before an effect is
-#: to freeze after the one before it.
+#: For how long, in ms: until the time of the function is long over; and until another has the
+#: message.
+FREEZES: Final[Mapping[str, int]] = {"frozen before": 7_200_000, "frozen after": 130_000}
+#: Every effect of every program meets each of these once in level 1.
 SINGLES: Final = (
     *CRASHES,
+    *FREEZES,
     "throttled",
-    "frozen after",
     "answer lost",
     "not done",
     "done later",
@@ -54,6 +56,8 @@ SMALL: Final = ("chain of tasks", "retried to success", "event")
 #: So many seeds, or tapes, are one job.
 _CHUNK: Final = 100
 
+#: One fault: what is on the tape of it.
+Fault: TypeAlias = tuple[Choice, ...]
 Job = Callable[[], Tally]
 
 
@@ -111,7 +115,7 @@ def seeds(first: int, count: int, directory: Path | None) -> Tally:
     return tally
 
 
-def tapes(program: int, choices: Sequence[tuple[Choice, ...]], directory: Path | None) -> Tally:
+def tapes(program: int, choices: Sequence[Fault], directory: Path | None) -> Tally:
     """Written tapes over the quiet schedule of one program."""
     deployed, tally = programs(directory)[program], Tally()
     for written in choices:
@@ -120,22 +124,37 @@ def tapes(program: int, choices: Sequence[tuple[Choice, ...]], directory: Path |
     return tally
 
 
-#: Faults may come at any time of such a run; there are none but those on the tape.
-_EXHAUSTIVE: Final = swarm.Swarm(safety_ms=60 * 86_400_000)
+#: Faults may come at any time of such a run. There are none but those on the tape, and from the
+#: last one on everything has to go on within the stated time.
+_EXHAUSTIVE: Final = swarm.Swarm(safety_ms=400 * 86_400_000, ends_with_tape=True)
 
 
-def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[Choice]:
+def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[Fault]:
     """-> each of the kinds at each effect of the quiet schedule that it fits."""
     wanted = tuple(kinds)
     quiet = play(programs(directory)[program], _EXHAUSTIVE, WrittenTape(()))
     fitting = {
-        effect.__name__: [kind for kind in wanted if kind in fits] for effect, fits in KINDS.items()
+        effect.__name__: [kind for kind in wanted if _fits(kind, frozenset(fits))]
+        for effect, fits in KINDS.items()
     }
     return [
-        ("effect", number, kind)
+        _written(number, kind)
         for number, effect in enumerate(quiet.effects)
         for kind in fitting[effect]
     ]
+
+
+def _fits(kind: str, fits: frozenset[str]) -> bool:
+    """To freeze before a read is to freeze after what came before it."""
+    return kind in fits and (kind not in FREEZES or fits >= FREEZES.keys())
+
+
+def _written(number: int, kind: str) -> Fault:
+    """-> what is on a tape for this kind at this effect."""
+    choice = ("effect", number, kind)
+    if kind in FREEZES:
+        return choice, ("freeze", 0, swarm.FREEZES_MS.index(FREEZES[kind]))
+    return (choice,)
 
 
 # -- levels ----------------------------------------------------------------------------------------
@@ -162,7 +181,7 @@ def exhaustive(
     for program in indexes:
         single = faults_of(program, kinds, directory)
         sets = combinations(single, at_once)
-        while part := tuple(islice(sets, _CHUNK)):
+        while part := [tuple(chain(*faults)) for faults in islice(sets, _CHUNK)]:
             yield _Call(tapes, (program, part, directory))
 
 

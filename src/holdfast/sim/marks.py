@@ -23,8 +23,8 @@ class Seen(StrEnum):
     LATE_FIRST_TRY = "the first try of a put landed after its second"
     DOUBT_DONE = "a record in doubt had been written"
     DOUBT_NOT_DONE = "a record in doubt had not been written"
-    THAWED_WROTE = "a thawed host wrote a record"
-    THAWED_REFUSED = "a thawed host was refused, its version was old"
+    THAWED_WROTE = "a host wrote a record after its message had come back while it was frozen"
+    THAWED_REFUSED = "a host was refused after its message had come back while it was frozen"
     DIED_AFTER_RECORD = "a host died after a record, before what the record owes"
     DIED_AFTER_WATCH = "a host died between the watch row and the record that says Opened"
     DIED_AFTER_BLOB = "a host died between a blob and its record"
@@ -66,6 +66,9 @@ class Seen(StrEnum):
     VANISHED = "a message vanished"
     MANY_DIED = "several messages died with one host"
     LIVED_ON = "a delivery went on while its message was with another"
+    REPAIRED = "an operator repaired what there was while things went wrong"
+    # Time.
+    EXPIRED = "a record of an execution that runs was taken by TTL"
 
 
 class Read(StrEnum):
@@ -92,6 +95,8 @@ class Read(StrEnum):
     EVENT_USED = "an event was used"
     ANSWER_IN_WINDOW = "an answer was stored between a time-out's look and its record"
     ANSWER_BEFORE_WAIT = "an answer was stored before the log knew of its wait"
+    ANSWER_BEFORE_LOG = "an answer was stored before its execution had a log"
+    HEARTBEAT = "a heartbeat put a time-out off"
     ANSWER_LATE = "an answer came after its wait was over"
     CONTRADICTED = "a second answer that says something else was refused"
     FORGED = "a forged token was refused"
@@ -113,11 +118,14 @@ class Read(StrEnum):
     CHILD = "a workflow began another"
     CHILD_STOPPED = "a child that nobody waited for was stopped"
     CHILD_FIRST = "a child ended before its parent's log knew that it had begun"
+    # Workers of two deployments.
+    UNKNOWN = "a worker met a task that it does not know"
     # The log.
     FULL_RECORD = "a record was full of states"
     SNAPSHOT = "a record held a snapshot"
     BLOB = "a value went into a blob"
     REDRIVEN = "an execution that had ended went on"
+    RENEWED = "a log was renewed before TTL could take it"
     # Callers.
     TWO_CALLERS = "two callers were told of one execution"
     OTHER_INPUT = "a name was refused with another input"

@@ -12,13 +12,16 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import DUE_SHARDS
+from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime import keys, sweeper
 from holdfast.runtime.effects import Handler, Query, RunTask
 from holdfast.runtime.front import Front
 from holdfast.sim import faults, heartbeats
+from holdfast.sim.answers import ticket_of
 from holdfast.sim.evidence import Started
 from holdfast.sim.marks import Seen
 from holdfast.sim.meddlers import Hears, Meddlers, noting
+from holdfast.sim.pollers import Pollers
 from holdfast.sim.processes import Host
 from holdfast.sim.queues import AnyQueueName
 from holdfast.sim.scenarios import Brought
@@ -29,6 +32,8 @@ TENANT: Final = "default"
 OTHER_TENANT: Final = "other"
 NAME: Final = "order-1"
 _LOOK_MS: Final = 2_000
+#: Who is served by the function for events, not by that of the API.
+_BUS: Final = "bus"
 #: Waits that a token answers.
 _ANSWERED: Final = frozenset({"ask", "token", "callback"})
 #: How long a caller waits before it tries again.
@@ -42,7 +47,8 @@ class People:
         self._simulation = simulation
         self._front = front
         self._meddlers = Meddlers(simulation, front, self.insist)
-        self._answered: set[str] = set()
+        self._pollers = Pollers(simulation, front, self.insist)
+        self._answered: set[tuple[str, str]] = set()
         self._looks: set[tuple[str, str]] = set()
         self._stopped: set[str] = set()
         self._duplicate_menu = faults.menu(simulation.swarm, "duplicated")
@@ -63,7 +69,9 @@ class People:
             is_other = swarm.has_other_input and number == swarm.callers - 1
             data = nearly(scenario.input) if is_other else reordered(scenario.input)
             self._start(TENANT, NAME, data, simulation.pause_ms("caller"))
+        self._pollers.begin(TENANT)
         if swarm.has_other_tenant:
+            self._pollers.begin(OTHER_TENANT)
             self._start(OTHER_TENANT, NAME, scenario.input, simulation.pause_ms("caller"))
         for brought in scenario.events:
             for tenant in (TENANT, OTHER_TENANT) if swarm.has_other_tenant else (TENANT,):
@@ -101,10 +109,10 @@ class People:
         delay_ms = int(brought.after_seconds * 1_000) + simulation.tape.number("bus", 3) * 700
         make = lambda: self._front.bus_event(tenant, brought.id, detail, b"bus chan")  # noqa: E731
         told = self.tells("event", tenant, None, detail)
-        self.insist("bus", tenant, make, told, delay_ms)
+        self.insist(_BUS, tenant, make, told, delay_ms)
         if simulation.tape.fault("bus", self._duplicate_menu):
             delay_ms += simulation.pause_ms("bus")
-            self.insist("bus", tenant, make, told, delay_ms)
+            self.insist(_BUS, tenant, make, told, delay_ms)
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -115,11 +123,15 @@ class People:
 
     def _look(self, tenant: str, run: str) -> None:
         self._looks.discard((tenant, run))
+        note = self.tells("look", tenant, run, None)
 
-        def told(answer: Any, _refused: str | None, _asked_ms: int) -> None:
-            for wait in [] if answer is None else answer["waits"]:
+        def told(answer: Any, refused: str | None, asked_ms: int) -> None:
+            if refused is not None:
+                note(answer, refused, asked_ms)
+                return
+            for wait in answer["waits"]:
                 if "token" in wait and wait["kind"] in _ANSWERED:
-                    self._answer(tenant, run, wait)
+                    self._answer(tenant, run, wait["state"], wait["token"])
 
         self.insist("look", tenant, lambda: self._front.describe(tenant, run), told, 0)
 
@@ -130,22 +142,18 @@ class People:
             return
         if self._simulation.tape.fault("hand over", self._hand_over_menu) is not None:
             ((state, _),) = self._scenario.answers.items()
-            wait = {"state": state, "since": "", "token": payload["token"]}
-            self._answer(task.tenant, task.run, wait)
+            self._answer(task.tenant, task.run, state, payload["token"])
 
-    def _answer(self, tenant: str, run: str, wait: Any) -> None:
-        where = f"{run} {wait['state']} {wait['since']}"
-        if where in self._answered:
+    def _answer(self, tenant: str, run: str, state: str, token: str) -> None:
+        """Once, whoever shows the token: what was accepted has to be enough."""
+        place = ticket_of(token).place
+        if place in self._answered:
             return
-        self._answered.add(where)
-        outcome = self._scenario.answer(wait["state"])
-        request = {"token": wait["token"], "output": outcome.output}
+        self._answered.add(place)
+        outcome = self._scenario.answer(state)
+        request = {"token": token, "output": outcome.output}
         if outcome.error is not None:
-            request = {
-                "token": wait["token"],
-                "error": outcome.error,
-                "cause": outcome.cause or "",
-            }
+            request = {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
         make = lambda: self._front.answer(tenant, request)  # noqa: E731
         note = self.tells("answer", tenant, run, request)
 
@@ -154,10 +162,11 @@ class People:
             if refused is None:
                 self._meddlers.maybe_contradict(tenant, run, request)
 
-        self._meddlers.maybe_forge(tenant, run, str(wait["token"]))
+        self._meddlers.maybe_forge(tenant, run, token)
+        alive = lambda: heartbeats.beat(self._front, tenant, token)  # noqa: E731
+        felt = self.tells("heartbeat", tenant, run, request)
         for beat_ms in heartbeats.moments_ms(outcome):
-            alive = lambda: heartbeats.beat(self._front, tenant, wait["token"])  # noqa: E731
-            self.insist("beat", tenant, alive, lambda *_: None, beat_ms)
+            self.insist("heartbeat", tenant, alive, felt, beat_ms)
         delay_ms = int(outcome.seconds * 1_000)
         self.insist("answer", tenant, make, told, delay_ms)
         if self._simulation.tape.fault("answer", self._duplicate_menu):
@@ -210,15 +219,22 @@ class People:
         def begin() -> None:
             asked_ms = simulation.now_ms
             host = simulation.host(what)
-            host.on_death = again
+            host.on_loss = again
+
+            def over(hears: Callable[[], None]) -> None:
+                if host.finish():
+                    hears()
+
             simulation.spawn(
                 host.name,
                 tenant,
                 host,
                 make(),
-                finished=lambda answer: told(answer, None, asked_ms),
-                failed=lambda error: failed(error, asked_ms),
+                finished=lambda answer: over(lambda: told(answer, None, asked_ms)),
+                failed=lambda error: over(lambda: failed(error, asked_ms)),
             )
+            function = EVENTS if what == _BUS else API
+            simulation.limit(host, function.timeout_seconds * 1_000)
 
         simulation.after(delay_ms, begin)
 
@@ -268,11 +284,13 @@ class Minute:
         if not shards and not letters:
             return
         self._plan(minute_ms + 1)  # what is not worked off now is due again
+        simulation.disturb()
         fault = simulation.tape.fault("sweep", self._menu)
         if fault == "missed":
             return
         for _ in range(2 if fault == "doubled" else 1):
             host = simulation.host("sweeper")
+            simulation.limit(host, SWEEPER.timeout_seconds * 1_000)
             for shard in shards:
                 handler = sweeper.sweep(shard, host.name)
                 self._spawn(f"{host.name}:{shard}", host, handler)

@@ -2,6 +2,9 @@
 
 A host is one process of the operating system: what kills or freezes it, kills or freezes all that
 runs there. Its clock is off by `skew_ms`.
+
+A host whose time is up is killed. But time is kept outside of it: one that stands still then is
+given up, and goes on when it thaws, though nobody hears of it any more.
 """
 
 from __future__ import annotations
@@ -23,14 +26,26 @@ class Host:
     name: str
     skew_ms: int
     is_alive: bool = True
+    is_given_up: bool = False
+    frozen_from_ms: int = 0
     frozen_until_ms: int = 0
-    #: What becomes of those who count on it, once it is dead.
-    on_death: Callable[[], None] = lambda: None
+    #: What becomes of those who count on it, once it is dead or given up.
+    on_loss: Callable[[], None] = lambda: None
 
     def kill(self) -> None:
         if self.is_alive:
             self.is_alive = False
-            self.on_death()
+            self.give_up()
+
+    def give_up(self) -> None:
+        if not self.is_given_up:
+            self.is_given_up = True
+            self.on_loss()
+
+    def finish(self) -> bool:
+        """Nothing is left to do. -> whether anybody hears of it."""
+        self.is_alive = False
+        return not self.is_given_up
 
 
 @dataclass(eq=False)
@@ -51,4 +66,5 @@ class Process:
     running: int = 0
     #: It waits for results: what wakes it.
     waiting: Callable[[], None] | None = None
-    was_frozen: bool = False
+    #: It was frozen for longer than a message stays hidden: another may work in its place.
+    is_late: bool = False

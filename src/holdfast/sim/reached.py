@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from holdfast.core.events import DURABLE_EVENTS, Event
-from holdfast.limits import SQS_DELAY_SECONDS_MAX
+from holdfast.limits import RECORD_AGING_SECONDS, SQS_DELAY_SECONDS_MAX
 from holdfast.runtime import keys
 from holdfast.runtime.codec import Record, blobs_named_by
 from holdfast.sim.evidence import Evidence
@@ -18,6 +18,7 @@ from holdfast.sim.tape import Choice
 _RESULTS: Final = DURABLE_EVENTS - {"WaitStateExited"}
 #: States of a record that is full.
 _FULL: Final = 1_000
+_OLD_MS: Final = RECORD_AGING_SECONDS * 1_000
 #: Takeovers, after which an attempt fails.
 _OFTEN: Final = 3
 #: Events that say it all by their type.
@@ -27,6 +28,7 @@ _BY_TYPE: Final = {
     "ExecutionTimedOut": Read.TIMED_OUT,
     "ExecutionAborted": Read.ABORTED,
     "ExecutionRedriven": Read.REDRIVEN,
+    "HeartbeatSeen": Read.HEARTBEAT,
     "Claimed": Read.TAKEN_OVER,
     "UndoStarted": Read.UNDONE,
     "Cancelled": Read.LINE_CANCELLED,
@@ -34,6 +36,7 @@ _BY_TYPE: Final = {
     "LaneFailed": Read.LANE_TOLERATED,
     "DeadlinePassed": Read.DEADLINE_PASSED,
     "ChildrenStopped": Read.CHILD_STOPPED,
+    "TaskUnknown": Read.UNKNOWN,
 }
 
 
@@ -116,6 +119,8 @@ class _Reading:
                     yield Read.LONG_TIMER
             case "WaitStateExited":
                 yield Read.TIMER
+            case "Opened" if event.at_ms - self._history.records[0].at_ms > _OLD_MS:
+                yield Read.RENEWED
             case "TaskSubmitted":
                 yield from self._submitted(frame, at_ms)
             case "Stopping":
@@ -157,7 +162,8 @@ class _Reading:
         waited = self._waiting.get(frame)
         if waited is None:
             return
-        is_first = 0 < self._answered_ms(waited) <= at_ms
+        answered_ms = self._answered_ms(waited)
+        is_first = 0 < answered_ms <= at_ms
         child = self._wrote.get((f"{self._history.run}.{waited[0]}.{waited[1]}", 0))
         if child is not None:
             yield Read.CHILD
@@ -165,6 +171,8 @@ class _Reading:
                 yield Read.CHILD_FIRST
         elif is_first:
             yield Read.ANSWER_BEFORE_WAIT
+            if answered_ms < self._wrote.get((self._history.run, 0), 0):
+                yield Read.ANSWER_BEFORE_LOG
 
     def _used(self, name: str, event: Event) -> Iterator[str]:
         yield Read.EVENT_USED

@@ -14,8 +14,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 from holdfast.asl.parse import read_program
 from holdfast.asl.program import (
@@ -32,37 +31,44 @@ from holdfast.asl.program import (
 )
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.asl.timestamps import nanos_of
-from holdfast.sim.reference_blocks import Blocks, Move
-from holdfast.sim.reference_fields import RUNTIME, TIMEOUT, Failed, Line, takes
+from holdfast.sim.reference_blocks import Move
+from holdfast.sim.reference_fields import (
+    FATES,
+    RUNTIME,
+    TIMEOUT,
+    Contradiction,
+    Failed,
+    Line,
+    Undecided,
+    takes,
+)
+from holdfast.sim.reference_maps import MapRuns
 from holdfast.sim.rulings import Ended, Ending, Ruling, Visit
 from holdfast.sim.scenarios import Outcome, Scenario
 
-#: How an attempt fails without a word from the task: the ruling is taken at its word.
-_FATES: Final = frozenset({TIMEOUT, "Holdfast.WorkerLost", "Holdfast.TooDeep", "InvalidArguments"})
-#: Where it starts, its input, and its Map.Item.
-_Lane: TypeAlias = tuple[str, Json, Json]
-
-
-class Undecided(Exception):  # noqa: N818  # it is no error: the scenario leaves it open
-    """The scenario alone does not say what happens: time or order decides."""
-
-
-class Contradiction(Exception):  # noqa: N818  # what it tells of is an error of somebody else
-    """The ruling tells of something that cannot have happened."""
+__all__ = ["Contradiction", "Undecided", "expected"]
 
 
 def expected(scenario: Scenario, ruling: Ruling | None = None) -> Ended | None:
     """-> how the execution that the ruling is about ends; without one, that which is started.
 
-    None: nothing is said of it, as it or a child of it was redriven, or has a distributed Map.
+    None: nothing is said of it, as it or a child of it was redriven.
     Raises Contradiction; without a ruling Undecided.
     """
     if ruling is None:
         return _Interpreter(scenario, scenario.started, None).run(scenario.input)
     try:
-        return _Interpreter(scenario, ruling.workflow, ruling).run(ruling.input)
+        start_at = None if ruling.origin is None else ruling.origin.get("start_at")
+        return _Interpreter(scenario, _defined_as(ruling), ruling).run(ruling.input, start_at)
     except Undecided:
         return None
+
+
+def _defined_as(ruling: Ruling) -> str:
+    """The workflow in whose definition it is: an item of a distributed Map has that of the Map."""
+    while ruling.origin is not None:
+        ruling = ruling.others[ruling.run.rsplit(".", 2)[0]]
+    return ruling.workflow
 
 
 @functools.lru_cache(maxsize=256)
@@ -70,7 +76,7 @@ def _program(text: str) -> Program:
     return read_program(json.loads(text))
 
 
-class _Interpreter(Blocks):
+class _Interpreter(MapRuns):
     """Of one execution."""
 
     def __init__(self, scenario: Scenario, workflow: str, ruling: Ruling | None) -> None:
@@ -243,7 +249,7 @@ class _Interpreter(Blocks):
                 ]
                 return self._lanes(line, state, lanes)
             case Map():
-                raise Undecided(f"{state.name} is distributed")
+                return self._map_run(line, state)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -261,7 +267,7 @@ class _Interpreter(Blocks):
             raise Undecided(f"{state.name}: whether it is in time")
         if ending is not None:
             line.now_ms = ending.ended_ms
-            if ending.error in _FATES:
+            if ending.error in FATES:
                 handled_as = "States.HeartbeatTimeout" if ending.is_heartbeat else None
                 raise Failed(ending.error, ending.cause, handled_as, is_attempt=True)
         match state.kind:
@@ -274,9 +280,14 @@ class _Interpreter(Blocks):
             case _:
                 outcome = self.scenario.outcome(state.target, attempt)
                 output = self._came(outcome, timeout, ending, arguments)
-        if state.kind == "callback":
-            return self._came(self.scenario.answer(state.name), timeout, ending, None)
-        return output
+        match state.kind:
+            case "callback":
+                return self._came(self.scenario.answer(state.name), timeout, ending, None)
+            case "sync":
+                job = self.scenario.job(state.target, attempt)
+                return self._came(job, timeout, ending, arguments)
+            case _:
+                return output
 
     def _came(
         self, outcome: Outcome, timeout: int | None, ending: Ending | None, arguments: Json
@@ -324,75 +335,10 @@ class _Interpreter(Blocks):
                 error = "States.TaskFailed" if ended.error in {None, RUNTIME} else ended.error
                 raise Failed(error, ended.cause, is_attempt=True)
 
-    def _ending(self, line: Line) -> Ending | None:
-        """How the attempt that the history tells of next has ended; None without a ruling."""
-        if self.ruling is None:
-            return None
-        if line.endings == len(line.visit.endings):
-            raise Contradiction(f"{line.position}: attempt {line.endings + 1} was never made")
-        line.endings += 1
-        return line.visit.endings[line.endings - 1]
+    # -- distributed Maps --------------------------------------------------------------------------
 
-    # -- lanes -------------------------------------------------------------------------------------
+    def _told(self, target: str, attempt: int) -> Json:
+        return self._came(self.scenario.outcome(target, attempt), None, None, None)
 
-    def _items(self, line: Line, state: Map) -> list[Json]:
-        items = line.input if state.items is None else self._evaluate(line, state.items)
-        if not isinstance(items, list):
-            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-            text = f"Map state input must be an array but was: {text}"
-            raise self._failure(line, "States.QueryEvaluationError", text)
-        if state.concurrency_max is not None:
-            concurrency = self._evaluate(line, state.concurrency_max)
-            self._whole(line, concurrency, "MaxConcurrency")
-        return items
-
-    def _lanes(self, line: Line, state: Parallel | Map, lanes: Sequence[_Lane]) -> Json:
-        needed, tolerated = self._quorum(line, state.quorum)
-        results: dict[int, Json] = {}
-        failures: list[Failed] = []
-        ending = self._ending(line)
-        opening = 0 if ending is None else ending.opening
-        for number in range(len(lanes)) if ending is None else ending.order:
-            path = (*line.path, (line.position, opening, number))
-            try:
-                results[number] = self._lane(line, state, Line(path, line), lanes[number], results)
-            except Failed as failure:
-                failures.append(failure)
-                results[number] = None
-                if self.ruling is not None and len(failures) > tolerated:
-                    raise Failed(failure.error, failure.cause) from None
-            succeeded = len(results) - len(failures)
-            if needed is not None and succeeded == needed and len(results) < len(lanes):
-                if self.ruling is None:
-                    raise Undecided(f"{state.name}: which {needed} are the first")
-                break
-        if len(failures) > tolerated:
-            if len({(one.error, one.cause) for one in failures}) > 1 or tolerated:
-                raise Undecided(f"{state.name}: which one fails first")
-            raise Failed(failures[0].error, failures[0].cause)
-        succeeded = len(results) - len(failures)
-        if needed is not None and succeeded < needed and len(results) == len(lanes):
-            text = f"{succeeded} of {needed} needed branches succeeded"
-            raise Failed("Holdfast.TooFewSucceeded", text)
-        if len(results) < len(lanes) and (needed is None or succeeded < needed):
-            raise Contradiction(f"{state.name}: only the lanes {sorted(results)} have ended")
-        return [results.get(number) for number in range(len(lanes))]
-
-    def _lane(
-        self,
-        line: Line,
-        state: Parallel | Map,
-        inner: Line,
-        lane: _Lane,
-        results: Mapping[int, Json],
-    ) -> Json:
-        start, data, inner.item = lane
-        if isinstance(state, Map) and state.item_selector is not None:
-            inner.position, inner.input, inner.visit = line.position, line.input, line.visit
-            data = self._evaluate(inner, state.item_selector)
-            inner.position = ""
-        if isinstance(state, Parallel) and state.after:
-            earlier = state.after[inner.path[-1][2]]
-            if earlier:
-                data = [results[other] for other in earlier]
-        return self._follow(inner, start, data)
+    def _item_ended(self, ruling: Ruling | None, data: Json, start_at: str) -> Ended | None:
+        return _Interpreter(self.scenario, self.workflow, ruling).run(data, start_at)

@@ -15,7 +15,17 @@ from holdfast.sim.rulings import Path, Ruling, Visit
 
 TIMEOUT: Final = "States.Timeout"
 RUNTIME: Final = "States.Runtime"
+#: How an attempt fails without a word from the task: the ruling is taken at its word.
+FATES: Final = frozenset({TIMEOUT, "Holdfast.WorkerLost", "Holdfast.TooDeep", "InvalidArguments"})
 _SECONDS_MAX: Final = 99_999_999
+
+
+class Undecided(Exception):  # noqa: N818  # it is no error: the scenario leaves it open
+    """The scenario alone does not say what happens: time or order decides."""
+
+
+class Contradiction(Exception):  # noqa: N818  # what it tells of is an error of somebody else
+    """The ruling tells of something that cannot have happened."""
 
 
 @dataclass
@@ -88,21 +98,29 @@ class Fields:
         ruling = self.ruling or Ruling()
         state: dict[str, Json] = {
             "Name": line.position,
-            "EnteredTime": _iso(line.visit.entered_ms),
+            "EnteredTime": iso(line.visit.entered_ms),
         }
         if isinstance(self.program.states.get(line.position), Task | Parallel | Map):
             state["RetryCount"] = line.retries.total()
         execution: dict[str, Json] = {
             "Id": ruling.run,
             "Input": self.input,
-            "StartTime": _iso(ruling.started_ms),
+            "StartTime": iso(ruling.started_ms),
             "Name": ruling.name or ruling.run,
             "RedriveCount": 0,
         }
+        machine: dict[str, Json] = {"Id": self.program.hash, "Name": self.workflow}
+        if ruling.origin is not None:
+            origin = ruling.origin
+            execution |= {"Id": origin["execution_arn"], "Name": origin["execution_name"]}
+            execution["RoleArn"] = origin["role_arn"]
+            machine = {"Id": origin["state_machine_arn"], "Name": origin["state_machine_name"]}
+            if origin["type"] == "EXPRESS":
+                del execution["RedriveCount"]
         item = line.map_item()
         return {
             "Execution": execution,
-            "StateMachine": {"Id": self.program.hash, "Name": self.workflow},
+            "StateMachine": machine,
             "State": state,
             **({} if item is None else {"Map": {"Item": item}}),
         }
@@ -155,6 +173,6 @@ def takes(errors: Sequence[str], failure: Failed) -> bool:
     return not names.isdisjoint(errors)
 
 
-def _iso(at_ms: int) -> str:
+def iso(at_ms: int) -> str:
     at = dt.datetime.fromtimestamp(at_ms // 1_000, tz=dt.UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at_ms % 1_000:03d}Z"

@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.core.state import Origin
 
 #: A line by the lanes that lead to it: (state, which opening of its lanes, number of the lane).
 Path: TypeAlias = tuple[tuple[str, int, int], ...]
@@ -56,7 +57,7 @@ class Ended:
 class Ending:
     """Of an attempt: its error, the event that it used, the child that it began. Of lanes: which
     opening of them on this line it is, and in which order they ended, well or badly, until enough
-    had.
+    had. Of a distributed Map they are executions: `child` is what their ids begin with.
     """
 
     began_ms: int
@@ -83,7 +84,8 @@ class Visit:
 @dataclass(slots=True)
 class Ruling:
     """`imposed`: an end that the machine did not come to by itself, or that it has not come to.
-    `others`: the rulings of all executions, by id.
+    `others`: the rulings of all executions, by id. `origin`: what it is called as an item of a
+    distributed Map, and where that begins; None for a workflow.
     """
 
     run: str = ""
@@ -91,6 +93,8 @@ class Ruling:
     workflow: str = ""
     input: Json = None
     started_ms: int = 0
+    ended_ms: int = 0
+    origin: Origin | None = None
     visits: Mapping[tuple[Path, str], Sequence[Visit]] = field(default_factory=dict)
     imposed: Ended | None = None
     is_redriven: bool = False
@@ -153,6 +157,8 @@ class _Reader:
             workflow=start.holdfast["workflow"],
             input=start.details["input"],
             started_ms=start.at_ms,
+            ended_ms=self.events[-1].at_ms,
+            origin=start.holdfast.get("origin"),
             visits=self.visits,
             imposed=_imposed(self.events),
             is_redriven=is_redriven,
@@ -172,6 +178,11 @@ class _Reader:
                 self._lane_ended(frame, event)
             case name if name.endswith("StateExited") and "end" in own:
                 self._lane_ended(frame, event)
+            case "ChildEnded":
+                self.visit[frame].endings[-1].order.append(own["lane"])
+            case "MapRunFailed":
+                ending = self.visit[frame].endings[-1]
+                ending.error, ending.cause = event.details.get("error"), event.details.get("cause")
             case "Closing":
                 if "failed" in own:
                     self._lane_ended(own["failed"], event)
@@ -224,10 +235,12 @@ class _Reader:
     def _open(self, event: Event, frame: str) -> None:
         key = (self.paths[frame], self.position[frame])
         number, self.openings[key] = self.openings[key], self.openings[key] + 1
-        ending = Ending(event.at_ms, opening=number)
+        entry = event.holdfast["entry"]
+        child = f"{self.events[0].holdfast['run']}.{entry}"
+        ending = Ending(event.at_ms, child=child, opening=number)
         self.visit[frame].endings.append(ending)
         path = (*self.paths[frame], (self.position[frame], number, 0))
-        self.lanes[event.holdfast["entry"]] = _Lanes(frame, path, ending)
+        self.lanes[entry] = _Lanes(frame, path, ending)
 
     def _add_lane(self, frame: str) -> None:
         lanes = self.lanes[_entry(frame)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -14,15 +14,18 @@ from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.front import Front
 from holdfast.runtime.setting import Setting
+from holdfast.runtime.status_events import OWN_SOURCE
 from holdfast.runtime.tokens import Keys
 from holdfast.sim import aftermath
+from holdfast.sim.expiry import Expiry
 from holdfast.sim.invariants import VIOLATIONS_MAX, violations
-from holdfast.sim.invariants.dues import LOST_MS, STUCK_MS, UNHIDDEN_MS
+from holdfast.sim.invariants.dues import STUCK_MS, UNHIDDEN_MS
 from holdfast.sim.invocations import Workers
 from holdfast.sim.people import Minute, People
 from holdfast.sim.processes import Deadly
 from holdfast.sim.reached import faults_among
 from holdfast.sim.rereading import remembered
+from holdfast.sim.rounds import Rounds
 from holdfast.sim.scenarios import Scenario
 from holdfast.sim.simulation import START_MS, Simulation
 from holdfast.sim.swarm import Swarm
@@ -30,7 +33,8 @@ from holdfast.sim.tape import Choice, Tape
 
 KEYS: Final = Keys("k1", {"k1": b"a key of the simulator, 32 bytes"})
 _DAY_MS: Final = 86_400_000
-#: What nobody ends by then, is stopped; so often at most.
+#: What nobody ends by then, is stopped; so often at most. What is quiet at first takes so much
+#: longer, twice.
 _PATIENCE_MS: Final = 45 * _DAY_MS
 _STOPS_MAX: Final = 4
 
@@ -90,13 +94,23 @@ class Deployed:
     def front(self) -> Front:
         return Front(self.programs(), self.definitions, AnyTypes(), KEYS)
 
-    def setting(self, keys: Callable[[], Keys], *, is_cold: bool = False) -> Setting:
-        """What a host knows. Cold: no definition, save those of its own functions. It reads each
-        one when it meets it; what was parsed of the same bytes is not parsed again.
-        """
-        programs = Programs(_programs=self._parsed) if is_cold else self.programs()
+    def setting(self, keys: Callable[[], Keys]) -> Setting:
+        """What a host knows that has met everything."""
         workflows = Workflows(self.definitions, lambda _tenant, _workflow, value: value)
-        return Setting(programs, lambda *_: True, keys, None, workflows)
+        return Setting(self.programs(), lambda *_: True, keys, OWN_SOURCE, workflows)
+
+    def setting_of(self, warm: Setting, fault: str | None) -> Setting:
+        """Cold: no definition, save those of its own functions. It reads each one when it meets it;
+        what was parsed of the same bytes is not parsed again. Old: nor any function.
+        """
+        match fault:
+            case "cold":
+                return replace(warm, programs=Programs(_programs=self._parsed))
+            case "old":
+                programs = Programs(_programs=self._parsed)
+                return Setting(programs, lambda *_: False, warm.keys, OWN_SOURCE)
+            case _:
+                return warm
 
 
 def _events_of(scenario: Scenario) -> dict[str, str]:
@@ -127,9 +141,10 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
             raise Deadly
         return KEYS
 
-    setting, cold = deployed.setting(keys), partial(deployed.setting, keys, is_cold=True)
-    Workers(simulation, lambda is_cold: cold() if is_cold else setting)
+    Workers(simulation, partial(deployed.setting_of, deployed.setting(keys)))
     Minute(simulation)
+    Expiry(simulation)
+    Rounds(simulation)
     aftermath.Operator(simulation)
     people = People(simulation, deployed.front())
     people.begin()
@@ -155,19 +170,20 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> Result:
 
 def _phases(simulation: Simulation, people: People) -> None:
     evidence = simulation.evidence
-    simulation.run_until(evidence.faults_end_ms)
+    simulation.run_until_faults_end()
     aftermath.note_unguarded(simulation)
     for stuck_ms in (STUCK_MS, UNHIDDEN_MS):
         simulation.run_until(evidence.faults_end_ms + stuck_ms)
-        aftermath.note_stuck(simulation, stuck_ms)
+        aftermath.note_stuck(simulation)
     for _ in range(_STOPS_MAX):
-        until_ms = simulation.now_ms + _PATIENCE_MS
+        until_ms = simulation.now_ms + _PATIENCE_MS + 2 * simulation.scenario.quiet_days * _DAY_MS
         simulation.run_until(until_ms, lambda: not simulation.open)
         # Somebody may just have asked that what has ended goes on.
         simulation.run_until(simulation.now_ms + STUCK_MS)
         if not simulation.open:
             break
-        aftermath.note_stuck(simulation, LOST_MS)
+        aftermath.note_stuck(simulation)
+        aftermath.note_restless(simulation)
         for tenant, run in sorted(simulation.open):
             people.stop(tenant, run)
     aftermath.note_unguarded(simulation)
@@ -175,7 +191,7 @@ def _phases(simulation: Simulation, people: People) -> None:
     aftermath.note_findings(simulation, sorted(simulation.scenario.machines))
     aftermath.redrive_letters(simulation)
     simulation.run_until(simulation.now_ms + 2 * _PATIENCE_MS)
-    aftermath.note_stuck(simulation, LOST_MS)
+    aftermath.note_stuck(simulation)
 
 
 def _statuses(simulation: Simulation) -> tuple[str, ...]:

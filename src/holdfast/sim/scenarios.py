@@ -62,7 +62,9 @@ class Brought:
 class Scenario:
     """`machines`: ASL by workflow; the first is started, the others are called. `tasks`: by task
     name, the outcome of each attempt. `answers`: by state name, what a person or a token's holder
-    sends; `seconds` is how long they think. `stops`: somebody may stop the execution.
+    sends; `seconds` is how long they think. `jobs`: by task name, what the job comes to that each
+    attempt begins; `seconds` is how long it runs. `stops`: somebody may stop the execution.
+    `quiet_days`: before that nothing goes wrong; then, from the sweeper's next look on.
     """
 
     name: str
@@ -72,7 +74,9 @@ class Scenario:
     tasks: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
     events: tuple[Brought, ...] = ()
     answers: Mapping[str, Outcome] = field(default_factory=dict)
+    jobs: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
     stops: bool = False
+    quiet_days: int = 0
 
     @property
     def started(self) -> str:
@@ -88,10 +92,13 @@ class Scenario:
     def outcome(self, target: str, attempt: int) -> Outcome:
         """Of the nth attempt, from 1, of a Task by its target; the last one repeats.
 
-        A Lambda function goes by its name: "arn:aws:lambda:…:function:ship" -> "ship".
+        A function or activity goes by its name: "arn:aws:lambda:…:function:ship" -> "ship".
         """
-        outcomes = self.tasks.get(task_name(target), (_ECHO,))
-        return outcomes[min(attempt, len(outcomes)) - 1]
+        return _nth(self.tasks.get(task_name(target), (_ECHO,)), attempt)
+
+    def job(self, target: str, attempt: int) -> Outcome:
+        """Without a word about it, its result is null at once."""
+        return _nth(self.jobs.get(target, (_NOTHING,)), attempt)
 
     def answer(self, state_name: str) -> Outcome:
         """Without a word about it, null is answered at once."""
@@ -107,12 +114,18 @@ class Scenario:
             "tasks": {name: [_written(one) for one in many] for name, many in self.tasks.items()},
             "events": [_written(one) for one in self.events],
             "answers": {name: _written(one) for name, one in self.answers.items()},
+            "jobs": {name: [_written(one) for one in many] for name, many in self.jobs.items()},
             "stops": self.stops,
+            "quiet_days": self.quiet_days,
         }
 
 
 def task_name(target: str) -> str:
-    return target.rpartition(":function:")[2]
+    return target.rpartition(":function:")[2].rpartition(":activity:")[2]
+
+
+def _nth(outcomes: tuple[Outcome, ...], attempt: int) -> Outcome:
+    return outcomes[min(attempt, len(outcomes)) - 1]
 
 
 def _written(value: Outcome | Brought) -> dict[str, Json]:
@@ -123,22 +136,25 @@ def _written(value: Outcome | Brought) -> dict[str, Json]:
 
 
 def read(document: Mapping[str, Any]) -> Scenario:
-    """{"name", "about", "machines", "input"?, "tasks"?, "events"?, "answers"?, "stops"?}; a task's
-    outcomes are a list, of objects with the fields of `Outcome`.
+    """{"name", "about", "machines", "input"?, "tasks"?, "events"?, "answers"?, "jobs"?, "stops"?,
+    "quiet_days"?}; outcomes of a task or job are a list, of objects with the fields of `Outcome`.
     """
     return Scenario(
         name=document["name"],
         about=document["about"],
         machines=document["machines"],
         input=document.get("input"),
-        tasks={
-            name: tuple(Outcome(**one) for one in outcomes)
-            for name, outcomes in document.get("tasks", {}).items()
-        },
+        tasks=_outcomes(document.get("tasks", {})),
         events=tuple(Brought(**one) for one in document.get("events", ())),
         answers={name: Outcome(**one) for name, one in document.get("answers", {}).items()},
+        jobs=_outcomes(document.get("jobs", {})),
         stops=document.get("stops", False),
+        quiet_days=document.get("quiet_days", 0),
     )
+
+
+def _outcomes(document: Mapping[str, Any]) -> dict[str, tuple[Outcome, ...]]:
+    return {name: tuple(Outcome(**one) for one in many) for name, many in document.items()}
 
 
 def corpus() -> tuple[Scenario, ...]:

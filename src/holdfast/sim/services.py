@@ -65,7 +65,7 @@ class Services:
         self._tasks = tasks
         self._pauses = pause
         self._is_metered = is_metered
-        self._tables = {table.name: MemoryTable(table) for table in resources.TABLES}
+        self._tables = {table.name: MemoryTable(table, clock) for table in resources.TABLES}
         self._queues: dict[str, MemoryQueue] = {}
         for queue in resources.QUEUES:
             self._queues[f"{queue.name}-dlq"] = MemoryQueue(queue, clock, dead_letters=None)
@@ -73,6 +73,8 @@ class Services:
                 queue, clock, dead_letters=self._queues[f"{queue.name}-dlq"]
             )
         self._blobs: dict[str, bytes] = {}
+        #: By how much the list is behind its table.
+        self.index_lag_ms: Callable[[], int] = lambda: 0
         #: What the bus was told.
         self.published: list[Publish] = []
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
@@ -153,7 +155,17 @@ class Services:
         return len(self._queues[queue].messages)
 
     def items(self, table: TableName) -> list[Item]:
-        return list(self._tables[table])
+        """-> what is stored by partition and key, and what TTL has taken."""
+        found = list(self._tables[table])
+        gone = self._tables[table].gone
+        return sorted([*found, *gone], key=self._tables[table].key) if gone else found
+
+    def expired(self, table: TableName) -> list[Item]:
+        """-> items that TTL may take by now."""
+        return self._tables[table].expired(self._clock() // 1_000)
+
+    def expire(self, table: TableName, item: Item) -> None:
+        self._tables[table].expire(item)
 
     def has(self, table: TableName, pk: str, sk: int | str) -> bool:
         return self._tables[table].get(pk, sk) is not None
@@ -169,7 +181,7 @@ class Services:
         return found
 
     def _query_list(self, effect: QueryList) -> list[Item]:
-        found = self._tables["executions"].query_index(effect)
+        found = self._tables["executions"].query_index(effect, self.index_lag_ms())
         self._meter_read(found, is_strong=False)
         return found
 

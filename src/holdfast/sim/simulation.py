@@ -5,7 +5,8 @@ Rules of this file:
 * An effect is performed when it is yielded; its answer arrives at least a millisecond later, and
   whatever happens in between makes what was read stale.
 * Every choice is the tape's. Same tape, same trace: `trace` is its hash.
-* After `faults_end_ms` nothing goes wrong; who was frozen thaws by then.
+* After `faults_end_ms` nothing goes wrong; who was frozen thaws by then. It comes sooner where
+  faults end with their tape.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from itertools import count
 from typing import Any, Final
 
 from holdfast.errors import ServiceFault
-from holdfast.limits import SWEEP_AHEAD_SECONDS, SWEEP_SECONDS
+from holdfast.limits import (
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_SECONDS,
+    VISIBILITY_SECONDS,
+    WATCH_LOOK_SECONDS_MAX,
+)
 from holdfast.runtime import keys
 from holdfast.runtime.effects import (
     Begin,
@@ -35,13 +41,11 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     RunTask,
     Send,
-    TaskFailed,
-    TaskSucceeded,
 )
-from holdfast.runtime.messages import START
 from holdfast.sim import faults
 from holdfast.sim.dispatches import canaries_of
 from holdfast.sim.evidence import Evidence, Ran, Wrote
+from holdfast.sim.jobs import Jobs
 from holdfast.sim.marks import Seen
 from holdfast.sim.processes import Deadly, Host, Process
 from holdfast.sim.queues import Received
@@ -53,6 +57,8 @@ from holdfast.sim.watching import Watcher
 
 START_MS: Final = 1_800_000_000_000
 SWEEP_MS: Final = SWEEP_SECONDS * 1_000
+_HIDDEN_MS: Final = VISIBILITY_SECONDS * 1_000
+_DAY_MS: Final = 86_400_000
 
 #: What takes so many goes round in circles: the busiest of the corpus take a tenth.
 TURNS_MAX: Final = 100_000
@@ -71,11 +77,17 @@ class Simulation:
         #: When something happened last.
         self.last_ms = START_MS
         self.services = Services(lambda: self.now_ms, is_metered=False)
+        self.jobs = Jobs(scenario, lambda: self.now_ms)
         for queue in WORK_QUEUES:
             self.services.queue(queue).receives_max = swarm.receives_max
         self.evidence = Evidence(scenario, swarm, self.services)
         self.evidence.dispatches.canaries = canaries_of(scenario)
         self.evidence.faults_end_ms = START_MS + swarm.safety_ms
+        #: Until when nothing goes wrong; 0: it may.
+        self._quiet_until_ms = 0
+        if scenario.quiet_days and not swarm.ends_with_tape:
+            self._quiet_until_ms = START_MS + scenario.quiet_days * _DAY_MS
+            self.evidence.faults_end_ms = self._quiet_until_ms + 2 * WATCH_LOOK_SECONDS_MAX * 1_000
         self.watcher = Watcher(self.evidence.marks, self.services, lambda: self.now_ms)
         #: Executions whose newest record does not end them: (tenant, run).
         self.open: set[tuple[str, str]] = set()
@@ -84,8 +96,12 @@ class Simulation:
         self.on_begin: list[Callable[[RunTask], None]] = []
         self.on_message: list[Action] = []
         self.on_due: list[Callable[[int], None]] = []
+        #: Told of each task that is offered: tenant, activity.
+        self.on_offer: list[Callable[[str, str], None]] = []
         self._menus = faults.menus(swarm)
         self._message_menu = faults.menu(swarm, "late", "vanished")
+        self._ends_with_tape = swarm.ends_with_tape
+        self._thawed_ms = START_MS
         self._heap: list[tuple[int, int, Action]] = []
         self._numbers = count()
         self._trace = hashlib.blake2b(digest_size=16)
@@ -106,7 +122,14 @@ class Simulation:
 
     @property
     def has_faults(self) -> bool:
-        return self.now_ms < self.evidence.faults_end_ms
+        return not self._quiet_until_ms and self.now_ms < self.evidence.faults_end_ms
+
+    def disturb(self) -> None:
+        """Something happens: the quiet is over, if its time is."""
+        if 0 < self._quiet_until_ms <= self.now_ms:
+            self._quiet_until_ms = 0
+            self.evidence.faults_end_ms = self.now_ms + self.swarm.safety_ms
+            self.tape.go_on()
 
     def number(self) -> int:
         return next(self._numbers)
@@ -125,12 +148,20 @@ class Simulation:
                 self.evidence.is_endless = True
                 return
             self.now_ms, _, action = heappop(self._heap)
-            self.last_ms = self.now_ms
             if not self.has_faults:
                 self.tape.stop()
             action()
+            if self._ends_with_tape and self.tape.is_spent:
+                self._ends_with_tape = False
+                self.evidence.faults_end_ms = max(self.now_ms, self._thawed_ms)
         if not is_over():
             self.now_ms = max(self.now_ms, until_ms)
+
+    def run_until_faults_end(self) -> None:
+        """They may end sooner than it is said now."""
+        ends_ms = self.evidence.faults_end_ms
+        self.run_until(ends_ms, lambda: self.evidence.faults_end_ms < ends_ms)
+        self.run_until(self.evidence.faults_end_ms)
 
     def pause_ms(self, point: str) -> int:
         return PAUSES_MS[self.tape.number(point, len(PAUSES_MS))]
@@ -142,6 +173,17 @@ class Simulation:
         off_ms = self.tape.number("skew", 2 * skew_ms + 1) if skew_ms else 0
         # Ordinarily right: 0 is no error, then ever farther to both sides.
         return Host(f"{kind}{self.number()}", (off_ms + 1) // 2 * (-1 if off_ms % 2 else 1))
+
+    def limit(self, host: Host, milliseconds: int) -> None:
+        """So long does its function last."""
+
+        def over() -> None:
+            if host.is_alive and host.frozen_until_ms > self.now_ms:
+                host.give_up()
+            else:
+                host.kill()
+
+        self.after(milliseconds, over)
 
     def spawn(
         self,
@@ -200,7 +242,7 @@ class Simulation:
         if not host.is_alive:
             return False
         if host.frozen_until_ms > self.now_ms:
-            process.was_frozen = True
+            process.is_late |= host.frozen_until_ms - host.frozen_from_ms > _HIDDEN_MS
             self.at(host.frozen_until_ms, again)
             return False
         return True
@@ -331,6 +373,10 @@ class Simulation:
         if pk == keys.QUARANTINE:
             for alarmed in self.on_quarantine:
                 alarmed()
+        tenant, is_offer, activity = pk.partition("#act#")
+        if is_offer:
+            for offered in self.on_offer:
+                offered(tenant, activity)
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             for told in self.on_due:
@@ -341,7 +387,7 @@ class Simulation:
             self.evidence.messages[str(message.body["run"])] += 1
             one = Send((message,), effect.queue)
             match self.tape.fault("message", self._message_menu):
-                case "vanished" if message.body["k"] != START:
+                case "vanished" if faults.may_vanish(message.body):
                     self.lose(message.body)
                 case "late":
                     self.late[_whose(message.body)] += 1
@@ -366,10 +412,13 @@ class Simulation:
     def freeze(self, host: Host) -> None:
         most_ms = FREEZES_MS[self.tape.number("freeze", len(FREEZES_MS))]
         left_ms = max(0, self.evidence.faults_end_ms - self.now_ms)
+        host.frozen_from_ms = self.now_ms
         host.frozen_until_ms = self.now_ms + min(most_ms, left_ms)
+        self._thawed_ms = max(self._thawed_ms, host.frozen_until_ms)
 
     def note(self, *what: str) -> None:
         """One line of the trace."""
+        self.last_ms = self.now_ms
         self._trace.update(f"{self.now_ms} {' '.join(what)}\n".encode())
 
     # -- tasks -------------------------------------------------------------------------------------
@@ -381,7 +430,7 @@ class Simulation:
         place = (task.run, task.entry, task.attempt)
         ran = Ran(*place, task.is_poll, self.now_ms, task.name, task.arguments)
         self.evidence.ran.append(ran)
-        outcome = self.scenario.outcome(task.name, task.attempt)
+        outcome = self.jobs.outcome(task)
         process.running += 1
         ends_ms = self.now_ms + int(outcome.seconds * 1_000)
         self.at(ends_ms, lambda: self._task_over(process, effect))
@@ -396,11 +445,7 @@ class Simulation:
             process.host.kill()
             return
         process.running -= 1
-        if outcome.error is not None:
-            process.results.append((effect.ticket, TaskFailed(outcome.error, outcome.cause)))
-        else:
-            output = outcome.output_for(task.arguments)
-            process.results.append((effect.ticket, TaskSucceeded(output)))
+        process.results.append((effect.ticket, self.jobs.result(task)))
         if process.waiting is not None:
             process.waiting()
 

@@ -32,6 +32,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     "not hidden": 0.1,
     # Invocations.
     "cold": 0.2,
+    "old": 0.2,  # of the deployment before: it knows none of the functions
     "short": 0.2,  # little is left of its time
     "batch lost": 0.1,  # its answer never reaches the queue
     # The minute.
@@ -59,7 +60,8 @@ class Swarm:
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
     likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how
     likely somebody asks that one goes on which has ended. `has_deadly_tokens`: who makes a token
-    dies of it, for as long as anything goes wrong.
+    dies of it, for as long as anything goes wrong. `ends_with_tape`: nothing goes wrong any more
+    once all that is written on its tape has, and who was frozen has thawed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -75,6 +77,7 @@ class Swarm:
     redrive_percent: int = 0
     takes_stale_receipts: bool = True
     has_deadly_tokens: bool = False
+    ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
         return asdict(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -19,14 +19,21 @@ LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a 
 
 
 class MemoryTable:
-    """Items by partition and sort key, with the index kept in step. Stored items never change."""
+    """Items by partition and sort key, with the index kept in step. Stored items never change.
 
-    def __init__(self, table: resources.Table) -> None:
+    `gone`: what TTL has taken, for those who look back at what was stored.
+    """
+
+    def __init__(self, table: resources.Table, clock: Callable[[], int]) -> None:
         self.table = table
+        self._clock = clock
         self._sort_key_type: type[Key] = int if table.sort_key_type == "N" else str
         self._items: dict[str, dict[Key, Item]] = {}
         self._keys: dict[str, list[Any]] = {}
         self._index: dict[str, list[tuple[str, str, Any]]] = {}
+        self.gone: list[Item] = []
+        #: What came into the index (True) and left it, when, in order.
+        self._listed: list[tuple[int, bool, Item]] = []
 
     def __iter__(self) -> Iterator[Item]:
         return (self._items[pk][sk] for pk, keys in self._keys.items() for sk in keys)
@@ -63,6 +70,7 @@ class MemoryTable:
         partition[sk] = item
         if "lp" in item and "ls" in item:
             insort(self._index.setdefault(str(item["lp"]), []), (str(item["ls"]), pk, sk))
+            self._listed.append((self._clock(), True, item))
 
     def remove(self, item: Item) -> None:
         pk, sk = self.key(item)
@@ -74,6 +82,15 @@ class MemoryTable:
         if "lp" in item and "ls" in item:
             entries = self._index[str(item["lp"])]
             del entries[bisect_left(entries, (str(item["ls"]), pk, sk))]
+            self._listed.append((self._clock(), False, item))
+
+    def expired(self, now_seconds: int) -> list[Item]:
+        """-> items that TTL may take by then."""
+        return [item for item in self if "ttl" in item and int(item["ttl"]) < now_seconds]
+
+    def expire(self, item: Item) -> None:
+        self.remove(item)
+        self.gone.append(item)
 
     def query(self, effect: Query) -> list[Item]:
         keys = self._keys.get(effect.pk, [])
@@ -88,18 +105,39 @@ class MemoryTable:
             return [partition[key] for key in keys[max(low, high - limit) : high][::-1]]
         return [partition[key] for key in keys[low : min(high, low + limit)]]
 
-    def query_index(self, effect: QueryList) -> list[Item]:
+    def query_index(self, effect: QueryList, lag_ms: int = 0) -> list[Item]:
+        """As the index was so long ago: it follows the table when it can."""
         assert self.table.index is not None
-        entries = self._index.get(effect.partition, [])
+        entries, items = self._index.get(effect.partition, []), self._items
+        if lag_ms:
+            entries, items = self._index_at(effect.partition, self._clock() - lag_ms)
         high = len(entries)
         if effect.before is not None:
             # A one-element tuple sorts before every entry with the same `ls`.
             high = bisect_left(entries, (effect.before,))
         newest_first = entries[max(0, high - effect.limit) : high][::-1]
         return [
-            MappingProxyType(cost.index_entry(self.table, self.table.index, self._items[pk][sk]))
+            MappingProxyType(cost.index_entry(self.table, self.table.index, items[pk][sk]))
             for _, pk, sk in newest_first
         ]
+
+    def _index_at(
+        self, partition: str, at_ms: int
+    ) -> tuple[list[tuple[str, str, Any]], dict[str, dict[Key, Item]]]:
+        """-> the entries of a partition then, and the items that they were of."""
+        found: dict[tuple[str, str, Any], Item] = {}
+        for when_ms, is_added, item in self._listed:
+            if when_ms > at_ms or item["lp"] != partition:
+                continue
+            entry = (str(item["ls"]), *self.key(item))
+            if is_added:
+                found[entry] = item
+            else:
+                found.pop(entry, None)
+        items: dict[str, dict[Key, Item]] = {}
+        for (_, pk, sk), item in found.items():
+            items.setdefault(pk, {})[sk] = item
+        return sorted(found), items
 
 
 def _check_key_sizes(item: Item, names: list[str], bytes_max: int) -> None:

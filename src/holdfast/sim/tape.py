@@ -36,6 +36,10 @@ class Tape(Protocol):
 
     taken: list[Choice]
 
+    @property
+    def is_spent(self) -> bool:
+        """Whatever is asked from here on, its answer is the ordinary one."""
+
     def fault(self, point: str, menu: Menu) -> str | None:
         """-> a kind of the menu, or None: all goes well here."""
 
@@ -44,6 +48,9 @@ class Tape(Protocol):
 
     def stop(self) -> None:
         """From here on nothing goes wrong; the order of things stays open."""
+
+    def go_on(self) -> None:
+        """From here on things go wrong."""
 
 
 @dataclass
@@ -57,6 +64,10 @@ class DrawnTape:
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)  # noqa: S311  # repeatable, not secret
+
+    @property
+    def is_spent(self) -> bool:
+        return False
 
     def fault(self, point: str, menu: Menu) -> str | None:
         asked = self._asked[point]
@@ -79,6 +90,9 @@ class DrawnTape:
     def stop(self) -> None:
         self._has_faults = False
 
+    def go_on(self) -> None:
+        self._has_faults = True
+
 
 @dataclass
 class WrittenTape:
@@ -92,6 +106,10 @@ class WrittenTape:
 
     def __post_init__(self) -> None:
         self._answers = {(point, nth): answer for point, nth, answer in self.choices}
+
+    @property
+    def is_spent(self) -> bool:
+        return len(self.taken) == len(self._answers)
 
     def fault(self, point: str, menu: Menu) -> str | None:
         del menu  # also what its rates never give
@@ -112,3 +130,6 @@ class WrittenTape:
 
     def stop(self) -> None:
         self._has_faults = False
+
+    def go_on(self) -> None:
+        self._has_faults = True

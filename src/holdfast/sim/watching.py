@@ -69,7 +69,7 @@ class Watcher:
         nonce, owner = str(item["w"]), process.name.partition(":")[0]
         run = str(item["pk"]).partition("#")[2]
         if found is None:
-            if process.was_frozen:
+            if process.is_late:
                 self.marks[Seen.THAWED_WROTE] += 1
             if self._doubts.get(nonce) == "answer lost":
                 self.marks[Seen.DOUBT_DONE] += 1
@@ -80,7 +80,7 @@ class Watcher:
                 self._ended.add(str(item["pk"]))
         elif found["w"] == nonce:
             self.marks[Seen.OWN_WRITE if is_heard else Seen.LATE_FIRST_TRY] += 1
-        elif process.was_frozen:
+        elif process.is_late:
             self.marks[Seen.THAWED_REFUSED] += 1
         else:
             self.marks[Seen.RACE_LOST] += 1

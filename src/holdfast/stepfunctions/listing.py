@@ -17,6 +17,7 @@ from holdfast.limits import LIST_SHARDS
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Clock, Effect, Item, Query, QueryList
 from holdfast.runtime.log import Log
+from holdfast.runtime.view import is_kept
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import (
     MachineArn,
@@ -145,6 +146,7 @@ def _found(
     service: Service, wanted: Wanted, before: str, size: int
 ) -> Generator[Effect, Any, tuple[list[Listed], str]]:
     """-> what fits, newest first, and the key down to which the sources were read; "": the end."""
+    now_ms = yield Clock()
     indexed: dict[str, Listed] = {}
     floors = [""]
     for status in wanted.statuses:
@@ -152,7 +154,7 @@ def _found(
             lp = keys.list_partition(service.tenant, wanted.workflow, status, shard)
             items = yield QueryList(lp, size, before)
             floors.append(str(items[-1]["ls"]) if len(items) == size else "")
-            for listed in map(_of_index, items):
+            for listed in [_of_index(item) for item in items if is_kept(item, now_ms)]:
                 known = indexed.get(listed.run)
                 # The end's own entry outlives that of the opening, which may not be removed yet.
                 if known is None or known.status == "RUNNING":

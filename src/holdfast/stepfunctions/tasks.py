@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.effects import Clock, Effect, Message, Put, PutIfAbsent, Send
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    Message,
+    Put,
+    PutIfAbsent,
+    Replace,
+    Send,
+)
 from holdfast.runtime.formats import FORMAT
 from holdfast.runtime.log import Log
 from holdfast.runtime.tokens import Token, require_token
@@ -23,8 +33,6 @@ from holdfast.stepfunctions.faults import StatesFault, invalid_token, validation
 from holdfast.stepfunctions.starts import json_problem
 
 Answer = Generator[Effect, Any, dict[str, Any]]
-#: What an answer item holds of the answer itself.
-_ANSWER: Final = ("v", "ref", "error", "cause")
 
 
 def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
@@ -52,22 +60,41 @@ def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
-    """Nobody is woken: the timer of the missed heartbeat reads the mail before it fires (R14).
-
-    The one item of an entry is overwritten: a heartbeat that arrives out of order takes back no
-    more than what lies between the two.
-    """
+    """Nobody is woken: the timer of the missed heartbeat reads the mail before it fires (R14)."""
     token, now_ms = yield from _require_token(service, request)
     yield from _require_wait(token)
-    item: dict[str, str | int | bytes] = {
+    item: Item = {
         "pk": keys.inbox(token.tenant, token.run),
         "sk": keys.heartbeat(token.entry),
         "f": FORMAT,
+        "rv": 1,
         "at": now_ms,
         "ttl": _ttl(now_ms),
     }
-    yield Put("mail", item)
+    yield from _beat(item, now_ms)
     return {}
+
+
+def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
+    """An entry has one item, and the newest heartbeat counts: one that lands late, or out of order,
+    takes nothing back.
+    """
+    look = Get("mail", str(item["pk"]), str(item["sk"]))
+    found: Item | None = yield look
+    while found is None or int(found["at"]) < now_ms:
+        if (yield from _is_put_over(found, item)):
+            return
+        found = yield look
+
+
+def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
+    if found is None:
+        return (yield PutIfAbsent("mail", item)) is None
+    if "rv" not in found:  # from code that did not count them
+        yield Put("mail", item)
+        return True
+    seen = int(found["rv"])
+    return bool((yield Replace("mail", {**item, "rv": seen + 1}, seen)))
 
 
 def _require_token(
@@ -98,7 +125,7 @@ def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) 
     if waiting == "activity":
         item["act"] = 1
     found = yield PutIfAbsent("mail", item)
-    if found is not None and {name: found[name] for name in _ANSWER if name in found} != fields:
+    if found is not None and mail.answer_in(found) != fields:
         raise _timed_out()
     yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
     return {}

@@ -182,7 +182,7 @@ CALLED_AGAIN = Scenario(
     },
 )
 
-_FAULTS = {"killed after": 0.03, "killed before": 0.03, "late": 0.2, "answer lost": 0.05}
+FAULTS = {"killed after": 0.03, "killed before": 0.03, "late": 0.2, "answer lost": 0.05}
 
 
 # -- a handler with other effects ------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _forget_to_list(patch: Patch) -> None:
     def nothing(*_given: Any) -> Iterator[Effect]:
         yield from ()
 
-    patch.setattr(Front, "_keep_listed", nothing)
+    patch.setattr(front, "_keep_listed", nothing)
 
 
 def _keep_events_twice(patch: Patch) -> None:
@@ -366,7 +366,7 @@ def _apply_notices_again(patch: Patch) -> None:
     patch.setattr(advance, "_current", current)
 
 
-def _read_no_answer(patch: Patch) -> None:
+def read_no_answer(patch: Patch) -> None:
     """The answer came before its wait, and so did its wake."""
 
     def nothing(*_given: Any) -> Any:
@@ -463,13 +463,13 @@ PLANTED = (
     Planted(
         "a token is not bound to its tenant", _not_bound_to_tenant, _I7, QUESTIONS, {"forged": 0.5}
     ),
-    Planted("a token is accepted after its end", _accept_expired, _I7, IN_TIME, _FAULTS),
+    Planted("a token is accepted after its end", _accept_expired, _I7, IN_TIME, FAULTS),
     Planted(
         "a second answer is accepted",
         _accept_second_answers,
         _I7,
         QUESTIONS,
-        {"contradicted": 0.5, **_FAULTS},
+        {"contradicted": 0.5, **FAULTS},
     ),
     Planted(
         "an answer is for whoever waits", _answer_whoever_waits, frozenset({"I7"}), QUESTIONS, {}
@@ -492,7 +492,7 @@ PLANTED = (
     Planted("a child's end is told to another lane", _tell_another_lane, _I7, CHILDREN_ASK, {}),
     Planted(
         "an answer that came before its wait is not looked for",
-        _read_no_answer,
+        read_no_answer,
         _I7,
         CALLED_AGAIN,
         {"slow": 0.1, "frozen before": 0.05},

@@ -13,8 +13,8 @@ from holdfast.core.state import Awaiting, is_told
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import (
     again,
-    attempts,
     duties,
+    errand,
     mail,
     messages,
     quarantine,
@@ -263,8 +263,7 @@ def refuse_go(patch: Patch) -> None:
 
 
 def _claim_for_ever(patch: Patch) -> None:
-    patch.setattr(attempts, "is_lost", lambda *_: False)
-    patch.setattr(again, "is_lost", lambda *_: False)
+    patch.setattr(errand, "is_lost", lambda *_: False)
 
 
 def _take_over_for_long(patch: Patch) -> None:

@@ -11,8 +11,10 @@ from holdfast.core import facts
 from holdfast.core.events import Event
 from holdfast.core.overdue import is_overdue
 from holdfast.core.state import Awaiting, Execution
+from holdfast.errors import ServiceFault
+from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import again, attempts, duties, mail, messages, moments, outside, worker
-from holdfast.runtime.effects import Message, Send
+from holdfast.runtime.effects import Clock, Message, Send
 from holdfast.runtime.log import Log
 from tests.builders import ask, call, machine, wait_for
 from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
@@ -28,16 +30,21 @@ NAP = Scenario("nap", "a short wait", {"main": machine({"nap": _nap(30), "work":
 LONG = Scenario(
     "long", "a wait of a day", {"main": machine({"nap": _nap(DAY_SECONDS), "work": call("work")})}
 )
-RETRIED = Scenario(
-    "retried",
-    "an attempt after half a minute",
-    {
-        "main": machine(
-            {"work": call("work", Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 30}])}
-        )
-    },
-    tasks={"work": (Outcome(error="Broken"), Outcome(output=1))},
-)
+
+
+def _retried(seconds: float) -> Scenario:
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 30}]
+    return Scenario(
+        "retried",
+        "an attempt after half a minute",
+        {"main": machine({"work": call("work", Retry=retry)})},
+        tasks={"work": (Outcome(error="Broken", seconds=seconds), Outcome(output=1))},
+    )
+
+
+RETRIED = _retried(0)
+#: The first attempt takes longer than the rest after it.
+SLOWLY_RETRIED = _retried(50)
 _LATE = [{"ErrorEquals": ["States.ALL"], "Next": "late"}]
 _DONE = {"Type": "Succeed"}
 TWO_WAITS = Scenario(
@@ -195,6 +202,55 @@ def _forget_when_a_retry_is_due(patch: Patch) -> None:
     applied(patch, "TaskScheduled", change)
 
 
+def _clock(patch: Patch, told_by: Callable[[worker.Hold], Callable[[int], int]]) -> None:
+    """What a delivery is told when it asks for the time is changed."""
+    real = worker.Hold.run
+
+    def run(self: worker.Hold) -> Any:
+        tell, running = told_by(self), real(self)
+        answer: Any = None
+        fault: ServiceFault | None = None
+        while True:
+            try:
+                effect = running.send(answer) if fault is None else running.throw(fault)
+            except StopIteration as stop:
+                return stop.value
+            answer, fault = None, None
+            try:
+                answer = yield effect
+            except ServiceFault as found:
+                fault = found
+            if isinstance(effect, Clock) and fault is None:
+                answer = tell(answer)
+
+    patch.setattr(worker.Hold, "run", run)
+
+
+def _read_the_clock_once(patch: Patch) -> None:
+    """Whatever a delivery does took place when it began."""
+
+    def told_by(_: worker.Hold) -> Callable[[int], int]:
+        first: list[int] = []
+
+        def tell(now_ms: int) -> int:
+            first.append(now_ms)
+            return first[0]
+
+        return tell
+
+    _clock(patch, told_by)
+
+
+def _let_the_wake_tell_the_time(patch: Patch) -> None:
+    """It comes when something is due, so that is the time."""
+
+    def told_by(hold: worker.Hold) -> Callable[[int], int]:
+        due_ms = hold.errand.body.get("due", 0)
+        return lambda now_ms: max(now_ms, due_ms + 2 * CLOCK_ERROR_MS)
+
+    _clock(patch, told_by)
+
+
 def _delay_for_as_long_as_it_takes(patch: Patch) -> None:
     patch.setattr(duties, "SQS_DELAY_SECONDS_MAX", 10**9)
 
@@ -270,6 +326,21 @@ PLANTED = (
         frozenset({"I5", "I6"}),
         RETRIED,
         {},
+    ),
+    Planted(
+        "a delivery reads the clock once",
+        _read_the_clock_once,
+        frozenset({"I5"}),
+        SLOWLY_RETRIED,
+        {},
+    ),
+    Planted(
+        "a wake tells the time",
+        _let_the_wake_tell_the_time,
+        frozenset({"I1"}),
+        NAP,
+        {},
+        {"skew_ms": 500},
     ),
     Planted(
         "a message is delayed by a day",

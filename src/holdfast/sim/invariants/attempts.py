@@ -19,6 +19,7 @@ from holdfast.limits import (
 from holdfast.sim.evidence import Evidence, Ran
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.dues import UNHIDDEN_MS, Skews, skews
 from holdfast.sim.invariants.programs import program_of
 
 _TASKS: Final = ("Task", *TASK_EVENTS.values())
@@ -56,25 +57,49 @@ def applied_once(case: Case) -> Iterator[str]:
     if case.evidence is not None:
         begun = [one for one in reversed(case.evidence.ran) if not one.is_poll]
         runs = {(one.run, one.entry, one.attempt): one for one in begun}
+    skew_of = skews(case.evidence)
     for history in case.histories:
-        yield from _Walk(case, history, runs).violations()
+        yield from _Walk(case, history, runs, skew_of).violations()
+    if case.evidence is not None:
+        yield from _killed_often(case.evidence)
+
+
+def _killed_often(evidence: Evidence) -> Iterator[str]:
+    """What kills whoever runs it does so once before anybody has a claim, and to so many owners.
+
+    Of a time without faults: a wake that was sent twice among them may begin it twice.
+    """
+    if not evidence.scenario.kills:
+        return
+    begun: dict[tuple[str, int, int], list[int]] = {}
+    for one in evidence.ran:
+        if not one.is_poll:
+            begun.setdefault((one.run, one.entry, one.attempt), []).append(one.at_ms)
+    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
+    for (run, entry, attempt), times in begun.items():
+        if min(times) > settled_ms and len(times) > TAKEOVERS_MAX + 2:
+            yield f"{run}: attempt {entry}.{attempt} was begun {len(times)} times"
 
 
 class _Walk:
     """One history from its beginning, line by line."""
 
-    def __init__(self, case: Case, history: History, runs: _Runs) -> None:
+    def __init__(self, case: Case, history: History, runs: _Runs, skew_of: Skews) -> None:
         self._evidence: Evidence | None = case.evidence
         self._program: Program | None = None
         if case.evidence is not None:
             self._program = program_of(case, history)
-        self._history, self._runs = history, runs
+        self._history, self._runs, self._skew_of = history, runs, skew_of
         self._lines: dict[str, _Line] = {}
+        self._skew_ms = 0
 
     def violations(self) -> Iterator[str]:
-        for event in self._history.events:
-            for text in self._at(event):
-                yield f"{self._history.run}: event {event.id} {event.type}: {text}"
+        for record in self._history.records:
+            place = (self._history.tenant, self._history.run, record.sequence)
+            self._skew_ms = self._skew_of.get(place, 0)
+            for event in record.events:
+                for text in self._at(event):
+                    yield f"{self._history.run}: event {event.id} {event.type}: {text}"
 
     def _at(self, event: Event) -> Iterator[str]:
         own = event.holdfast
@@ -144,15 +169,18 @@ class _Walk:
         if event.holdfast["takeovers"] != losses:
             yield f"counts {event.holdfast['takeovers']} lost owners instead of {losses}"
         if self._evidence is not None and before is not None and now is not None:
-            replaced = self._evidence.dispatches.replaced
-            if not _is_lost(before, now, event.at_ms) and before[1] not in replaced:
+            seen = self._evidence.dispatches
+            is_given = before[1] in seen.replaced or before[0] in seen.handed
+            if not _is_lost(before, now, event.at_ms) and not is_given:
                 yield f"{now} takes the attempt from {before}, who has not lost it"
         line.claim, line.takeovers = now, losses
 
     # -- results -----------------------------------------------------------------------------------
 
     def _ended(self, line: _Line, event: Event) -> Iterator[str]:
-        """The result is what the attempt itself came to, in the hands of whoever ran it."""
+        """The result is what the attempt itself came to, in the hands of whoever ran it, and is
+        not dated before it ended.
+        """
         if self._evidence is None or line.is_submitted:
             return  # what the task came to is not known here: it may have said so itself
         if event.details.get("error") == _WORKER_LOST and line.takeovers < TAKEOVERS_MAX:
@@ -166,6 +194,9 @@ class _Walk:
             return
         outcome = self._evidence.scenario.outcome(ran.name, ran.attempt)
         told = f"attempt {line.entry}.{line.attempt} of {ran.name}"
+        over_ms = ran.at_ms + int(outcome.seconds * 1_000)
+        if _is_own(event) and event.at_ms - self._skew_ms < over_ms:
+            yield f"{told} was over at {over_ms}, and its result says {event.at_ms}"
         if event.type in _FAILED:
             error = event.details.get("error")
             expected = None if outcome.error is None else outcome.error[:ERROR_CHARACTERS_MAX]
@@ -175,6 +206,13 @@ class _Walk:
             output = event.details["output"]
             if outcome.error is not None or output != outcome.output_for(ran.arguments):
                 yield f"{told} succeeded with what it did not come to"
+
+
+def _is_own(event: Event) -> bool:
+    """The task came to it; nobody else has given it up."""
+    if event.type in _FAILED:
+        return event.details.get("error") not in _OF_THE_ENGINE
+    return event.type in _SUCCEEDED or event.type == "TaskSubmitted"
 
 
 def _claim_of(event: Event) -> _Claim | None:

@@ -29,6 +29,7 @@ from holdfast.sim import dispatches
 from holdfast.sim.dispatches import Key
 from holdfast.sim.evidence import Evidence, Ran
 from holdfast.sim.histories import History
+from holdfast.sim.invariants import bus
 from holdfast.sim.invariants.case import Case
 
 #: Entry and attempt -> the record that asks for it, and its arguments.
@@ -41,16 +42,33 @@ _MAP_RUN: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 
 def asked_for(case: Case) -> Iterator[str]:
     asked = {history.run: _attempts_of(history) for history in case.histories}
-    for run, entry, attempt in case.ran:
-        if (entry, attempt) not in asked.get(run, {}):
-            yield f"task attempt {run, entry, attempt} ran, and the log never scheduled it"
+    unknown = {(run, *place) for run, *place in case.ran if tuple(place) not in asked.get(run, {})}
+    stopped = _stopped_at_once(case, asked)
     yield from _children(case)
     if case.evidence is not None:
         written = written_ms(case.evidence)
         for ran in case.evidence.ran:
-            yield from _ran_in_time(ran, asked.get(ran.run, {}), written)
+            if ran.run in stopped and ran.at_ms < written[ran.run, 0]:
+                unknown.discard((ran.run, ran.entry, ran.attempt))
+            else:
+                yield from _ran_in_time(ran, asked.get(ran.run, {}), written)
         yield from _carried_out(case, written)
         yield from case.evidence.forgotten
+        yield from bus.told(case)
+    for place in sorted(unknown):
+        yield f"task attempt {place} ran, and the log never scheduled it"
+
+
+def _stopped_at_once(case: Case, asked: Mapping[str, _Asked]) -> set[str]:
+    """Executions that were stopped in place of another try, when whoever had run their first tasks
+    had died before record 0 (R3): that one schedules nothing, and they may be redriven.
+    """
+    return {
+        history.run
+        for history in case.histories
+        if history.state.last_control
+        and all(sequence for sequence, _ in asked[history.run].values())
+    }
 
 
 def written_ms(evidence: Evidence) -> dict[tuple[str, int], int]:
@@ -153,7 +171,7 @@ def _keys_of_command(tenant: str, state: Execution, command: Command) -> Iterato
         case StartTimer(entry, due_ms):
             yield dispatches.timer(tenant, state.run, entry, due_ms)
         case RunAttempt(attempt=attempt):
-            if attempt.claim is None:
+            if attempt.claim is None and not attempt.is_unknown:  # the sweeper asks for those
                 yield dispatches.timer(tenant, state.run, attempt.entry, attempt.due_ms)
         case StartChild(entry, number):
             yield dispatches.start(tenant, child_run(state.run, entry, number))

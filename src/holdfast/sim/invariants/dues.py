@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.limits import INLINE_TIMEOUT_SECONDS_MAX, STUCK_SECONDS, WATCH_LOOK_SECONDS_MAX
+from holdfast.limits import (
+    INLINE_TIMEOUT_SECONDS_MAX,
+    STUCK_SECONDS,
+    WATCH_GRID_SECONDS,
+    WATCH_LOOK_SECONDS_MAX,
+    WATCH_LOOK_SECONDS_MIN,
+    WATCH_PARKED_FACTOR,
+)
 from holdfast.resources import WORK
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
@@ -21,7 +29,10 @@ from holdfast.sim.invariants.case import Case
 #: What ends a line of control, or what it had in hand, before its time.
 _GIVEN_UP: Final = ("StateAborted", "IterationAborted", "IterationFailed", "IterationSucceeded")
 _ENDS_OF_LINES: Final = frozenset({"Unwound", "LaneFailed", "UndoStarted", "DeadlinePassed"})
-
+_LOOK_MS_MIN: Final = WATCH_LOOK_SECONDS_MIN * 1_000
+_GRID_MS: Final = WATCH_GRID_SECONDS * 1_000
+#: The error of its writer's clock, by record: tenant, execution, sequence.
+Skews: TypeAlias = Mapping[tuple[str, str, int], int]
 
 #: I17, in ms: within which what should move does, once nothing goes wrong any more. A message is
 #: hidden for two minutes, may then be a dead letter until the next sweep, and goes round again;
@@ -29,11 +40,15 @@ _ENDS_OF_LINES: Final = frozenset({"Unwound", "LaneFailed", "UndoStarted", "Dead
 STUCK_MS: Final = STUCK_SECONDS * 1_000
 #: A worker that died before it could hide its message leaves it to its queue.
 UNHIDDEN_MS: Final = WORK.visibility_seconds * 1_000 + STUCK_MS
-#: A message that vanished, in a queue that was purged: the next look of the sweeper.
+#: A message that vanished, in a queue that was purged: the next look of the sweeper. For mail it is
+#: at most a week away.
 LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
 
 
 def stuck_ms_max(evidence: Evidence, run: str) -> int:
+    """-> within which what mail asks for happens, once nothing goes wrong any more. A child that
+    has stored its end, and then died, tells its parent no sooner than it is seen itself.
+    """
     if _is_of(evidence.lost, run):
         return LOST_MS
     return UNHIDDEN_MS if _is_of(evidence.unhidden, run) else STUCK_MS
@@ -42,6 +57,23 @@ def stuck_ms_max(evidence: Evidence, run: str) -> int:
 def _is_of(runs: Iterable[str], run: str) -> bool:
     """The execution is one of them, or waits for one: a child's id begins with its parent's."""
     return any(one == run or one.startswith(f"{run}.") for one in runs)
+
+
+def late_ms_max(evidence: Evidence, history: History, set_ms: int) -> int:
+    """-> within which what the clock asks for happens, where it has been waited for since then.
+
+    The row of a watched execution stays where it was put: a wait that begins later than that has
+    the look that was planned before. Such a look is an hour away, or four times as long as the
+    execution had rested, or at the end of what it then waited for.
+    """
+    if history.run not in evidence.lost:
+        return UNHIDDEN_MS if history.run in evidence.unhidden else STUCK_MS
+    dues = (due for due in _walked(history, {}).found if due.set_ms < set_ms)
+    moments = [record.at_ms for record in history.records if record.at_ms <= set_ms]
+    rested_ms = max((later - one for one, later in pairwise(moments)), default=0)
+    longest_ms = max((due.due_ms - due.set_ms for due in dues), default=0)
+    ahead_ms = max(_LOOK_MS_MIN, WATCH_PARKED_FACTOR * rested_ms, longest_ms)
+    return min(ahead_ms + _GRID_MS + STUCK_MS, LOST_MS)
 
 
 @dataclass(eq=False, slots=True)
@@ -54,6 +86,7 @@ class Due:
     `came_ms` is true, None while it has not come; `over_ms` when something else ended the wait
     before. `ticket`: entry and attempt, of a task;
     `beat_seconds`: how soon its next heartbeat is wanted, where that ends the wait first.
+    `is_parked`: a worker met the task that does not know it; who does may come at any time.
     """
 
     what: str
@@ -65,6 +98,7 @@ class Due:
     beat_seconds: int | None = None
     came_ms: int | None = None
     over_ms: int | None = None
+    is_parked: bool = False
 
     @property
     def true_ms(self) -> int:
@@ -95,13 +129,12 @@ class Dues:
     problems: list[str] = field(default_factory=list)
 
 
-def skews(evidence: Evidence | None) -> dict[tuple[str, str, int], int]:
-    """-> the error of its writer's clock, by record."""
+def skews(evidence: Evidence | None) -> Skews:
     wrote = () if evidence is None else evidence.wrote
     return {(one.tenant, one.run, one.sequence): one.skew_ms for one in wrote}
 
 
-def _walked(history: History, skew_of: Mapping[tuple[str, str, int], int]) -> Dues:
+def _walked(history: History, skew_of: Skews) -> Dues:
     walk = _Walk(history.run)
     for record in history.records:
         walk.skew_ms = skew_of.get((history.tenant, history.run, record.sequence), 0)
@@ -119,6 +152,8 @@ class _Walk:
         self._open: dict[tuple[str, str, int], Due] = {}
         self._tasks: dict[str, _Task] = {}
         self._entered: dict[str, int] = {}
+        #: Of a line, the entries of the lanes that are, or were, inside its state.
+        self._inside: dict[str, list[int]] = {}
 
     def see(self, event: Event) -> None:
         own, kind = event.holdfast, event.type
@@ -126,11 +161,16 @@ class _Walk:
         is_given_up = kind.endswith(_GIVEN_UP) or kind in _ENDS_OF_LINES
         if event.id and not is_given_up and kind not in TERMINAL_EVENTS:
             self._come((frame, "delay", 0), event)
+        if is_given_up or kind == "RetryDelayed" or kind.endswith(("StateEntered", "StateExited")):
+            self._leave(frame, event)
         if kind in TERMINAL_EVENTS:
             if kind == "ExecutionTimedOut":
                 self._come(("", "execution", 0), event)
-            self._open.clear()
+            for place in list(self._open):
+                self._give_up(place, event)
             self._tasks.clear()
+        elif kind in ("ParallelStateStarted", "MapStateStarted"):
+            self._inside.setdefault(frame, []).append(own["entry"])
         elif kind in ("ExecutionStarted", "ExecutionRedriven"):
             self._started_ms = event.at_ms
             if "due" in own:
@@ -177,6 +217,17 @@ class _Walk:
                 self._give_up(place, event)
         self._tasks.pop(frame, None)
 
+    def _leave(self, frame: str, event: Event) -> None:
+        """What is given up, or goes on, takes its lanes along, and they say nothing of it."""
+        for entry in self._inside.pop(frame, ()):
+            lanes = {place[0] for place in self._open} | self._tasks.keys() | self._inside.keys()
+            for lane in sorted(lanes):
+                if lane.startswith(f"{entry}."):
+                    self._leave(lane, event)
+                    self._forget(lane, event)
+                    for place in [place for place in self._open if place[0] == lane]:
+                        self._give_up(place, event)
+
     def _set(
         self, event: Event, frame: str, what: str, due_ms: int, *, number: int = 0, **more: Any
     ) -> None:
@@ -205,6 +256,9 @@ class _Walk:
             self._scheduled(frame, event)
             return
         task = self._tasks.get(frame)
+        if kind.startswith(_TASKS) and kind != "TaskUnknown":
+            for what in ("begin", "retry"):
+                self._come((frame, what, 0), event)
         if kind == "Claimed":
             self._come((frame, "retry", 0), event)
         elif kind.endswith(("Succeeded", "Failed", "TimedOut")) and kind.startswith(_TASKS):
@@ -216,6 +270,10 @@ class _Walk:
         elif task is None:
             if kind in _OF_OPEN_TASKS:
                 self.dues.problems.append(f"{self._run}: {kind} where no task is open")
+        elif kind == "TaskUnknown":
+            for what in ("begin", "retry"):
+                if (frame, what, 0) in self._open:
+                    self._open[frame, what, 0].is_parked = True
         elif kind == "TaskSubmitted":
             task.is_attempt = False
             self._await(frame, event, task, event.at_ms)

@@ -11,6 +11,7 @@ from holdfast.runtime import keys
 from holdfast.sim import reference
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
+from holdfast.sim.invariants import refusals
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.invariants.dues import stuck_ms_max
 from holdfast.sim.invariants.lines import Lines
@@ -33,6 +34,7 @@ def one_end(case: Case) -> Iterator[str]:
                 yield f"{history.run}: {text}"
     if case.evidence is not None:
         yield from _unheard(case)
+        yield from refusals.of_stops(case)
         yield from _deserted(case)
 
 
@@ -238,8 +240,6 @@ def as_the_reference_says(case: Case) -> Iterator[str]:
     scenario = case.schedule.scenario
     rulings = rulings_of(case.histories)
     for history in case.histories:
-        if history.state.workflow not in scenario.machines:
-            continue
         try:
             expected = reference.expected(scenario, rulings[history.run])
         except (reference.Undecided, reference.Contradiction) as error:

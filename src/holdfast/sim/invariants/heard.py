@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.core.state import Awaiting
-from holdfast.runtime import keys, mail
+from holdfast.core.state import Awaiting, Children
+from holdfast.runtime import children, keys, mail
 from holdfast.runtime.effects import Item, Query
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
@@ -22,6 +22,11 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
             yield f"{history.run}: nobody has heard {key}"
     for frame in state.frames.values():
         wait = frame.waiting
+        if isinstance(wait, Children):
+            for item in _old(evidence, inbox, f"{children.NOTICE_PREFIX}{wait.entry}#", before_ms):
+                notice = str(item["sk"])
+                if int(notice.rpartition("#")[2]) in wait.open_lanes:
+                    yield f"{history.run}: nobody has heard the notice {notice}"
         if not isinstance(wait, Awaiting):
             continue
         answer = keys.answer(wait.entry, wait.attempt)

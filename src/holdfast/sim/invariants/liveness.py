@@ -7,21 +7,31 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.core.events import Event
-from holdfast.limits import CLOCK_ERROR_MS, TAKEOVERS_MAX
-from holdfast.resources import WORKER
+from holdfast.limits import CLOCK_ERROR_MS, POLL_SECONDS_MAX, TAKEOVERS_MAX
 from holdfast.runtime import keys
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
-from holdfast.sim.invariants.dues import Due, all_dues, skews, stuck_ms_max
+from holdfast.sim.invariants.dues import (
+    LOST_MS,
+    UNHIDDEN_MS,
+    Due,
+    all_dues,
+    late_ms_max,
+    skews,
+    stuck_ms_max,
+)
 
 #: I18: how late a wait of up to 15 minutes may end, and a longer one, once nothing goes wrong.
 LATE_MS_MAX: Final = 60_000
 LONG_LATE_MS_MAX: Final = 120_000
-#: I20: messages for one execution, however often hosts die and queues deliver again. A dead letter
-#: that is put back counts as an event.
-MESSAGES_MIN: Final = 40
+#: I20, by what an execution has come to, however often hosts die and queues deliver again: a dead
+#: letter that is put back counts, what we note for ourselves does not. So many more to begin with.
+SPARE: Final = 40
 MESSAGES_PER_EVENT_MAX: Final = 4
+#: One looks after who rests each hour, and asks for a job each minute, at the most.
+_HOUR_MS: Final = 3_600_000
+_QUESTIONS_PER_HOUR: Final = 3_600 // POLL_SECONDS_MAX
 
 
 def open_runs(case: Case) -> set[str]:
@@ -40,6 +50,7 @@ def none_lost(case: Case) -> Iterator[str]:
         for run in sorted(open_runs(case)):
             yield f"{run} was accepted and has not ended"
         yield from case.evidence.unguarded
+        yield from case.evidence.restless
         yield from case.evidence.diagnosed
     yield from _listed_as_running(case)
 
@@ -58,10 +69,24 @@ def none_stuck(case: Case) -> Iterator[str]:
         yield f"{run} should have moved at {since_ms}, and had not at {at_ms}"
     yield from case.schedule.unheard
     for history, due, late_ms in _late(case):
-        if late_ms > stuck_ms_max(case.schedule, history.run):
+        most_ms = late_ms_max(case.schedule, history, due.set_ms)
+        if late_ms > (LOST_MS if due.is_parked else most_ms):
             yield f"{history.run}: a {due.what} due at {due.due_ms} came {late_ms} ms late"
     for history in case.histories:
         yield from _late_mail(case.schedule, history)
+    if not case.schedule.scenario.kills:  # what dies in its first task is tried again, and again
+        yield from _late_beginnings(case.schedule)
+
+
+def _late_beginnings(evidence: Evidence) -> Iterator[str]:
+    """Whose start was sent has a log as soon."""
+    begun = {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
+    for (kind, *whose), sent_ms in evidence.dispatches.first_ms.items():
+        tenant, run = map(str, whose[:2])
+        begun_ms = begun.get((tenant, run), evidence.ended_ms)
+        late_ms = begun_ms - max(sent_ms, evidence.faults_end_ms)
+        if kind == "start" and late_ms > stuck_ms_max(evidence, run):
+            yield f"{run}: its start was sent at {sent_ms}, and its log begins {late_ms} ms late"
 
 
 def _late_mail(evidence: Evidence, history: History) -> Iterator[str]:
@@ -94,10 +119,13 @@ def _late_mail(evidence: Evidence, history: History) -> Iterator[str]:
 
 
 def in_time(case: Case) -> Iterator[str]:
-    """Of waits that began after the faults. What a start decides bears the time of its caller."""
-    for history, due, late_ms in _late(case):
+    """Of waits that began after the faults. What a start decides bears the time of its caller. An
+    old worker lives on for the rest of its invocation. Where tasks kill their workers, the faults
+    never end.
+    """
+    for history, due, late_ms in () if case.schedule.scenario.kills else _late(case):
         began_ms = due.set_ms - due.skew_ms - CLOCK_ERROR_MS
-        is_undisturbed = began_ms > case.schedule.faults_end_ms
+        is_undisturbed = began_ms > case.schedule.faults_end_ms and not due.is_parked
         latest_ms = LONG_LATE_MS_MAX if due.is_long else LATE_MS_MAX
         if is_undisturbed and late_ms > latest_ms:
             yield f"{history.run}: a {due.what} due at {due.due_ms} came {late_ms} ms late"
@@ -108,9 +136,8 @@ def _late(case: Case) -> Iterator[tuple[History, Due, int]]:
     that a worker runs may be in the hands of several, one after another.
     """
     for history, due in all_dues(case):
-        # A wait that is answered long after its time has not been looked after either.
-        is_passed = due.came_ms is None and due.what == "time-out"
-        ended_ms = due.over_ms if is_passed else due.came_ms
+        # What ends otherwise long after its time has not been looked after either.
+        ended_ms = due.over_ms if due.came_ms is None else due.came_ms
         if ended_ms is not None and due.what != "attempt":
             set_ms = due.set_ms - due.skew_ms
             wanted_ms = max(due.true_ms, set_ms, case.schedule.faults_end_ms)
@@ -125,8 +152,9 @@ def bounded(case: Case) -> Iterator[str]:
     if case.evidence is not None:
         if case.evidence.is_endless:
             yield "it goes round in circles"
-        yield from _messages(case, case.evidence)
-        yield from _ran_once(case.evidence)
+        for history in case.histories:
+            yield from _amounts(history, case.evidence)
+        yield from _ran_once(case, case.evidence)
     for history in case.histories:
         for item, record in zip(history.items, history.records, strict=True):
             if not record.events and "so" not in item:
@@ -134,29 +162,52 @@ def bounded(case: Case) -> Iterator[str]:
         yield from _owners(history)
 
 
-def _messages(case: Case, evidence: Evidence) -> Iterator[str]:
-    for history in case.histories:
-        sent = evidence.messages[history.run]
-        events = len(history.events) + evidence.put_back
-        most = MESSAGES_MIN + MESSAGES_PER_EVENT_MAX * events
-        if sent > most:
-            yield f"{history.run}: {sent} messages for {len(history.events)} events"
+def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
+    """Messages, records and rows for what has happened, be it that somebody is alive or that a
+    question was due; and a row for each hour.
+    """
+    hours = (history.records[-1].at_ms - history.records[0].at_ms) // _HOUR_MS + 1
+    asking = {event.holdfast.get("frame") for event in history.events if event.type == "Polled"}
+    events = sum(bool(event.id) or event.type == "HeartbeatSeen" for event in history.events)
+    events += len(asking) * _QUESTIONS_PER_HOUR * hours
+    happened = events + evidence.put_back
+    bounds = {
+        "messages": (evidence.messages[history.run], MESSAGES_PER_EVENT_MAX * happened),
+        "records": (len(history.records), events),
+        "rows for the sweeper": (evidence.dispatches.rows[history.run], happened + hours),
+    }
+    for what, (count, most) in bounds.items():
+        if count > SPARE + most:
+            yield f"{history.run}: {count} {what} for {events} events in {hours} hours"
 
 
-def _ran_once(evidence: Evidence) -> Iterator[str]:
+def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
     """No attempt is taken away from a worker that lives; among the faults some did not, and others
-    die at the end of their function's time, or of what they run.
+    die at the end of their function's time, or of what they run. A message of that time that
+    comes once more asks for its timers again: two wakes for what is scheduled until then.
     """
     if evidence.scenario.kills:
         return
-    settled_ms = evidence.faults_end_ms + WORKER.timeout_seconds * 1_000
+    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
     began: dict[tuple[str, int, int], int] = {}
     for one in evidence.ran:
         place = (one.run, one.entry, one.attempt)
-        if one.is_poll:
+        if one.is_poll or one.at_ms == began.setdefault(place, one.at_ms):
             continue
-        if settled_ms < began.setdefault(place, one.at_ms) < one.at_ms:
+        if _scheduled_ms(case, place) > settled_ms:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
+
+
+def _scheduled_ms(case: Case, place: tuple[str, int, int]) -> int:
+    """-1 for one whose record never came."""
+    run, *ticket = place
+    for history in case.histories:
+        for event in history.events if history.run == run else ():
+            own = event.holdfast
+            is_its = event.type.endswith("Scheduled") and [own["entry"], own["attempt"]] == ticket
+            if is_its:
+                return event.at_ms
+    return -1
 
 
 def _owners(history: History) -> Iterator[str]:

@@ -39,6 +39,7 @@ def one_writer(case: Case) -> Iterator[str]:
     if case.evidence is not None:
         yield from written_in_order(case.evidence)
         yield from _stands_as_written(case)
+        yield from _dated(case)
 
 
 def written_in_order(evidence: Evidence) -> Iterator[str]:
@@ -56,6 +57,25 @@ def _stands_as_written(case: Case) -> Iterator[str]:
         for record in history.records:
             if nonces.get((history.run, record.sequence)) != record.nonce:
                 yield f"record {record.sequence} of {history.run} is not the one that was written"
+
+
+def _dated(case: Case) -> Iterator[str]:
+    """Nothing says of itself that it happened later than it was written. What a start decides
+    bears the time of its caller, whose clock is not known.
+    """
+    wrote = {(one.run, one.sequence): one for one in case.schedule.wrote}
+    for history in case.histories:
+        for record in history.records:
+            found = wrote.get((history.run, record.sequence))
+            if found is None:
+                continue
+            off_ms = found.skew_ms if record.sequence else case.schedule.swarm.skew_ms
+            for event in record.events:
+                if event.at_ms - off_ms > found.at_ms:
+                    yield (
+                        f"{history.run}: {event.type} says {event.at_ms}, and was written at"
+                        f" {found.at_ms}"
+                    )
 
 
 # -- I2 --------------------------------------------------------------------------------------------

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.events import Event
+from holdfast.core.state import Execution
+from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import child_workflows, keys
 from holdfast.runtime.effects import Item
+from holdfast.sim.answers import says, ticket_of
 from holdfast.sim.evidence import Told
 from holdfast.sim.histories import History
+from holdfast.sim.invariants import refusals
 from holdfast.sim.invariants.case import Case
-from holdfast.sim.invariants.dues import stuck_ms_max
-
-Mail = Mapping[tuple[str, str], Item]
+from holdfast.sim.invariants.dues import all_dues, stuck_ms_max
+from holdfast.sim.invariants.refusals import Mail
 
 _TOO_LARGE: Final = "States.DataLimitExceeded"
-#: Of an error and its cause, what histories keep.
-_TEXTS: Final = ("error", "cause")
 
 
 def used_once(case: Case) -> Iterator[str]:
     """Each answer is accepted once and used by its own wait; each event is kept, and used at most
-    once by each execution; what is refused leaves nothing.
+    once by each execution; what is refused leaves nothing, and has to be refused.
     """
     mail = {(str(item["pk"]), str(item["sk"])): item for item in case.services.items("mail")}
     for history in case.histories:
@@ -40,37 +39,19 @@ def used_once(case: Case) -> Iterator[str]:
             case "event" if told.refused is None:
                 yield from _kept(case, mail, told)
             case "contradiction" | "forgery" if told.refused is None:
-                yield f"a {told.what} was accepted: {_ticket(told.request['token'])}"
+                yield f"a {told.what} was accepted: {ticket_of(told.request['token'])}"
     yield from _unexplained(case, mail)
+    yield from _given_up_alive(case)
+    yield from refusals.of_mail(case, mail)
 
 
 # -- answers ---------------------------------------------------------------------------------------
 
 
-class Ticket(NamedTuple):
-    """What a token says, to whoever can read it."""
-
-    tenant: str
-    run: str
-    entry: int
-    attempt: int
-    expires_ms: int
-
-    @property
-    def place(self) -> tuple[str, str]:
-        return keys.inbox(self.tenant, self.run), keys.answer(self.entry, self.attempt)
-
-
-def _ticket(token: str) -> Ticket:
-    text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
-    tenant, _, _, run, entry, attempt, expires, _ = text.split(".")
-    return Ticket(tenant, run.replace("/", "."), int(entry), int(attempt), int(expires))
-
-
 def _accepted(case: Case, mail: Mail, told: Told) -> Iterator[str]:
-    ticket = _ticket(told.request["token"])
+    ticket = ticket_of(told.request["token"])
     item = mail.get(ticket.place)
-    if item is None or not _says(item, told.request):
+    if item is None or not says(item, told.request):
         yield f"the answer to {ticket[:4]} was accepted, and is not stored: {told.request!r:.90}"
     if ticket.tenant != told.tenant:
         yield f"{told.tenant} was let answer {ticket[:4]}"
@@ -78,21 +59,12 @@ def _accepted(case: Case, mail: Mail, told: Told) -> Iterator[str]:
         yield f"the token of {ticket[:4]} was accepted at {told.asked_ms}, past {ticket.expires_ms}"
 
 
-def _says(item: Item, said: Mapping[str, Any]) -> bool:
-    """A large value is in a blob, whose name is its hash; who wrote it is not asked here."""
-    if "ref" in item:
-        return "output" in said
-    if "v" in item:
-        return "output" in said and bool(json.loads(str(item["v"])) == said["output"])
-    return all((item.get(text) or "") == (said.get(text) or "") for text in _TEXTS)
-
-
 def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
     """Answers that nobody gave, and events that nobody brought."""
     given: dict[tuple[str, str], list[Any]] = {}
     for told in case.schedule.told:
         if told.what == "answer":  # one that is refused may have been stored by an earlier try
-            given.setdefault(_ticket(told.request["token"]).place, []).append(told.request)
+            given.setdefault(ticket_of(told.request["token"]).place, []).append(told.request)
     ends = {}
     for history in case.histories:
         parent = history.state.parent
@@ -107,7 +79,7 @@ def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
         kind = pk.split("#")[1:2]
         if kind == ["in"] and sk.startswith("t#"):
             child = ends.get((pk, sk))
-            is_given = any(_says(item, request) for request in given.get((pk, sk), ()))
+            is_given = any(says(item, request) for request in given.get((pk, sk), ()))
             if not is_given and (child is None or not _tells(item, child)):
                 yield f"{pk} {sk}: an answer that nobody gave: {item}"
         is_event = kind == ["ev"] and sk.startswith(keys.EVENT_PREFIX)
@@ -120,8 +92,26 @@ def _tells(item: Item, child: History) -> bool:
     if not state.is_ended:
         return False
     if state.status == "SUCCEEDED":
-        return _says(item, {"output": state.output})
-    return _says(item, child_workflows.error_of(state))
+        return says(item, {"output": state.output})
+    return says(item, child_workflows.error_of(state))
+
+
+def _given_up_alive(case: Case) -> Iterator[str]:
+    """A heartbeat that was accepted keeps its wait open for as long as it is said."""
+    beats: dict[tuple[str, int, int], list[Told]] = {}
+    for told in case.schedule.told:
+        if told.what == "heartbeat" and told.refused is None:
+            _, run, entry, attempt, _ = ticket_of(told.request["token"])
+            beats.setdefault((run, entry, attempt), []).append(told)
+    for history, due in all_dues(case) if beats else ():
+        if due.what == "time-out" and due.came_ms is not None and due.beat_seconds is not None:
+            for told in beats.get((history.run, *due.ticket), ()):
+                until_ms = told.asked_ms + due.beat_seconds * 1_000 - CLOCK_ERROR_MS
+                if told.at_ms < due.came_ms < until_ms:
+                    yield (
+                        f"{history.run}: {due.ticket} timed out at {due.came_ms}, and its heartbeat"
+                        f" of {told.asked_ms} was accepted"
+                    )
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -132,7 +122,7 @@ def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
     detail = told.request
     partition = keys.event(told.tenant, detail["name"], detail["key"])
     item = mail.get((partition, keys.stored_event(detail["id"])))
-    if item is None or not _says(item, {"output": detail["data"]}):
+    if item is None or not says(item, {"output": detail["data"]}):
         yield f"event {detail['id']} was accepted, and is not stored"
         return
     is_listed = any(
@@ -169,17 +159,28 @@ class _Waits:
         self.used: set[str] = set()
 
     def read(self) -> Iterator[str]:
-        for event in self.history.events:
-            frame = event.holdfast.get("frame", "")
-            match event.type:
-                case "TaskScheduled":
-                    self.waits[frame] = self._wait(event)
-                case "TaskSubmitted":
-                    self.waits[frame].is_called = True
-                    self.waits[frame].since_ms = event.at_ms
-                case "TaskSucceeded" | "TaskFailed" | "TaskTimedOut" if frame in self.waits:
-                    for text in self._ended(self.waits.pop(frame), event):
-                        yield f"{self.history.run}: {text}"
+        before: Execution | None = None
+        for record, state in zip(self.history.records, self.history.states, strict=True):
+            for event in record.events:
+                for text in self._at(event, before):
+                    yield f"{self.history.run}: {text}"
+            before = state
+
+    def _at(self, event: Event, before: Execution | None) -> Iterator[str]:
+        """`before`: the state that the event's record follows."""
+        frame = event.holdfast.get("frame", "")
+        match event.type:
+            case "TaskScheduled":
+                self.waits[frame] = self._wait(event)
+            case "TaskSubmitted":
+                self.waits[frame].is_called = True
+                self.waits[frame].since_ms = event.at_ms
+            case "TaskSucceeded" | "TaskFailed" | "TaskTimedOut" if frame in self.waits:
+                yield from self._ended(self.waits.pop(frame), event)
+            case "ExecutionTimedOut" | "Stopping" if _is_out_of_time(event):
+                for wait in self.waits.values():
+                    if before is not None and before.frame_of(wait.entry) is not None:
+                        yield from self._unread(wait, event)
 
     def _wait(self, event: Event) -> _Wait:
         own, resource = event.holdfast, str(event.details["resource"])
@@ -202,17 +203,14 @@ class _Waits:
         if wait.kind == "event":
             yield from self._event_wait(wait, event)
         elif wait.kind and wait.is_called and told.get("error") != _TOO_LARGE:
-            place = (
-                keys.inbox(self.history.tenant, self.history.run),
-                keys.answer(wait.entry, wait.attempt),
-            )
+            place = self._place_of_answer(wait)
             item = self.mail.get(place)
             where = f"the wait {place[1]}"
-            if item is not None and _says(item, told):
+            if item is not None and says(item, told):
                 yield from self._in_time(place, wait, event)
                 return
             if event.type == "TaskTimedOut":
-                yield from self._too_late(place, event, where)
+                yield from self._unread(wait, event)
             elif item is None:
                 yield f"{where} ends by {event.type}, and no answer is stored"
             else:
@@ -221,10 +219,7 @@ class _Waits:
     def _event_wait(self, wait: _Wait, event: Event) -> Iterator[str]:
         where = f"the wait {wait.entry} for an event"
         if event.type == "TaskTimedOut":
-            for pk, sk in self.mail:
-                is_event = pk == wait.partition and sk.startswith(keys.EVENT_PREFIX)
-                if is_event and sk not in self.used:
-                    yield from self._too_late((pk, sk), event, where)
+            yield from self._unread(wait, event)
         elif event.type == "TaskSucceeded":
             sk = keys.stored_event(event.holdfast["event"])
             item = self.mail.get((wait.partition, sk))
@@ -233,7 +228,7 @@ class _Waits:
             self.used.add(sk)
             if item is None:
                 yield f"{where} uses {sk}, which is not for it"
-            elif not _says(item, event.details):
+            elif not says(item, event.details):
                 yield f"{where} has got {event.details!r:.90}, and {sk} says {item!r:.90}"
             elif int(item["expires"]) <= event.at_ms:
                 yield f"{where} uses {sk}, which is over"
@@ -252,6 +247,23 @@ class _Waits:
         if event.at_ms > latest_ms + 2 * evidence.swarm.skew_ms:
             yield f"{place[1]} is there since {there_ms}, and is used at {event.at_ms}"
 
+    def _place_of_answer(self, wait: _Wait) -> tuple[str, str]:
+        inbox = keys.inbox(self.history.tenant, self.history.run)
+        return inbox, keys.answer(wait.entry, wait.attempt)
+
+    def _unread(self, wait: _Wait, event: Event) -> Iterator[str]:
+        """Its time is over, or that of the whole execution: then nothing that ends it is there."""
+        if wait.kind == "event":
+            for pk, sk in self.mail:
+                is_event = pk == wait.partition and sk.startswith(keys.EVENT_PREFIX)
+                if is_event and sk not in self.used:
+                    yield from self._too_late(
+                        (pk, sk), event, f"the wait {wait.entry} for an event"
+                    )
+        elif wait.kind and wait.is_called:
+            place = self._place_of_answer(wait)
+            yield from self._too_late(place, event, f"the wait {place[1]}")
+
     def _too_late(self, place: tuple[str, str], event: Event, where: str) -> Iterator[str]:
         """R14: what is stored when the decider looks at its clock is seen before the time-out."""
         if self.case.evidence is None or place not in self.mail:
@@ -260,3 +272,8 @@ class _Waits:
         is_valid = int(self.mail[place].get("expires", event.at_ms + 1)) > event.at_ms
         if is_valid and stored_ms < event.at_ms - self.case.evidence.swarm.skew_ms:
             yield f"{where} has timed out at {event.at_ms}, {place[1]} is there since {stored_ms}"
+
+
+def _is_out_of_time(event: Event) -> bool:
+    """The whole execution is; not somebody has stopped it."""
+    return event.type != "Stopping" or bool(event.holdfast["stopping"]["status"] == "TIMED_OUT")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
+from holdfast.sim.invariants import refusals
 from holdfast.sim.invariants.case import Case
-
-#: The name exists, and its execution has another input.
-_OTHER_INPUT: Final = "HF212"
 
 
 def one_of_a_name(case: Case) -> Iterator[str]:
@@ -26,10 +23,7 @@ def one_of_a_name(case: Case) -> Iterator[str]:
             yield f"{name}: accepted with {len(by_input)} inputs"
         if len(answered) > 1:
             yield f"{name}: callers were told of {sorted(map(str, answered))}"
-    for one in case.schedule.started:
-        accepted = runs[one.tenant, one.workflow, one.name]
-        if one.refused == _OTHER_INPUT and json.dumps(one.data, sort_keys=True) in accepted:
-            yield f"{one.name}: refused with the input that was accepted: {one.data!r:.90}"
+    yield from refusals.of_starts(case)
     yield from _begun(case)
 
 

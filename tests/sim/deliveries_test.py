@@ -1,0 +1,209 @@
+"""What a delivery makes of those before it and beside it: who died with its message, who opened the
+same execution, what came while nobody was told.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.definitions import Programs
+from holdfast.runtime.effects import (
+    Effect,
+    PutIfAbsent,
+    QueueName,
+    RunTask,
+    Send,
+    TaskResult,
+    TaskSucceeded,
+)
+from holdfast.runtime.keys import execution
+from holdfast.runtime.setting import Setting
+from holdfast.sealed import Sealed
+from holdfast.sim.invariants import check
+from holdfast.sim.queues import Received
+from holdfast.sim.world import START_MS, Killed, When, World
+from tests.builders import CHANCE, Shop, ask, call, machine, wait_for
+from tests.unit.stack_kit import Stack
+
+DAY_SECONDS = 86_400
+HOUR_MS = 3_600_000
+
+
+def is_record(effect: Effect) -> bool:
+    return isinstance(effect, PutIfAbsent) and effect.table == "executions"
+
+
+# -- who died with the message ---------------------------------------------------------------------
+
+
+class Seen(World):
+    """Notes how each worker had got the message that it died of."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.deaths: list[tuple[str, QueueName]] = []
+
+    def deliver(self, received: Received, queue: QueueName) -> bool:
+        before = self.kills
+        is_done = super().deliver(received, queue)
+        if self.kills > before:
+            self.deaths.append((str(received.body["k"]), queue))
+        return is_done
+
+
+def test_who_dies_of_what_was_handed_on_is_counted_and_then_alone() -> None:
+    """The second task is begun by another invocation: its time-out does not fit into the first."""
+
+    def kill(effect: RunTask) -> TaskResult:
+        if effect.name == "poison":
+            raise Killed
+        return TaskSucceeded(None)
+
+    states = {"first": call("fine", "second"), "second": call("poison", TimeoutSeconds=840)}
+    shop = Shop(machine(states), tasks=kill)  # type: ignore[arg-type]
+    world = shop.world = Seen(shop.world.setting, kill)
+    state = shop.run().state
+
+    assert state.error == "Holdfast.WorkerLost"
+    assert [queue for _, queue in world.deaths] == ["work", "work", "single", "single"]
+    assert world.deaths[0] == ("go", "work")
+    assert state.stopped_ms is not None
+    assert state.stopped_ms - START_MS < 600_000  # nobody waits until what was claimed lapses
+    assert check(world) == []
+
+
+# -- who opened the same execution -----------------------------------------------------------------
+
+
+def test_who_finds_that_a_twin_has_opened_the_execution_looks_for_a_stop() -> None:
+    """The twin is frozen at record 0, writes it at last, and dies. Meanwhile there is no log, and
+    the wake of the stop has nobody to stop.
+    """
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 30 * DAY_SECONDS, "End": True}}))
+    records: list[Effect] = []
+
+    def freeze_the_first(world: World, effect: Effect, when: When) -> None:
+        if not is_record(effect) or when != "before":
+            return
+        records.append(effect)
+        if len(records) == 1:
+            raise Killed  # as far as anybody can see
+        if len(records) == 2:
+            world.services.perform(records[0])
+
+    shop.world.hook = freeze_the_first
+    run = shop.start()
+    shop.world.run(until_ms=START_MS + 1_000)
+    shop.stop(run)
+    shop.world.run(until_ms=START_MS + HOUR_MS)
+
+    assert len(records) > 2
+    assert shop.history(run).state.status == "ABORTED"
+
+
+def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
+    """One name, twice the same input with another secret in it: whose record 0 comes first decides,
+    and the other has run its first task by then.
+    """
+    first, second = (Sealed("k1", data, 3).text for data in (b"one", b"two"))
+    shop = Shop(
+        machine({"echo": call("echo", Arguments="{% $states.input %}")}),
+        tasks=lambda effect: TaskSucceeded(effect.arguments),
+    )
+    knowing = shop.world.setting
+    ran: list[Any] = []
+
+    def start_again_meanwhile(world: World, effect: Effect, when: When) -> None:
+        if not isinstance(effect, RunTask) or when == "before":
+            return
+        ran.append(effect.arguments)
+        if len(ran) == 1:
+            shop.start(second)
+            # Who has to fetch the definition writes record 0 first: the task is claimed, not over.
+            world.setting = Setting(Programs(), knowing.knows, knowing.keys)
+            (other,) = world.services.receive("work")
+            world.deliver(other, "work")
+        elif len(ran) == 2:
+            raise Killed
+
+    shop.world.hook = start_again_meanwhile
+    run = shop.start(first)
+    shop.world.run()
+
+    assert ran[:2] == [first, second]
+    state = shop.history(run).state
+    assert state.input == second
+    assert state.output == second
+
+
+@pytest.mark.parametrize(
+    ("said", "waits"),
+    [
+        ("{% $states.input %}", False),
+        ("{% $now() %}", True),
+        ("{% $states.context.Execution.StartTime %}", True),
+        ("{% $states %}", True),
+    ],
+)
+def test_a_lane_whose_first_task_depends_on_the_time_begins_it_after_its_record(
+    said: str, waits: bool
+) -> None:
+    """Its start may be sent again, in another time: which of the two counts, the record says."""
+    task = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
+    arguments = {"FunctionName": "f", "Payload": said}
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "it",
+        "States": {"it": {**task, "Arguments": arguments}},
+    }
+    lanes = {"Type": "Map", "Items": [1, 2], "ItemProcessor": processor, "End": True}
+    ran: list[bool] = []
+
+    def work(effect: RunTask) -> TaskResult:
+        begun = {str(item["pk"]) for item in stack.world.services.items("executions")}
+        ran.append(execution(effect.tenant, effect.run) in begun)
+        return TaskSucceeded("done")
+
+    stack = Stack(json.dumps(machine({"all": lanes})), work)
+
+    assert stack.run(None) == ["done", "done"]
+    assert ran == [waits, waits]
+    assert check(stack.world) == []
+
+
+# -- what came while nobody was told ---------------------------------------------------------------
+
+
+def _event(shop: Shop, _run: str) -> None:
+    request = {"name": "paid", "key": "k1", "data": {"n": 1}, "id": "e1"}
+    shop.world.call(shop.front.event(shop.tenant, request, CHANCE))
+
+
+def _answer(shop: Shop, run: str) -> None:
+    token = shop.describe(run)["waits"][0]["token"]
+    shop.world.call(shop.front.answer(shop.tenant, {"token": token, "output": {"n": 1}}))
+
+
+@pytest.mark.parametrize(("wait", "bring"), [(wait_for("paid"), _event), (ask(), _answer)])
+def test_what_is_stored_wins_against_the_time_out_of_the_whole_execution(
+    wait: Any, bring: Any
+) -> None:
+    """R14. Who brought it dies before he tells anybody, and does not come back."""
+    shop = Shop(machine({"wait": wait}, TimeoutSeconds=60))
+
+    def die_before_telling(_world: World, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, Send):
+            raise Killed
+
+    run = shop.start()
+    shop.world.run(until_ms=START_MS + 1_000)
+    shop.world.hook = die_before_telling
+    with pytest.raises(Killed):
+        bring(shop, run)
+    shop.world.run()
+
+    state = shop.history(run).state
+    assert (state.status, state.output) == ("SUCCEEDED", {"n": 1})

@@ -1,0 +1,150 @@
+"""Bugs of what a delivery makes of others that had its message, or the like of it (R3, R8, R14)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core import facts
+from holdfast.core.overdue import overdue_frames
+from holdfast.core.state import Execution
+from holdfast.limits import CLOCK_ERROR_MS
+from holdfast.runtime import fast_path, keys, messages, outside, worker
+from holdfast.runtime.attempts import Attempts
+from holdfast.runtime.effects import Query
+from tests.builders import call, machine, wait_for
+from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+
+Does = Any
+
+_LANE = {
+    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+    "StartAt": "stamp",
+    "States": {
+        "stamp": call("stamp", Arguments={"at": "{% $states.context.Execution.StartTime %}"})
+    },
+}
+STAMPED = Scenario(
+    "stamped lanes",
+    "the first task of each lane is told when the lane began",
+    {
+        "main": machine(
+            {"all": {"Type": "Map", "Items": [1, 2, 3], "ItemProcessor": _LANE, "End": True}}
+        )
+    },
+    tasks={"stamp": (Outcome("done", seconds=2),)},
+)
+HANDED_ON = Scenario(
+    "handed on",
+    "the second task does not fit into the invocation of the first, and kills whoever runs it",
+    {
+        "main": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 3_600, "Next": "one"},
+                "one": call("work", "two", TimeoutSeconds=700),
+                "two": call("it", TimeoutSeconds=700),
+            }
+        )
+    },
+    tasks={"work": (Outcome(output=1, seconds=400),), "it": (Outcome(error="SIGKILL"),)},
+)
+SHORT = Scenario(
+    "a short life",
+    "an event comes in the last seconds that the whole execution has",
+    {"main": machine({"paid": wait_for("paid")}, TimeoutSeconds=60)},
+    events=(Brought(58, "paid", "k1", {"n": 1}, "e1"),),
+)
+
+
+MONTH = Scenario(
+    "a month",
+    "it waits, and somebody stops it",
+    {"main": machine({"nap": {"Type": "Wait", "Seconds": 30 * 86_400, "End": True}})},
+    stops=True,
+)
+
+
+def _leave_the_stop_to_the_twin(patch: Patch) -> None:
+    real = worker.Hold._after_race
+
+    def after_race(self: worker.Hold) -> Does:
+        running, answer = real(self), None
+        while True:
+            try:
+                effect = running.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            is_control = isinstance(effect, Query) and effect.begins_with == keys.CONTROL_PREFIX
+            answer = [] if is_control else (yield effect)
+
+    patch.setattr(worker.Hold, "_after_race", after_race)
+
+
+def _begin_whenever_it_began(patch: Patch) -> None:
+    patch.setattr(fast_path, "asks_for_the_same_later", lambda *_: True)
+
+
+def _take_what_was_handed_on_again_and_again(patch: Patch) -> None:
+    real = Attempts.take
+
+    def take(self: Attempts) -> Does:
+        errand, is_recovering = self.errand, self.errand.is_recovering
+        errand.is_recovering = is_recovering and errand.kind != messages.GO
+        taken = yield from real(self)
+        errand.is_recovering = is_recovering
+        return taken
+
+    patch.setattr(Attempts, "take", take)
+
+
+def _time_the_execution_out_unread(patch: Patch) -> None:
+    real = outside.past_timeouts
+
+    def past_timeouts(tenant: str, state: Execution, now_ms: int) -> Does:
+        past_ms = now_ms - 2 * CLOCK_ERROR_MS
+        is_late = state.due_ms is not None and state.due_ms <= past_ms
+        if is_late and not overdue_frames(state, past_ms):
+            return [facts.Tick()]
+        return (yield from real(tenant, state, now_ms))
+
+    patch.setattr(outside, "past_timeouts", past_timeouts)
+
+
+PLANTED = (
+    Planted(
+        "a lane's first task runs before its record, whatever it is told",
+        _begin_whenever_it_began,
+        frozenset({"I4"}),
+        STAMPED,
+        {"killed after": 0.1},
+    ),
+    Planted(
+        "who finds that a twin has opened it does not look for a stop",
+        _leave_the_stop_to_the_twin,
+        frozenset({"I9", "I17"}),
+        MONTH,
+        {"frozen before": 0.3, "killed after": 0.2},
+        {
+            "stop_percent": 100,
+            "redrive_percent": 0,
+            "latency_ms": 300,
+            "safety_ms": 600_000,
+            "callers": 1,
+            "has_other_input": False,
+            "has_other_tenant": False,
+        },
+    ),
+    Planted(
+        "what was handed on is tried until its claim lapses",
+        _take_what_was_handed_on_again_and_again,
+        frozenset({"I5"}),
+        HANDED_ON,
+        {},
+    ),
+    Planted(
+        "the whole execution times out, and no mail is read",
+        _time_the_execution_out_unread,
+        frozenset({"I7"}),
+        SHORT,
+        {"late": 0.5, "vanished": 0.3},
+    ),
+)

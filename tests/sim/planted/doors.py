@@ -1,0 +1,200 @@
+"""Bugs of doors that refuse what they should take, or do not keep what they took (I7, I9, I12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.state import Awaiting
+from holdfast.errors import RequestError
+from holdfast.runtime import front, keys, tokens
+from holdfast.runtime.effects import Handler, Item, Put, Query
+from holdfast.runtime.front import Front
+from holdfast.runtime.known import Known, no_execution
+from holdfast.runtime.log import Log
+from holdfast.sim.scenarios import corpus
+from holdfast.stepfunctions import tasks
+from holdfast.stepfunctions.faults import StatesFault
+from tests.sim.planted.kit import Patch, Planted
+from tests.sim.planted.outside import (
+    FAULTS,
+    PAID_TWICE,
+    QUESTIONS,
+    STARTED,
+    STOPPED,
+    read_no_answer,
+)
+
+CALLED_BACK, CALLED_BACK_LATER, ALIVE = (
+    next(one for one in corpus() if one.name == name)
+    for name in (
+        "an answer before there is a log",
+        "an answer before the call is over",
+        "alive until the answer",
+    )
+)
+
+
+def _refuse_answers_before_a_log(patch: Patch) -> None:
+    real = Front._answer_fields
+
+    def answer_fields(self: Front, token: tokens.Token, request: Any) -> Handler:
+        log = self._known.log(token.tenant, token.run)
+        yield from log.load()
+        if log.state is None:
+            raise RequestError("HF232", "nobody waits", status=409)
+        return (yield from real(self, token, request))
+
+    patch.setattr(Front, "_answer_fields", answer_fields)
+
+
+def _refuse_answers_before_a_wait(patch: Patch) -> None:
+    """Only what awaits an answer is answered, and not the call that is about to."""
+    patch.setattr(front, "_waits_for", lambda waiting, _token: isinstance(waiting, Awaiting))
+
+
+def _refuse_who_repeats_an_answer(patch: Patch) -> None:
+    def answered_before(*_given: Any) -> Handler:
+        raise RequestError("HF232", "nobody waits", status=409)
+        yield
+
+    patch.setattr(Front, "_answered_before", answered_before)
+
+
+def _refuse_heartbeats_during_the_call(patch: Patch) -> None:
+    real = tasks._require_wait
+
+    def require_wait(token: tokens.Token) -> Handler:
+        log = Log(token.tenant, token.run, "api", "")
+        yield from log.load()
+        frame = None if log.state is None else log.state.frame_of(token.entry)
+        if frame is None or not isinstance(frame.waiting, Awaiting):
+            raise StatesFault("TaskTimedOut", "Task Timed Out")
+        return (yield from real(token))
+
+    patch.setattr(tasks, "_require_wait", require_wait)
+
+
+def _put_heartbeats_over_newer_ones(patch: Patch) -> None:
+    """As they land, not as they were made."""
+
+    def is_put_over(_found: Item | None, item: Item) -> Handler:
+        yield Put("mail", item)
+        return True
+
+    patch.setattr(tasks, "_is_put_over", is_put_over)
+
+
+def _refuse_early_events(patch: Patch) -> None:
+    real = Front.event
+
+    def event(self: Front, tenant: str, request: Any, chance: bytes) -> Handler:
+        partition = keys.event(tenant, str(request["name"]), request["key"])
+        if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
+            raise RequestError("HF206", "nobody waits for it", status=404)
+        return (yield from real(self, tenant, request, chance))
+
+    patch.setattr(Front, "event", event)
+
+
+def _show_nothing_of_who_waits(patch: Patch) -> None:
+    real = Front.describe
+
+    def describe(self: Front, tenant: str, identifier: str) -> Handler:
+        answer = yield from real(self, tenant, identifier)
+        if answer["waits"]:
+            raise RequestError("HF207", "there is no execution", status=404)
+        return answer
+
+    patch.setattr(Front, "describe", describe)
+
+
+def _refuse_stops_of_what_has_not_begun(patch: Patch) -> None:
+    def require_log(self: Known, tenant: str, identifier: str) -> Handler:
+        log = self.log(tenant, identifier)
+        yield from log.load()
+        if log.state is None:
+            raise no_execution(identifier)
+        return log
+
+    patch.setattr(Known, "require_log", require_log)
+
+
+def _refuse_who_starts_again(patch: Patch) -> None:
+    """A name that is taken is taken, whoever asks for the same."""
+
+    real = Front._claim_name
+
+    def claim(self: Front, tenant: str, flow: str, name: str, data: Any, started: Any) -> Handler:
+        owner = yield from real(self, tenant, flow, name, data, started)
+        if owner["run"] != started["run"]:
+            raise RequestError("HF212", "the name is taken", status=409)
+        return owner
+
+    patch.setattr(Front, "_claim_name", claim)
+
+
+_I7 = frozenset({"I7"})
+
+PLANTED = (
+    Planted(
+        "an answer before there is a log is refused",
+        _refuse_answers_before_a_log,
+        _I7,
+        CALLED_BACK,
+        {"answered early": 0.8},
+    ),
+    Planted(
+        "an answer before its wait is refused",
+        _refuse_answers_before_a_wait,
+        _I7,
+        CALLED_BACK_LATER,
+        {"answered early": 0.8},
+    ),
+    Planted(
+        "who repeats an answer is refused once it has ended the wait",
+        _refuse_who_repeats_an_answer,
+        _I7,
+        QUESTIONS,
+        {"duplicated": 0.5},
+    ),
+    Planted(
+        "an answer that came before there was a log is not looked for",
+        read_no_answer,
+        _I7,
+        CALLED_BACK,
+        {"answered early": 0.8},
+        {"safety_ms": 2_000},
+    ),
+    Planted(
+        "a heartbeat is refused while the call still runs",
+        _refuse_heartbeats_during_the_call,
+        _I7,
+        ALIVE,
+        {"answered early": 0.8},
+    ),
+    Planted(
+        "a heartbeat is put over a newer one",
+        _put_heartbeats_over_newer_ones,
+        _I7 | {"I8"},
+        ALIVE,
+        {"done later": 0.15, "slow": 0.1},
+    ),
+    Planted("an early event is refused", _refuse_early_events, _I7, PAID_TWICE, {}),
+    Planted("who waits cannot be seen", _show_nothing_of_who_waits, _I7, QUESTIONS, {}),
+    Planted(
+        "a stop of what has not begun is refused",
+        _refuse_stops_of_what_has_not_begun,
+        frozenset({"I9"}),
+        STOPPED,
+        {"killed before": 0.1, "late": 0.2},
+        {"stop_percent": 100},
+    ),
+    Planted(
+        "who starts again is refused",
+        _refuse_who_starts_again,
+        frozenset({"I12"}),
+        STARTED,
+        FAULTS,
+        {"callers": 1},
+    ),
+)

@@ -1,0 +1,104 @@
+"""Bugs of who rests, and of how often somebody looks: nothing is lost at once, and much in time
+(I16, I17, I20).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core import advance, diagnosis
+from holdfast.core.state import Delay
+from holdfast.limits import WATCH_GRID_SECONDS
+from holdfast.runtime import duties, view
+from tests.builders import ask, call, machine
+from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.timing import DAY_SECONDS, LONG, NAP
+
+
+def _beside(*machines: Any, **fields: Any) -> dict[str, Any]:
+    branches = [{"StartAt": one["StartAt"], "States": one["States"]} for one in machines]
+    return {"Type": "Parallel", "Branches": branches, "End": True, **fields}
+
+
+_TRIED = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 30}]
+DELAYED = Scenario(
+    "delayed",
+    "a Parallel that is tried again after half a minute",
+    {"main": machine({"all": _beside(machine({"f": call("f")}), Retry=_TRIED)})},
+    tasks={"f": (Outcome(error="Broken"),)},
+)
+ASKED_TWICE = Scenario(
+    "asked twice",
+    "two people side by side",
+    {"main": machine({"all": _beside(*(machine({f"person {n}": ask()}) for n in range(2)))})},
+)
+_SUBMIT = "arn:aws:states:::batch:submitJob.sync"
+JOB = Scenario(
+    "job",
+    "a job of ten minutes",
+    {"main": machine({"job": {"Type": "Task", "Resource": _SUBMIT, "Arguments": {}, "End": True}})},
+    tasks={"batch:submitJob": (Outcome(output={"JobId": "j"}),)},
+    jobs={"batch:submitJob": (Outcome(output={}, seconds=600),)},
+)
+
+
+def _look_in_six_days(patch: Patch) -> None:
+    later_ms = 6 * DAY_SECONDS * 1_000
+    patch.setattr(duties, "look_after_ms", lambda due_ms, _now_ms: due_ms + later_ms)
+
+
+def _forget_delays(patch: Patch) -> None:
+    """What time asks of a Parallel that rests before it is tried again is not known."""
+    real = diagnosis._of_frame
+
+    def of_frame(frame: Any) -> Any:
+        return () if isinstance(frame.waiting, Delay) else real(frame)
+
+    patch.setattr(diagnosis, "_of_frame", of_frame)
+
+
+def _show_no_lanes(patch: Patch) -> None:
+    """People see what the execution itself waits for, and not what its lanes do."""
+    real = view._waiting
+
+    def waiting(state: Any, frame: Any, *more: Any) -> Any:
+        return real(state, frame, *more) if frame.owner is None else None
+
+    patch.setattr(view, "_waiting", waiting)
+
+
+def _look_every_two_minutes(patch: Patch) -> None:
+    grid_ms = WATCH_GRID_SECONDS * 1_000
+
+    def next_look_ms(_state: Any, _parked_ms: int, now_ms: int) -> int:
+        return (now_ms // grid_ms + 1) * grid_ms
+
+    patch.setattr(duties, "next_look_ms", next_look_ms)
+
+
+def _ask_each_second(patch: Patch) -> None:
+    patch.setattr(advance, "poll_seconds", lambda _polls: 1)
+
+
+_LOST = {"vanished": 0.5}
+PLANTED = (
+    Planted(
+        "the sweeper looks six days after what is due",
+        _look_in_six_days,
+        frozenset({"I17"}),
+        NAP,
+        _LOST,
+    ),
+    Planted("nobody knows of a delay", _forget_delays, frozenset({"I16", "I17"}), DELAYED, _LOST),
+    Planted(
+        "what lanes wait for is not shown", _show_no_lanes, frozenset({"I16"}), ASKED_TWICE, {}
+    ),
+    Planted(
+        "the sweeper looks every two minutes",
+        _look_every_two_minutes,
+        frozenset({"I20"}),
+        LONG,
+        {},
+    ),
+    Planted("a job is asked for each second", _ask_each_second, frozenset({"I20"}), JOB, {}),
+)

@@ -1,0 +1,161 @@
+"""Bugs of what the other programs do not have: distributed Maps, jobs, activities, workers of two
+deployments, the bus, logs that live longer than TTL lets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from holdfast.core import map_results, map_run
+from holdfast.core.state import Attempt, Frame
+from holdfast.runtime import again, children, duties, sweeper
+from holdfast.runtime.attempts import Attempts
+from holdfast.runtime.errand import Errand
+from holdfast.runtime.log import Log
+from holdfast.sim.scenarios import corpus
+from tests.sim.planted.kit import Patch, Planted, Scenario
+
+_CORPUS = {one.name: one for one in corpus()}
+DISTRIBUTED = _CORPUS["distributed"]
+FAILING = _CORPUS["distributed fails"]
+JOBS = _CORPUS["jobs"]
+ACTIVITY = _CORPUS["activity"]
+LONG = _CORPUS["ninety-three days"]
+RETRIED = _CORPUS["retry count"]
+
+
+def _without_time_out(scenario: Scenario, state: str) -> Scenario:
+    """It waits for ever."""
+    machine: Any = scenario.machines["main"]
+    fields = {"TimeoutSeconds", "HeartbeatSeconds"}
+    kept = {name: value for name, value in machine["States"][state].items() if name not in fields}
+    states = {**machine["States"], state: kept}
+    return Scenario(
+        scenario.name,
+        scenario.about,
+        {"main": {**machine, "States": states}},
+        scenario.input,
+        tasks={},
+    )
+
+
+def _no_facts(*_arguments: Any) -> Generator[Any, Any, list[Any]]:
+    """Does nothing, and finds nothing."""
+    yield from ()
+    return []
+
+
+def _nothing(*_arguments: Any) -> Iterator[Any]:
+    yield from ()
+
+
+def count_no_notices(patch: Patch) -> None:
+    patch.setattr(children, "notices", _no_facts)
+
+
+def turn_results_round(patch: Patch) -> None:
+    true_one = map_results.transformed
+
+    def turned(ended: Iterable[Any], transformation: Any) -> list[Any]:
+        return true_one(reversed(list(ended)), transformation)
+
+    patch.setattr(map_run, "transformed", turned)
+
+
+def tolerate_one_more(patch: Patch) -> None:
+    true_one = map_run._failures_max
+    patch.setattr(map_run, "_failures_max", lambda *given: true_one(*given) + 1)
+
+
+def never_ask_for_jobs(patch: Patch) -> None:
+    patch.setattr(Attempts, "poll", _nothing)
+
+
+def offer_no_activity(patch: Patch) -> None:
+    patch.setattr(duties, "_offer_activity", _nothing)
+
+
+def forget_the_parked(patch: Patch) -> None:
+    true_one = sweeper._may_have_news
+
+    def may_have_news(frame: Frame) -> bool:
+        match frame.waiting:
+            case Attempt(is_unknown=True):
+                return False
+            case _:
+                return true_one(frame)
+
+    patch.setattr(sweeper, "_may_have_news", may_have_news)
+
+
+def tell_the_bus_once(patch: Patch) -> None:
+    def look_back(errand: Errand, log: Log, _source: str | None) -> Iterator[Any]:
+        errand.notice_twin(log)
+        yield from ()
+
+    patch.setattr(again, "look_back", look_back)
+
+
+def never_renew(patch: Patch) -> None:
+    patch.setattr(Log, "is_aging", lambda _log, _now_ms: False)
+
+
+PLANTED = (
+    Planted(
+        "nobody counts how the items of a distributed Map have ended",
+        count_no_notices,
+        frozenset({"I17"}),
+        DISTRIBUTED,
+        rates={},
+    ),
+    Planted(
+        "the results of a distributed Map are in another order than its items",
+        turn_results_round,
+        frozenset({"I13"}),
+        DISTRIBUTED,
+        rates={},
+    ),
+    Planted(
+        "one item more may fail than a distributed Map tolerates",
+        tolerate_one_more,
+        frozenset({"I13"}),
+        FAILING,
+        rates={},
+    ),
+    Planted(
+        "nobody asks whether a job has ended",
+        never_ask_for_jobs,
+        frozenset({"I17"}),
+        JOBS,
+        rates={},
+    ),
+    Planted(
+        "the task of an activity is offered to nobody",
+        offer_no_activity,
+        frozenset({"I16"}),
+        _without_time_out(ACTIVITY, "weigh"),
+        rates={},
+    ),
+    Planted(
+        "a task that a worker did not know is never tried by another",
+        forget_the_parked,
+        frozenset({"I17"}),
+        RETRIED,
+        rates={"old": 0.5},
+    ),
+    Planted(
+        "who finds its own record tells the bus nothing",
+        tell_the_bus_once,
+        frozenset({"I4"}),
+        DISTRIBUTED,
+        rates={"killed after": 0.1},
+    ),
+    Planted(
+        "a log is never renewed",
+        never_renew,
+        frozenset({"I16"}),
+        LONG,
+        rates={},
+    ),
+)
