@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from holdfast.runtime import duties
 from holdfast.runtime.effects import (
     Effect,
+    Item,
+    Put,
     PutIfAbsent,
     RunTask,
+    Send,
     TaskFailed,
     TaskSucceeded,
     Unlist,
 )
-from holdfast.sim.invariants import check
-from holdfast.sim.world import CrashAt, Hook, Killed, When, World, no_faults
+from holdfast.sim.invariants import check, histories
+from holdfast.sim.world import START_MS, CrashAt, Hook, Killed, When, World, no_faults
 from holdfast.stepfunctions.faults import StatesFault
 from tests.builders import Machine, machine
 from tests.unit.stack_kit import Stack
@@ -70,6 +74,25 @@ def test_the_branch_that_had_ended_is_not_run_again() -> None:
     entered = [e for e in repair.stack.parent.events if e.details.get("name") == "sound"]
     assert len(entered) == 2  # entered and exited, once
     assert repair.stack.is_sound
+
+
+def test_a_redrive_whose_worker_died_behind_its_watch_row_is_found_without_its_message() -> None:
+    rows: list[Item] = []
+
+    def loses_the_wake(world: World, effect: Effect, when: When) -> None:
+        is_wish = isinstance(effect, Send) and world.now_ms >= START_MS + 60_000
+        if is_wish and when == "after" and not rows:
+            (ended,) = histories(world)
+            sequence = ended.records[-1].sequence + 1
+            rows.append(
+                duties.watch_item("default", ended.run, world.now_ms, sequence, world.now_ms)
+            )
+            world.services.perform(Put("mail", rows[0]))
+            for received in world.services.receive("work"):
+                world.services.delete(received.receipt)
+
+    assert Repair(loses_the_wake).run() == EXPECTED
+    assert len(rows) == 1
 
 
 def test_of_its_records_it_is_listed_by_the_last_alone() -> None:

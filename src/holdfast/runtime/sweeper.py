@@ -14,6 +14,7 @@ from typing import Any
 from holdfast import resources
 from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import Reason, diagnose
+from holdfast.core.facts import RedriveRequested
 from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
@@ -94,6 +95,9 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     yield from log.load()
     is_announced = log.sequence < int(row["seq"])
     if log.state is None or (is_announced and log.state.is_ended):
+        if log.state is not None and (yield from _is_redrive_wished(log.tenant, log.state)):
+            # Who put the row may have died before the record, and the wake been lost with it.
+            yield Send((Message(messages.recover(log.tenant, log.run)),))
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
@@ -115,6 +119,11 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
         yield from _move({**row, "seq": log.sequence}, look_ms)
+
+
+def _is_redrive_wished(tenant: str, state: Execution) -> Generator[Effect, Any, bool]:
+    wishes = yield from mail.control_facts(tenant, state)
+    return any(isinstance(wish, RedriveRequested) for wish in wishes)
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
