@@ -246,6 +246,20 @@ def test_a_megabyte_passes_through_an_execution_unchanged() -> None:
 # -- snapshots -------------------------------------------------------------------------------------
 
 
+def test_a_record_that_is_too_large_with_its_snapshot_has_its_events_in_a_blob() -> None:
+    value = {"texts": [noise(9_000, seed) for seed in range(51)]}
+    encoded = stored(value)
+    assert "ev" in encoded.item
+    state = Case(one(call("ship"))).start({"text": noise(20_000)}).state
+    whole = with_snapshot(encoded, header(), state)
+
+    assert {"eb", "ss"} <= whole.item.keys()
+    assert item_bytes(whole.item) < RECORD_BYTES_MAX
+    assert blobs_named_by(whole.item) == [key.rpartition("/")[2] for key in whole.blobs]
+    reader = Reader({key.rpartition("/")[2]: blob for key, blob in whole.blobs.items()})
+    assert reader.record(whole.item).events[0].details["input"] == value
+
+
 @pytest.mark.parametrize("size", [10, 5_000, 60_000])
 def test_a_snapshot_stands_alone(size: int) -> None:
     states = {

@@ -197,7 +197,7 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
         blobs |= _blobs(header, [data])
     else:
         item["ss"] = data
-    return Encoded({**item, **_blob_names(blobs)}, blobs, book)
+    return Encoded(_fitting({**item, **_blob_names(blobs)}, header, blobs), blobs, book)
 
 
 def snapshot_bytes(encoded: Encoded) -> int:
@@ -233,11 +233,21 @@ def _with_payload(
         return plain
     data = compress(text, header.format)
     compressed: Item = {**plain, "ev": data}
-    if item_bytes(compressed) > RECORD_BYTES_MAX:
-        blobs |= _blobs(header, [data])
-        return {**item, "eb": _digest(data), **_blob_names(blobs)}
     saves_a_unit = _units(compressed) < _units(plain)
-    return compressed if saves_a_unit else plain
+    return _fitting(compressed if saves_a_unit else plain, header, blobs)
+
+
+def _fitting(item: Item, header: Header, blobs: dict[str, bytes]) -> Item:
+    """An item that would be too large for the table has its events in a blob. With a snapshot and
+    the names of its blobs one may become so that was not before.
+    """
+    if "ev" not in item or item_bytes(item) <= RECORD_BYTES_MAX:
+        return item
+    events = item["ev"]
+    data = events if isinstance(events, bytes) else compress(str(events), header.format)
+    blobs |= _blobs(header, [data])
+    kept = {key: value for key, value in item.items() if key != "ev"}
+    return {**kept, "eb": _digest(data), **_blob_names(blobs)}
 
 
 def _units(item: Item) -> int:
