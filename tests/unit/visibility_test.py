@@ -23,6 +23,17 @@ def test_each_message_has_the_limit_of_its_own_visibility() -> None:
     assert held.receipts == {"two": "r2"}
 
 
+def test_a_message_that_is_hidden_again_past_its_limit_is_not_held_any_more() -> None:
+    """A frozen host thaws: another has received it, whatever SQS says to the old receipt."""
+    held = holds()
+    lapsed_ms = held.limit_ms("one")
+    held.extended("one", lapsed_ms)
+    held.extended("two", lapsed_ms - 1)
+    assert held.limit_ms("one") == lapsed_ms
+    assert held.limit_ms("two") == lapsed_ms - 1 + HIDDEN_MS - LIMIT_MARGIN_MS
+    assert held.receipts == {"two": "r2"}
+
+
 def test_no_message_is_worked_on_past_the_end_of_the_invocation() -> None:
     held = holds(left_ms=30_000)
     held.extended("two", START_MS + 20_000)

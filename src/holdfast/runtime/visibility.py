@@ -30,8 +30,15 @@ class Holds:
         return self._until_ms[message_id] - LIMIT_MARGIN_MS
 
     def extended(self, message_id: str, now_ms: int) -> None:
-        """It was hidden once more, `now_ms` being before the call."""
-        self._until_ms[message_id] = self._hidden_until_ms(now_ms)
+        """It was hidden once more, `now_ms` being before the call.
+
+        Not past its limit: SQS may take an old receipt, but another may have received it since. A
+        host that was frozen would acknowledge under that one's hands.
+        """
+        if now_ms < self.limit_ms(message_id):
+            self._until_ms[message_id] = self._hidden_until_ms(now_ms)
+        else:
+            self.let_go(message_id)
 
     def extended_to_the_end(self) -> None:
         """Nobody else receives here: a host that does everything in turn."""

@@ -15,8 +15,8 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
 from holdfast.resources import WORK
 from holdfast.runtime import doctor, keys, mail, quarantine
-from holdfast.runtime.effects import Handler
-from holdfast.sim.histories import histories, history
+from holdfast.runtime.effects import Get, Handler
+from holdfast.sim.histories import History, histories, history
 from holdfast.sim.invariants.commands import forgotten
 from holdfast.sim.invariants.dues import late_ms_max, stuck_ms_max
 from holdfast.sim.invariants.heard import unheard
@@ -121,6 +121,15 @@ def _whose(key: str) -> tuple[str, str]:
     return tenant, run
 
 
+def _forgotten(simulation: Simulation, found: History, before_ms: int) -> list[str]:
+    """What rests in quarantine while others go on with the log is owed until the sweeper's look."""
+    texts = list(forgotten(simulation.evidence, found, before_ms))
+    place = keys.execution(found.tenant, found.run)
+    if texts and simulation.services.perform(Get("mail", keys.QUARANTINE, place)) is not None:
+        return []
+    return texts
+
+
 def note_stuck(simulation: Simulation) -> None:
     """Who should have moved for longer than the stated time (I17)."""
     evidence, now_ms = simulation.evidence, simulation.now_ms
@@ -131,7 +140,7 @@ def note_stuck(simulation: Simulation) -> None:
             continue  # a log that cannot be read has an invariant of its own
         before_ms = now_ms - stuck_ms_max(evidence, run)
         if before_ms >= evidence.faults_end_ms:
-            evidence.forgotten += forgotten(evidence, found, before_ms)
+            evidence.forgotten += _forgotten(simulation, found, before_ms)
             evidence.unheard += unheard(evidence, found, before_ms)
         since_ms = should_move_since(found.state, now_ms)
         if since_ms is None:

@@ -7,7 +7,7 @@ Each thing has a key, of the words that say which it is: ("timer", tenant, run, 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -28,7 +28,7 @@ class Dispatches:
     """`first_ms`: true times. `replaced`: the ids of dead letters that other messages stand for.
 
     `handed`: the owners of claims that had no time left, and handed them on.
-    `rows`: how many of those that the sweeper looks at were put, by execution.
+    `rows`: those that the sweeper looks at, by execution. Who recovers puts a row once more.
     `canaries`: texts of the scenario that nobody has to see; `leaked`: messages that tell one.
     """
 
@@ -36,7 +36,7 @@ class Dispatches:
     first_ms: dict[Key, int] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
     handed: set[str] = field(default_factory=set)
-    rows: Counter[str] = field(default_factory=Counter)
+    rows: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     leaked: list[str] = field(default_factory=list)
 
     def see(self, effect: Effect, now_ms: int) -> None:
@@ -50,7 +50,7 @@ class Dispatches:
                     self._look_for_canaries(message.body)
             case Put("mail", item) | PutIfAbsent("mail", item):
                 if str(item["pk"]).startswith(_ROWS):
-                    self.rows[str(item["run"])] += 1
+                    self.rows[str(item["run"])].add(str(item["sk"]))
                 self._note(_of_item(item), now_ms)
 
     def _note(self, found: Iterator[Key], now_ms: int) -> None:

@@ -29,6 +29,8 @@ from holdfast.sim.invariants.case import Case
 #: What ends a line of control, or what it had in hand, before its time.
 _GIVEN_UP: Final = ("StateAborted", "IterationAborted", "IterationFailed", "IterationSucceeded")
 _ENDS_OF_LINES: Final = frozenset({"Unwound", "LaneFailed", "UndoStarted", "DeadlinePassed"})
+#: After these nothing of the line is left, its blocks included.
+_ENDS_OF_LANES: Final = ("IterationAborted", "IterationFailed", "IterationSucceeded", "LaneFailed")
 _LOOK_MS_MIN: Final = WATCH_LOOK_SECONDS_MIN * 1_000
 _GRID_MS: Final = WATCH_GRID_SECONDS * 1_000
 #: The error of its writer's clock, by record: tenant, execution, sequence.
@@ -184,6 +186,8 @@ class _Walk:
         elif is_given_up:
             self._pass_deadlines(frame, event)
             self._forget(frame, event)
+            if kind.endswith(_ENDS_OF_LANES):
+                self._give_up_all(frame, event)
         elif kind == "TimerSet":
             self._set(event, frame, "timer", own["due"])
         elif kind == "RetryDelayed":
@@ -225,8 +229,11 @@ class _Walk:
                 if lane.startswith(f"{entry}."):
                     self._leave(lane, event)
                     self._forget(lane, event)
-                    for place in [place for place in self._open if place[0] == lane]:
-                        self._give_up(place, event)
+                    self._give_up_all(lane, event)
+
+    def _give_up_all(self, frame: str, event: Event) -> None:
+        for place in [place for place in self._open if place[0] == frame]:
+            self._give_up(place, event)
 
     def _set(
         self, event: Event, frame: str, what: str, due_ms: int, *, number: int = 0, **more: Any

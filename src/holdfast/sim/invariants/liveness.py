@@ -174,7 +174,7 @@ def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     bounds = {
         "messages": (evidence.messages[history.run], MESSAGES_PER_EVENT_MAX * happened),
         "records": (len(history.records), events),
-        "rows for the sweeper": (evidence.dispatches.rows[history.run], happened + hours),
+        "rows for the sweeper": (len(evidence.dispatches.rows[history.run]), happened + hours),
     }
     for what, (count, most) in bounds.items():
         if count > SPARE + most:

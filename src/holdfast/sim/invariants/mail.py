@@ -177,6 +177,8 @@ class _Waits:
                 self.waits[frame].since_ms = event.at_ms
             case "TaskSucceeded" | "TaskFailed" | "TaskTimedOut" if frame in self.waits:
                 yield from self._ended(self.waits.pop(frame), event)
+            case "TaskStateAborted":
+                self.waits.pop(frame, None)
             case "ExecutionTimedOut" | "Stopping" if _is_out_of_time(event):
                 for wait in self.waits.values():
                     if before is not None and before.frame_of(wait.entry) is not None:
