@@ -155,10 +155,11 @@ class Deployment:
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
+        wanted = payloads.resolve(reference)
         with _validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=False)
             try:
-                return normalise_payload(payloads.resolve(reference), value, seals)
+                return normalise_payload(wanted, value, seals)
             except Misfit as misfit:
                 raise RequestError(
                     "HF211",

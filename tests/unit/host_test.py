@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -64,6 +65,24 @@ def test_a_task_that_hangs_takes_no_thread_from_the_next_invocation(
     assert told == "ran"
     assert queued.cancelled()
     assert all(future.result(timeout=60) for future in hanging)
+
+
+def test_a_process_in_which_too_many_tasks_hang_ends_before_it_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "ATTEMPTS_IN_FLIGHT_MAX", 1)
+    monkeypatch.setattr("os._exit", sys.exit)
+    found, gate = Site(Shop(chain(1)), has_threads=True), threading.Event()
+    for _ in range(2):
+        with found.host.task_pool() as pool:
+            assert pool is not None
+            for _ in range(resources.WORK.batch_size):
+                pool.submit(gate.wait)
+    with pytest.raises(SystemExit), found.host.task_pool():
+        raise AssertionError("it goes on")
+    gate.set()
+
+    assert [what for what, _ in found.faults] == ["the process ends"]
 
 
 def test_one_bad_message_comes_back_alone() -> None:

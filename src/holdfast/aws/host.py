@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter, parsed_body
@@ -48,6 +48,7 @@ from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker import deliver
 
 QUEUES: tuple[QueueName, ...] = ("work", "single")
+TASK_THREADS: Final = "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,19 @@ class Host:
         """Threads for the tasks of one invocation.
 
         A task that hangs keeps its thread for as long as the process lives: it must not be missing
-        in the next invocation, whose attempts would time out without having begun.
+        in the next invocation, whose attempts would time out without having begun. A process in
+        which too many hang ends, before it works on anything: Lambda makes a new one.
         """
         if not self.has_threads:
             yield None
             return
         # Enough for a full batch: a time-out must not run while its attempt waits for a thread.
-        pool = ThreadPoolExecutor(ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size, "task")
+        threads_max = ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size
+        hanging = sum(thread.name.startswith(TASK_THREADS) for thread in threading.enumerate())
+        if hanging > threads_max:
+            self.log_fault("the process ends", HoldfastBug(f"tasks hang in {hanging} threads"))
+            os._exit(1)
+        pool = ThreadPoolExecutor(threads_max, TASK_THREADS)
         try:
             yield pool
         finally:

@@ -109,9 +109,10 @@ class Queues:
 
 
 def _entry(message: Message) -> Entry:
+    text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
     entry: Entry = {
-        # In ASCII: SQS refuses U+FFFE and U+FFFF, which JSON, DynamoDB and S3 all take.
-        "MessageBody": json.dumps(message.body, separators=(",", ":")),
+        # SQS refuses these two, which JSON, DynamoDB and S3 all take.
+        "MessageBody": text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff"),
         # On a standard queue the group is a fairness key: a busy tenant cannot starve the others.
         "MessageGroupId": message.body["t"],
     }
@@ -125,7 +126,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     batch: list[Entry] = []
     room_bytes = limits.SQS_MESSAGE_BYTES_MAX
     for entry in entries:
-        size_bytes = len(entry["MessageBody"])
+        size_bytes = len(entry["MessageBody"].encode())
         if batch and (len(batch) == limits.SQS_BATCH_ENTRIES_MAX or size_bytes > room_bytes):
             yield batch
             batch, room_bytes = [], limits.SQS_MESSAGE_BYTES_MAX

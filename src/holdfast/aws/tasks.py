@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult
+from holdfast.runtime.effects import RunTask, TaskPending, TaskResult
 
 Perform: TypeAlias = Callable[[RunTask], TaskResult]
 
@@ -32,9 +32,10 @@ class Tasks:
             return self._run_own(effect)
         try:
             call_service = self._services()
-        except ServiceFault as fault:
-            # Raised, it would take the results of the tasks beside it along.
-            return TaskFailed("States.TaskFailed", f"services cannot be called now: {fault.code}")
+        except ServiceFault:
+            if effect.is_poll:
+                return TaskPending()  # the job goes on, and is asked again
+            raise
         return call_service(effect)
 
     def _services(self) -> Perform:

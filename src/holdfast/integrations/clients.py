@@ -1,7 +1,8 @@
 """botocore's clients for any service, as the role of the stack's tasks or as one that a task names.
 
 Unlike `aws/clients.py`, which serves the engine: here are any of four hundred services, nothing is
-retried (the definition's Retry decides), and an answer may take as long as a function may run.
+retried (the definition's Retry decides), and an answer may take as long as a function may run. But
+for a role: who assumes one asks again, and soon.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 65
 #: Lambda quota: a function runs for 15 minutes at most.
 FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
+#: Of STS. All who call something wait for a role.
+ROLE_READ_TIMEOUT_SECONDS: Final = 5
+ROLE_ATTEMPTS_MAX: Final = 3
 CONNECTIONS_MAX: Final = 50
 ROLE_SESSION_NAME: Final = "holdfast"
 ROLE_SECONDS: Final = 3_600  # STS: the default, and the most for a chained role
@@ -123,15 +127,18 @@ class ServiceClients:
         from botocore.config import Config  # noqa: PLC0415
 
         is_function = service == "lambda"
+        read_timeout = {
+            "lambda": FUNCTION_READ_TIMEOUT_SECONDS,
+            "sts": ROLE_READ_TIMEOUT_SECONDS,
+        }.get(service, READ_TIMEOUT_SECONDS)
+        attempts = ROLE_ATTEMPTS_MAX if service == "sts" else 1
         return self._open().create_client(
             service,
             region_name=self._region,
             config=Config(
                 connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                read_timeout=(
-                    FUNCTION_READ_TIMEOUT_SECONDS if is_function else READ_TIMEOUT_SECONDS
-                ),
-                retries={"mode": "standard", "total_max_attempts": 1},
+                read_timeout=read_timeout,
+                retries={"mode": "standard", "total_max_attempts": attempts},
                 max_pool_connections=CONNECTIONS_MAX,
                 tcp_keepalive=is_function,
                 # Whether a request is complete says the service, in its own words.

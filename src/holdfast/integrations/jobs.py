@@ -153,9 +153,9 @@ def poll(
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
     job = JOBS[effect.name]
-    client = clients.get(job.service, effect.credentials)
     question = {ask.member: _value_of(ask, started, effect.arguments or {}) for ask in job.asks}
     try:
+        client = clients.get(job.service, effect.credentials)
         answer = getattr(client, job.describe)(**question)
     except (BotoCoreError, ClientError):
         return None

@@ -17,7 +17,7 @@ from holdfast.core.facts import Moment
 from holdfast.core.state import Execution
 from holdfast.runtime.claims import Ticket, attempts_of, ticket_of
 
-#: Ten years and more, at another hour of another day: whatever depends on the time is another then.
+#: Ten years and more, on another day of the week: what depends on the time is mostly another then.
 _LATER_MS: Final = 333_333_333_333
 
 
@@ -26,10 +26,13 @@ def asks_for_the_same_later(
 ) -> bool:
     """Whether a start that is sent again asks for what this one asks for: `state`, before record 0.
 
-    A lane's bears another time, so its first tasks must not depend on that.
+    A lane's bears another time, so its first tasks must not depend on that. That of a state machine
+    which another waits for may bear another definition, too.
     """
-    if started.parent is None or "lane" not in started.parent:
+    if started.parent is None:
         return True
+    if "lane" not in started.parent:
+        return False
     later_ms = started.started_ms + _LATER_MS
     later = advance(
         program,
