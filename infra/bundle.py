@@ -103,9 +103,18 @@ def _find_package(package: str, *, project: Path) -> Path:
 def _compiled_of(module: Path) -> Iterator[Path]:
     """What stands beside a module that is one file and its functions read; a package holds it."""
     for source_map in sorted(module.parent.glob("*.map.json")):
-        if json.loads(source_map.read_text())["function"].startswith(f"{module.stem}:"):
+        if _function_of(source_map).startswith(f"{module.stem}:"):
             yield source_map
             yield source_map.with_name(source_map.name.replace(".map.json", ".asl.json"))
+
+
+def _function_of(source_map: Path) -> str:
+    """-> the function that it maps; nothing for a file of another tool that is called so, too."""
+    try:
+        found = json.loads(source_map.read_text())
+    except ValueError:
+        return ""
+    return str(found.get("function", "")) if isinstance(found, dict) else ""
 
 
 def _copy(source: Path, destination: Path, *, without: Sequence[str] = ()) -> None:

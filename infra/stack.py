@@ -170,7 +170,8 @@ class HoldfastStack(Stack):
                     on=[storage.executions.table_arn],
                 ),
                 allow(
-                    # What an ended child has told, before it is stopped (the duties of an end).
+                    # What an ended child has told, before it is stopped (the duties of an end), and
+                    # what is in quarantine.
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",

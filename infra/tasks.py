@@ -15,8 +15,9 @@ from constructs import Construct
 class TasksRole(Construct):
     """`callers` may take it on; `policy_arns` are managed policies that the user wrote.
 
-    `barred`: services, with the ARNs of the stack's own resources. No policy, however wide, lets a
-    task touch them.
+    `barred`: services, with the ARNs of the stack's own resources. Whatever the policies allow, no
+    task touches them with this role. One that may make or take on other roles, or give them to
+    something else, gets round that: `iam:PassRole` with `lambda:CreateFunction` does.
     """
 
     def __init__(

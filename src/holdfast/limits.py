@@ -67,6 +67,7 @@ CALLBACK_SECONDS_MAX: Final = 366 * 86_400
 RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
 STATE_SECONDS_MAX: Final = 99_999_999  # Step Functions: Seconds, TimeoutSeconds, HeartbeatSeconds
 EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
+HEARTBEAT_RACES_MAX: Final = 9  # writes of one heartbeat that others were before, in a row
 POLL_SECONDS_MAX: Final = 60  # our choice: between two questions after the end of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
 

@@ -92,7 +92,15 @@ def test_the_program_of_the_readme_is_found_by_its_functions_though_it_is_one_fi
     readme = (ROOT / "README.md").read_text()
     program, _ = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
     (project / "my_shop.py").write_text(program)
-    (project / "other.map.json").write_text('{"function": "my_shop_of_old:other"}')
+    foreign = (
+        '{"function": "my_shop_of_old:other"}',
+        '{"version": 3}',
+        '{"function": 1}',
+        "[]",
+        "//",
+    )
+    for number, text in enumerate(foreign):
+        (project / f"other{number}.map.json").write_text(text)
     holdfast = Path(sys.executable).with_name("holdfast")
     subprocess.run([holdfast, "compile", "my_shop"], cwd=project, check=True, timeout=60)
 

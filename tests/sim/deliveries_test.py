@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX
 from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import (
     Effect,
@@ -45,9 +46,10 @@ class Seen(World):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.deaths: list[tuple[str, QueueName]] = []
+        self.body: Any = None
 
     def deliver(self, received: Received, queue: QueueName) -> bool:
-        before = self.kills
+        before, self.body = self.kills, received.body
         is_done = super().deliver(received, queue)
         if self.kills > before:
             self.deaths.append((str(received.body["k"]), queue))
@@ -72,6 +74,35 @@ def test_who_dies_of_what_was_handed_on_is_counted_and_then_alone() -> None:
     assert world.deaths[0] == ("go", "work")
     assert state.stopped_ms is not None
     assert state.stopped_ms - START_MS < 600_000  # nobody waits until what was claimed lapses
+    assert check(world) == []
+
+
+def test_what_was_handed_on_and_goes_alone_does_not_wait_for_the_claim_of_who_handed_it_on() -> (
+    None
+):
+    """More branches than places. The first worker dies of one, the second hands the last one on,
+    and who gets that dies, too.
+    """
+
+    def work(_: RunTask) -> TaskResult:
+        died = [kind for kind, _ in world.deaths]
+        if world.body["k"] in {"start", "go"}.difference(died):
+            raise Killed
+        world.now_ms += 2_000
+        return TaskSucceeded(None)
+
+    branches = [
+        {"StartAt": f"b{n}", "States": {f"b{n}": call("work", TimeoutSeconds=840)}}
+        for n in range(ATTEMPTS_IN_FLIGHT_MAX + 1)
+    ]
+    shop = Shop(machine({"all": {"Type": "Parallel", "Branches": branches, "End": True}}))
+    world = shop.world = Seen(shop.world.setting, work)
+    state = shop.run().state
+
+    assert world.deaths == [("start", "work"), ("go", "work")]
+    assert state.status == "SUCCEEDED"
+    assert state.stopped_ms is not None
+    assert state.stopped_ms - START_MS < 600_000
     assert check(world) == []
 
 

@@ -74,6 +74,28 @@ def test_a_wait_longer_than_the_life_of_a_record_ends_well() -> None:
     assert shop.insist(lambda: shop.front.history("default", run))["events"] != []
 
 
+def test_the_history_begins_at_a_snapshot_whose_record_refers_to_what_ttl_has_taken() -> None:
+    """On day 15 a record is so large that it takes a snapshot, and in it is the order of day 0."""
+    draws = random.Random(1)
+    junk = ["".join(draws.choices("0123456789abcdefghijklmnopqrstuv", k=9_000)) for _ in range(6)]
+    output = {"order": "{% $states.result.order %}"}
+    flow = machine(
+        {
+            "nap": nap(15, "work"),
+            "work": call("work", "rest", Arguments="{% $states.input %}", Output=output),
+            "rest": nap(200, "done"),
+            "done": {"Type": "Succeed"},
+        }
+    )
+    shop = Shop(flow, tasks=lambda effect: TaskSucceeded({**effect.arguments, "junk": junk}))
+    run = shop.start({"order": {"note": "x" * 100}, "more": "y" * 50})
+    expire_daily(shop.world, 96)
+    shop.world.run(until_ms=START_MS + 95 * DAY_MS)
+
+    events = shop.insist(lambda: shop.front.history("default", run))["events"]
+    assert events[0]["record"] > 0
+
+
 def test_a_monthly_loop_runs_for_a_year() -> None:
     flow = machine(
         {

@@ -324,6 +324,22 @@ def test_the_events_beside_a_snapshot_are_read_unless_they_refer_to_values_befor
         assert reader.base(item).events == expected
 
 
+def test_events_are_left_out_whose_values_hold_an_older_one() -> None:
+    order = {"text": noise(2_000)}
+    tape, case = Tape(), Case(machine({"a": call("x", "b"), "b": call("y")})).start(order)
+    tape.write(case)
+    case.succeed({"order": order, "more": noise(50)})
+    tape.write(case, snapshot=True)
+    case.succeed("done")
+    tape.write(case)
+    reader = Reader(tape.blobs)
+    reader.from_snapshot(tape.items[1])
+
+    assert reader.base(tape.items[1]).events == ()
+    assert reader.record(tape.items[2]).events
+    assert reader.state == case.state
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
 from holdfast.runtime import quarantine
-from holdfast.runtime.effects import RunTask, TaskSucceeded
+from holdfast.runtime.effects import Put, RunTask, TaskSucceeded
 from holdfast.runtime.front import Front
 from holdfast.runtime.keys import execution
 from holdfast.runtime.tokens import Keys, Token, make_token
@@ -508,6 +508,26 @@ def test_who_repeats_the_answer_that_ended_the_wait_is_told_yes_again(given: Any
         with pytest.raises(RequestError) as caught:
             shop.world.call(shop.front.answer("default", other))
         assert caught.value.code in {"HF232", "HF233"}
+
+
+@pytest.mark.parametrize("given", [{"output": {"ok": True}}, {"error": "Refused", "cause": "no"}])
+def test_who_repeats_an_answer_that_another_door_has_stored_is_told_yes_by_its_value(
+    given: Any,
+) -> None:
+    """As SendTaskSuccess and SendTaskFailure store it: how it was sent is not known."""
+    shop, run = begun(machine({"it": ask()}))
+    request = {"token": token_of(shop, run), **given}
+    shop.world.call(shop.front.answer("default", request))
+    (stored,) = [item for item in shop.world.services.items("mail") if "ah" in item]
+    bare = {name: value for name, value in stored.items() if name != "ah"}
+    shop.world.services.perform(Put("mail", bare))
+    settle(shop)
+    assert shop.history(run).state.is_ended
+
+    assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
+    token = {"token": request["token"]}
+    for other in ({"output": 7}, {"error": "Other"}, {}):
+        refused(shop, shop.front.answer("default", {**token, **other}), "HF232", 409)
 
 
 class Sealing(AnyTypes):

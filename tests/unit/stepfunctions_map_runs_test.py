@@ -9,6 +9,8 @@ import pytest
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import PASS, WAIT, Office, states
 
+DAY_SECONDS = 86_400
+
 
 def flow(state: dict[str, Any], **fields: Any) -> dict[str, Any]:
     processor = {
@@ -106,6 +108,21 @@ def test_a_run_of_a_stopped_execution_was_aborted() -> None:
     office.wait(10)
     run = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
     assert run["status"] == "ABORTED"
+
+
+def test_a_map_run_is_described_though_the_beginning_of_its_parent_is_gone() -> None:
+    """TTL takes a record after 90 days."""
+    office = Office()
+    nap = {"Type": "Wait", "Seconds": 100 * DAY_SECONDS}
+    definition = flow(WAIT)
+    definition["States"] = {"Nap": {**nap, "Next": "Over"}, **definition["States"]}
+    definition["StartAt"] = "Nap"
+    execution = office.start(office.create(definition), [1])
+    office.wait(100 * DAY_SECONDS + 10)
+
+    run = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
+    assert office.types(execution)[0] != "ExecutionStarted"
+    assert (run["executionArn"], run["status"]) == (execution, "RUNNING")
 
 
 @pytest.mark.parametrize("identifier", ["nobody", "01234567-89ab-cdef-0123-456789abcdef"])

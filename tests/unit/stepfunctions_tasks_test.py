@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.limits import HEARTBEAT_RACES_MAX
 from holdfast.runtime.effects import (
+    Effect,
     Get,
     Put,
     PutIfAbsent,
@@ -18,6 +20,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.keys import heartbeat, inbox
 from holdfast.runtime.tokens import Token, make_token
+from holdfast.sim.world import When, World
 from tests.builders import KEYS
 from tests.unit.states_world import Office, states
 
@@ -163,6 +166,25 @@ def test_a_heartbeat_that_lands_after_a_newer_one_takes_nothing_back(beats: int)
     (beat,) = [item for item in world.services.items("mail") if item["sk"] == heartbeat(0)]
 
     assert beat["at"] == world.now_ms
+
+
+def test_a_heartbeat_that_always_loses_to_others_gives_up() -> None:
+    clerk = Clerk(HeartbeatSeconds=30)
+    clerk.office.wait(1)
+    clerk.send("SendTaskHeartbeat")
+    clerk.office.wait(1)
+    races: list[int] = []
+
+    def be_faster(world: World, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, Replace):
+            races.append(effect.seen)
+            assert len(races) < 100
+            older = {**effect.item, "rv": effect.seen + 1, "at": int(effect.item["at"]) - 1}
+            world.services.perform(Put("mail", older))
+
+    clerk.office.world.hook = be_faster
+    assert clerk.refusal("SendTaskHeartbeat")[0] == "ConflictException"
+    assert len(races) == HEARTBEAT_RACES_MAX
 
 
 def test_a_heartbeat_of_older_code_is_put_over() -> None:

@@ -17,9 +17,10 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import duties, keys, messages, quarantine, sweeper
-from holdfast.runtime.effects import Effect, Put, Query
+from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskSucceeded
+from holdfast.runtime.formats import Formats
 from holdfast.sim.invariants import check
-from holdfast.sim.world import When, World, no_faults
+from holdfast.sim.world import Killed, When, World, no_faults
 from tests.builders import Shop, ask, call, chain, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, one
 
@@ -302,6 +303,33 @@ def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
     assert queued(shop, "single") == []
     assert (hurt["sk"], hurt["of"]) == (f"default#{RUN}", "m1,m2,m3")
     assert shop.world.services.metrics["ExecutionsQuarantined"] == 1
+
+
+def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> None:
+    """By the sweeper's own formats: those of a release to come may be others than this one's."""
+
+    def kill(_: RunTask) -> TaskSucceeded:
+        raise Killed
+
+    shop = Shop(machine({"it": call("ship", TimeoutSeconds=840)}), tasks=kill)
+    shop.start()
+    settle(shop)
+    (record,) = shop.world.services.items("executions")
+    shop.world.services.perform(Put("executions", {**record, "f": 3}))
+    letter = messages.recover("default", str(record["pk"]).partition("#")[2], ("m1", "m2"))
+    formats = Formats(oldest=2, newest=3, asked=2)
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "m3"), formats))
+
+    assert len(quarantine_items(shop)) == 1
+    assert len(rows(shop)) == 1
+
+
+def test_the_reason_counts_the_rounds_and_not_what_went_alone() -> None:
+    shop = Shop(machine({"it": wait_for("paid")}))
+    revive(shop, messages.recover("default", RUN, ("w1", "m1", "m2"), released=1), "m3")
+    (held,) = shop.world.call(quarantine.of_tenant("default"))
+
+    assert "in every delivery, 3 times round" in held.reason
 
 
 def test_what_was_released_goes_round_as_often_again() -> None:

@@ -145,23 +145,24 @@ def goes_alone(errand: Errand, log: Log) -> Generator[Effect, Any, bool]:
     -> True: it was sent there, and this delivery is over.
     """
     assert log.state is not None
-    running = (frame.waiting for frame in log.state.frames.values())
-    suspects = [
-        attempt.claim
-        for attempt in running
-        if isinstance(attempt, Attempt)
-        and attempt.takeovers >= TAKEOVERS_IN_COMPANY_MAX
-        and attempt.claim is not None
+    running = [
+        (frame.waiting.claim, frame.waiting.takeovers)
+        for frame in log.state.frames.values()
+        if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
     ]
+    suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
     may_go = log.state.is_opened and errand.may_take_over  # opened: R11
     if not suspects or errand.delivery.is_alone or not may_go:
         return False
     now_ms = yield Clock()
     if not any(errand.has_lost(claim, now_ms) for claim in suspects):
         return False
-    replaced = (*messages.replaced_by(errand.body), errand.delivery.message_id)
-    # Our own message is no dead letter: it has gone no round.
-    uncounted = messages.released_of(errand.body) + 1
+    counted = messages.replaced_by(errand.body)
+    # Without our message nothing else says that they were handed on.
+    handed = {claim.message for claim, _ in running if errand.is_handed(claim)}
+    replaced = (*counted, *sorted(handed.difference(counted)), errand.delivery.message_id)
+    # These are no dead letters: they have gone no round.
+    uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
     body = messages.recover(log.tenant, log.run, replaced, uncounted)
     yield Send((Message(body),), queue="single")
     return True

@@ -319,6 +319,10 @@ def blobs_named_by(item: Item) -> list[str]:
     return [digest for digest in str(item.get("bl", "")).split(",") if digest]
 
 
+class _OlderValueError(LookupError):
+    """A reference to a value that no record which was read holds."""
+
+
 class Reader:
     """Reads records in order, oldest first, growing the book and the state as it goes."""
 
@@ -357,10 +361,10 @@ class Reader:
         """
         assert self.state is not None
         with reading(_what(item)):
-            own = self._read_lines(self._payload(item), int(item["sk"]), 0)
+            payload = self._payload(item)
             try:
-                texts = self._parse(own)
-            except KeyError:
+                texts = self._parse(self._read_lines(payload, int(item["sk"]), 0))
+            except _OlderValueError:
                 return head(item)
             numbered = sum(text[0] not in OWN_EVENTS for text in texts)
             first_id = self.state.last_event - numbered + 1
@@ -422,7 +426,10 @@ class Reader:
         if not key or key.strip("@"):
             return found
         if key == "@":
-            return self.book.values[value[0], value[1]]
+            known = value[0], value[1]
+            if known not in self.book.values:
+                raise _OlderValueError(known)
+            return self.book.values[known]
         return {key[:-1]: value}
 
 

@@ -250,13 +250,10 @@ class Front:
         return self.types.normalise_payload(tenant, reference, output, what)
 
     def _answered_before(self, token: Token, request: Mapping[str, Any]) -> Answer:
-        """The wait is over. Who repeats the answer that ended it is told yes again (R12): known by
-        how it was sent, for what its type had made of it is not to be had here any more.
-        """
+        """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
         inbox = keys.inbox(token.tenant, token.run)
         found = yield Get("mail", inbox, keys.answer(token.entry, token.attempt))
-        mark = "" if found is None else str(found.get("ah", ""))
-        if found is None or not is_marked(_said(request), mark, self.keys):
+        if found is None or not self._is_repeated(found, request):
             raise RequestError(
                 "HF232",
                 "nobody waits for this answer any more",
@@ -264,6 +261,17 @@ class Front:
                 help="see what the execution waits for now",
             )
         return mail.answer_in(found)
+
+    def _is_repeated(self, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+        """Known by how it was sent, for what its type had made of it is not to be had here any
+        more. What another door has stored says no more than what it is.
+        """
+        said = _said(request)
+        if "ah" in found:
+            return is_marked(said, str(found["ah"]), self.keys)
+        if "error" in request:
+            return mail.answer_in(found) == _failure(request)
+        return mail.answer_in(found) == mail.form_of(request.get("output"))[0]
 
     # -- seeing: what each gives is said in seeing.py ----------------------------------------------
 

@@ -58,8 +58,8 @@ def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
 
 
 def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
-    """`of`: the messages that it stands for, dead letters but for one that goes on alone;
-    `released`: how many of them do not count as rounds.
+    """`of`: the messages that it stands for, dead letters but for one that goes on alone and those
+    whose holders had handed on to it; `released`: how many of them do not count as rounds.
     """
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 

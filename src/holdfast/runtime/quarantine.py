@@ -25,6 +25,7 @@ from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import (
     Delete,
     Effect,
+    Get,
     Item,
     Measure,
     Message,
@@ -33,7 +34,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
-from holdfast.runtime.formats import FORMAT, require_format
+from holdfast.runtime.formats import FORMAT, FORMATS, Formats, require_format
 from holdfast.runtime.log import Log
 
 Does = Generator[Effect, Any, None]
@@ -62,8 +63,8 @@ class Quarantined:
     @property
     def reason(self) -> str:
         return (
-            f"a message of kind {self.body['k']} failed in every delivery, {len(self.letters)} "
-            "times round: its worker may die of it"
+            f"a message of kind {self.body['k']} failed in every delivery, "
+            f"{DEAD_LETTER_ROUNDS_MAX + 1} times round: its worker may die of it"
         )
 
     def may_be_over(self, now_ms: int) -> bool:
@@ -81,7 +82,9 @@ class Quarantined:
 # -- in and out ------------------------------------------------------------------------------------
 
 
-def put(body: Mapping[str, Any], letters: tuple[str, ...], now_ms: int) -> Does:
+def put(
+    body: Mapping[str, Any], letters: tuple[str, ...], now_ms: int, formats: Formats = FORMATS
+) -> Does:
     item: Item = {
         "pk": keys.QUARANTINE,
         "sk": keys.execution(body["t"], body["run"]),
@@ -92,15 +95,14 @@ def put(body: Mapping[str, Any], letters: tuple[str, ...], now_ms: int) -> Does:
     }
     is_start = body["k"] == messages.START
     if not is_start:
-        yield from _watch(body["t"], body["run"], now_ms)
+        yield from _watch(Log(body["t"], body["run"], "quarantine", "", formats), now_ms)
     # An older start is not lost to what came after it: without a log nothing else can begin it.
     yield from _put_over(item, is_start=is_start)
     yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
 
 
-def _watch(tenant: str, run: str, now_ms: int) -> Does:
+def _watch(log: Log, now_ms: int) -> Does:
     """What was never opened was guarded by the message that rests now."""
-    log = Log(tenant, run, "quarantine", "")
     try:
         yield from log.load()
     except ServiceFault:
@@ -109,7 +111,7 @@ def _watch(tenant: str, run: str, now_ms: int) -> Does:
         return  # nobody can write to it, either
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = duties.next_look_ms(log.state, now_ms, now_ms)
-        yield Put("mail", duties.watch_item(tenant, run, look_ms, log.sequence, now_ms))
+        yield Put("mail", duties.watch_item(log.tenant, log.run, look_ms, log.sequence, now_ms))
 
 
 def _put_over(item: Item, *, is_start: bool) -> Does:
@@ -120,10 +122,9 @@ def _put_over(item: Item, *, is_start: bool) -> Does:
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
-    """-> what is known of the execution; see `holds`. A query, for the sweeper may get no mail."""
-    key = keys.execution(tenant, run)
-    items = yield Query("mail", keys.QUARANTINE, begins_with=key, limit=1)
-    return _read(items[0]) if items and items[0]["sk"] == key else None
+    """-> what is known of the execution; see `holds`."""
+    item = yield Get("mail", keys.QUARANTINE, keys.execution(tenant, run))
+    return None if item is None else _read(item)
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:

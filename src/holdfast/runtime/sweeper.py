@@ -223,7 +223,7 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
         body = messages.recover(body["t"], body["run"])
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
     if is_quarantined:
-        yield from quarantine.put(body, rounds, now_ms)
+        yield from quarantine.put(body, rounds, now_ms, formats)
     # Looked for after that: who stops it later finds it in quarantine (R13).
     if (yield from _is_to_be_stopped(body)):
         held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Effect, Query
+from holdfast.runtime.log import Log
 from holdfast.runtime.view import records_of
 from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -80,7 +81,8 @@ def _listed(service: Service, execution_arn: str, run: MapRun) -> dict[str, Any]
 
 def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
     """Counts are of executions and of the items in them; what a failed run left out is pending."""
-    execution_arn, run = yield from require_map_run(service, request["mapRunArn"])
+    parent, run = yield from require_map_run(service, request["mapRunArn"])
+    execution_arn = yield from _execution_arn(service, parent)
     shown: dict[str, Any] = {
         "mapRunArn": run.arn,
         "executionArn": execution_arn,
@@ -128,31 +130,30 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> An
 
 
 def require_map_run(service: Service, text: str) -> Generator[Effect, Any, tuple[str, MapRun]]:
-    """-> the parent's ARN, and the run. Raises InvalidArn, ResourceNotFound."""
+    """-> the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
     arn: MapRunArn = parse_map_run_arn(text)
     secrets = service.keys.secrets.values()
     parents = keys.map_runs(service.tenant, arn.identifier, secrets)
     for parent, _entry in parents if arn.place == service.place else []:
-        events = yield from _events(service, parent)
-        for run in _runs_in(events):
+        for run in (yield from _map_runs(service, parent)):
             if run.arn == text:
-                return _execution_arn(events), run
+                return parent, run
     raise resource_not_found(text)
 
 
 def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRun]]:
-    events = yield from _events(service, run)
-    return _runs_in(events)
-
-
-def _events(service: Service, run: str) -> Generator[Effect, Any, list[Event]]:
     items = yield Query("executions", keys.execution(service.tenant, run))
     records = yield from records_of(service.tenant, run, items)
-    return [event for record in records for event in record.events]
+    return _runs_in(event for record in records for event in record.events)
 
 
-def _execution_arn(events: list[Event]) -> str:
-    return str(events[0].holdfast["origin"]["execution_arn"])
+def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
+    """From the state: TTL may have taken the event that said it."""
+    log = Log(service.tenant, run, "api", "")
+    yield from log.load()
+    assert log.state is not None
+    assert log.state.origin is not None
+    return log.state.origin["execution_arn"]
 
 
 def _runs_in(events: Iterable[Event]) -> list[MapRun]:

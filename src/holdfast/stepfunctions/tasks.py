@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.limits import EVENT_RETENTION_SECONDS, HEARTBEAT_RACES_MAX
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.effects import (
     Clock,
@@ -29,7 +29,7 @@ from holdfast.runtime.formats import FORMAT
 from holdfast.runtime.log import Log
 from holdfast.runtime.tokens import Token, require_token
 from holdfast.stepfunctions.catalogue import Service
-from holdfast.stepfunctions.faults import StatesFault, invalid_token, validation
+from holdfast.stepfunctions.faults import StatesFault, concurrent, invalid_token, validation
 from holdfast.stepfunctions.starts import json_problem
 
 Answer = Generator[Effect, Any, dict[str, Any]]
@@ -77,14 +77,15 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
 
 def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
     """An entry has one item, and the newest heartbeat counts: one that lands late, or out of order,
-    takes nothing back.
+    takes nothing back. Raises ConflictException after too many races.
     """
-    look = Get("mail", str(item["pk"]), str(item["sk"]))
-    found: Item | None = yield look
-    while found is None or int(found["at"]) < now_ms:
+    for _ in range(HEARTBEAT_RACES_MAX):
+        found: Item | None = yield Get("mail", str(item["pk"]), str(item["sk"]))
+        if found is not None and int(found["at"]) >= now_ms:
+            return
         if (yield from _is_put_over(found, item)):
             return
-        found = yield look
+    raise concurrent()
 
 
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
