@@ -68,9 +68,7 @@ def test_what_calls_services_is_made_once() -> None:
     assert made == ["once"]
 
 
-def test_without_a_way_to_services_a_job_is_asked_again_and_a_task_comes_again() -> (
-    None
-):
+def test_without_a_way_to_services_a_job_is_asked_again_and_a_task_comes_again() -> None:
     faults = [ServiceFault("HF321", "asked too often", retry="later") for _ in range(2)]
 
     def make() -> Perform:

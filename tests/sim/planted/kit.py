@@ -71,7 +71,8 @@ def require_caught(planted: Planted, first_seed: int = 0) -> int:
         with pytest.MonkeyPatch.context() as patch:
             planted.plant(patch)
             result = schedule()
-        found = {one.invariant for one in result.violations}
+        # What the engine itself refuses proves nothing of the judges.
+        found = {one.invariant for one in result.violations} - ({"code"} - planted.caught_by)
         if not found:
             continue
         print(f"{planted.name}: schedule {number}: {result.violations[0]}")
