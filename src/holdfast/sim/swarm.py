@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 #: Kind of fault -> the highest rate that a schedule draws for it, per question.
@@ -50,6 +50,7 @@ _OFF: Final = 0.34
 _STORMY, _STORM = 0.1, 8
 #: In so many a token cannot be made by anybody who survives it: what asks for one is quarantined.
 _DEADLY: Final = 0.03
+_DEADLY_RECEIVES_MAX: Final = 10
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -96,7 +97,7 @@ def drawn(seed: int) -> Swarm:
     }
     if chance.random() < _STORMY:
         rates[chance.choice(tuple(rates))] *= _STORM
-    return Swarm(
+    found = Swarm(
         rates=rates,
         safety_ms=int(chance.choice(_SAFETY_MS) * (0.5 + chance.random())),
         skew_ms=chance.choice((0, 400, 500)),
@@ -111,6 +112,11 @@ def drawn(seed: int) -> Swarm:
         redrive_percent=chance.choice((0, 0, 0, 60)),
         has_deadly_tokens=chance.random() < _DEADLY,
     )
+    if not found.has_deadly_tokens:
+        return found
+    # Each delivery kills, and each copy of a message has deliveries of its own: with thirty of them
+    # a schedule would never be over.
+    return replace(found, receives_max=min(found.receives_max, _DEADLY_RECEIVES_MAX))
 
 
 def read(document: Mapping[str, Any]) -> Swarm:

@@ -196,6 +196,11 @@ class _Walk:
             self._set(event, frame, "deadline", own["due"], number=own["number"])
         elif kind == "Cancelled":
             self._pass_deadlines(frame, event)
+        elif kind == "Closing" and "failed" in own:
+            # That lane is over; the others may have something to undo.
+            self._leave(own["failed"], event)
+            self._forget(own["failed"], event)
+            self._give_up_all(own["failed"], event)
         else:
             self._of_task(frame, event)
 
