@@ -31,6 +31,7 @@ from holdfast.sim.evidence import Evidence, Ran
 from holdfast.sim.histories import History
 from holdfast.sim.invariants import bus
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.swarm import FREEZES_MS
 
 #: Entry and attempt -> the record that asks for it, and its arguments.
 _Asked: TypeAlias = dict[tuple[int, int], tuple[int, Json]]
@@ -48,7 +49,8 @@ def asked_for(case: Case) -> Iterator[str]:
     if case.evidence is not None:
         written = written_ms(case.evidence)
         for ran in case.evidence.ran:
-            if ran.run in stopped and ran.at_ms < written[ran.run, 0]:
+            # Its host may have been frozen before it began, and have thawed after record 0.
+            if ran.run in stopped and ran.at_ms < written[ran.run, 0] + FREEZES_MS[-1]:
                 unknown.discard((ran.run, ran.entry, ran.attempt))
             else:
                 yield from _ran_in_time(ran, asked.get(ran.run, {}), written)
@@ -60,8 +62,8 @@ def asked_for(case: Case) -> Iterator[str]:
 
 
 def _stopped_at_once(case: Case, asked: Mapping[str, _Asked]) -> set[str]:
-    """Executions that were stopped in place of another try, when whoever had run their first tasks
-    had died before record 0 (R3): that one schedules nothing, and they may be redriven.
+    """Executions that were stopped in place of another try, when whoever ran their first tasks had
+    died or was frozen before record 0 (R3): that one schedules nothing, and they may be redriven.
     """
     return {
         history.run
