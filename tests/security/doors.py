@@ -133,6 +133,8 @@ def _keys(effect: Effect) -> Iterator[str]:
             yield str(item["sk"]).partition("#")[2] if is_due else str(item["pk"])
         case Query(_, "~hurt", begins_with=prefix):
             yield str(prefix)
+        case Get(_, "~hurt", place) | Delete(_, "~hurt", place):
+            yield str(place)
         case Query(_, partition) if partition.startswith(READ_BY_ALL):
             return
         case Query() | Get() | Delete() | Unlist() | Extend():
