@@ -92,7 +92,8 @@ class Host:
         threads_max = ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size
         hanging = sum(thread.name.startswith(TASK_THREADS) for thread in threading.enumerate())
         if hanging > threads_max:
-            self.log_fault("the process ends", HoldfastBug(f"tasks hang in {hanging} threads"))
+            found = HoldfastError("HF328", f"tasks hang in {hanging} threads")
+            self.log_fault("the process ends", found)
             os._exit(1)
         pool = ThreadPoolExecutor(threads_max, TASK_THREADS)
         try:

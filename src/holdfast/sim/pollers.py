@@ -44,7 +44,7 @@ class Pollers:
 
     def begin(self, tenant: str) -> None:
         for activity in activities_of(self._simulation.scenario.machines):
-            make = lambda name=activity: create(self._front, tenant, name)  # noqa: E731
+            make = partial(create, self._front, tenant, activity)
             self._insist("activity", tenant, make, lambda *_: None, 0)
 
     def _offered(self, tenant: str, activity: str) -> None:
@@ -63,17 +63,17 @@ class Pollers:
                 self._poll(tenant, activity, 1_000)
 
         chance = simulation.number().to_bytes(_CHANCE_BYTES, "big")
-        make = lambda: poll(self._front, tenant, activity, chance)  # noqa: E731
+        make = partial(poll, self._front, tenant, activity, chance)
         self._insist("poller", tenant, make, told, delay_ms)
 
     def _work(self, tenant: str, activity: str, token: str, data: str) -> None:
         place = require_token(token, self._front.keys, tenant, 0)
         outcome = self._simulation.scenario.outcome(activity, place.attempt)
         for beat_ms in heartbeats.moments_ms(outcome):
-            alive = lambda: heartbeats.beat(self._front, tenant, token)  # noqa: E731
+            alive = partial(heartbeats.beat, self._front, tenant, token)
             self._insist("beat", tenant, alive, lambda *_: None, beat_ms)
         request = answer_of(token, outcome, data)
-        make = lambda: answer(self._front, tenant, request)  # noqa: E731
+        make = partial(answer, self._front, tenant, request)
         told = noting(self._simulation, "answer", tenant, place.run, request)
         self._insist("answer", tenant, make, told, int(outcome.seconds * 1_000))
 
