@@ -87,6 +87,10 @@ class Deployed:
         }
         self._parsed: dict[str, Any] = {}
 
+    @property
+    def started(self) -> Definition:
+        return self.definitions[self.scenario.started]
+
     def programs(self) -> Programs:
         by_hash = {one.hash: one for one in self.definitions.values()}
         return Programs(definitions=by_hash, _programs=self._parsed)
