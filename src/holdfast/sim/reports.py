@@ -34,11 +34,14 @@ def silent(total: Tally) -> None:
 
 
 def teller(began: float) -> Callable[[Tally], None]:
-    """-> what says now and then how far it has come."""
-    told_at = began
+    """-> what says each failure at once, and now and then how far it has come."""
+    told_at, failures_told = began, 0
 
     def tell_progress(total: Tally) -> None:
-        nonlocal told_at
+        nonlocal told_at, failures_told
+        for name, failed in total.failures[failures_told:]:
+            print(_headline(name, failed), flush=True)
+        failures_told = len(total.failures)
         now = time.monotonic()
         if now - told_at < _TOLD_EVERY_SECONDS:
             return
@@ -142,9 +145,13 @@ def _commit() -> str:
 # -- failures --------------------------------------------------------------------------------------
 
 
+def _headline(name: str, failed: Result) -> str:
+    return f"{name}: {failed.violations[0].invariant}: {failed.violations[0].text}"
+
+
 def write_failure(name: str, failed: Result, directory: Path) -> None:
     """Shrinks it, and writes the tape that shows it."""
-    print(f"\n{name}: {failed.violations[0].invariant}: {failed.violations[0].text}")
+    print(f"\n{_headline(name, failed)}")
     least = shrunk(failed)
     path = directory / f"failure-{re.sub('[^a-z0-9]+', '-', name.lower())[:60]}.json"
     path.write_text(json.dumps(_failure(name, least), indent=1) + "\n", encoding="utf-8")

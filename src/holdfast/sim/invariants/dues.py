@@ -283,9 +283,9 @@ class _Walk:
             if kind in _OF_OPEN_TASKS:
                 self.dues.problems.append(f"{self._run}: {kind} where no task is open")
         elif kind == "TaskUnknown":
-            for what in ("begin", "retry"):
-                if (frame, what, 0) in self._open:
-                    self._open[frame, what, 0].is_parked = True
+            # It may have been claimed before: then it is not open, and has not begun all the same.
+            for due in self.dues.found:
+                due.is_parked |= due.what in ("begin", "retry") and due.ticket == task.ticket
         elif kind == "TaskSubmitted":
             task.is_attempt = False
             self._await(frame, event, task, event.at_ms)
