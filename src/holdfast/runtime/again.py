@@ -24,8 +24,14 @@ from holdfast.core.commands import (
     owed,
 )
 from holdfast.core.state import Attempt, Awaiting, Execution
-from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CLOCK_ERROR_MS, TAKEOVERS_IN_COMPANY_MAX
+from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
+    CLOCK_ERROR_MS,
+    TAKEOVERS_IN_COMPANY_MAX,
+    VISIBILITY_SECONDS,
+)
 from holdfast.runtime import children, duties, mail, messages, status_events
+from holdfast.runtime.codec import Record
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
@@ -56,24 +62,26 @@ def carry_out_again(errand: Errand, log: Log, program: Program, now_ms: int) -> 
     known = [StartChild(fact.entry, fact.lane) for fact in ended]
     again = [
         command
-        for command in _owed_again(errand, log)
+        for command in _owed_again(errand, log, now_ms)
         if command not in known and not _sees_to(state, command, now_ms)
     ]
     found = yield from duties.carry_out(log, program, again, now_ms)
     return [*ended, *found]
 
 
-def _owed_again(errand: Errand, log: Log) -> list[Command]:
+def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
     """What may never have been carried out (R8).
 
-    The sweeper asks for all of it. A message that came back asks for what records of its own
-    ask for: if each of them repeated everything, every crash would multiply the messages.
+    The sweeper asks for all of it, save what others have just begun. A message that came back asks
+    for what records of its own ask for: if each of them repeated everything, every crash would
+    multiply the messages.
     """
     assert log.state is not None
     everything = owed(log.state)
-    if errand.kind == messages.RECOVER:
-        return everything
     records = errand.own_records(log)
+    if errand.kind == messages.RECOVER:
+        begun = _begun_by_others(log, records, now_ms)
+        return [command for command in everything if entry_of(command) not in begun]
     if records and records[0] is log.records[0]:
         return everything  # older records of ours may be folded into the snapshot
     events = [event for record in records for event in record.events]
@@ -86,6 +94,16 @@ def _owed_again(errand: Errand, log: Log) -> list[Command]:
         # Any record may close the wait for a child; and that it was told is soon in the log.
         if entry_of(command) in opened or isinstance(command, StopChild)
     ]
+
+
+def _begun_by_others(log: Log, ours: list[Record], now_ms: int) -> set[int]:
+    """-> the entries of records so young that whoever wrote them still has his message: it comes
+    back if he dies. To repeat what he does would wake twice for one attempt, and run it twice.
+    """
+    young_ms = now_ms - VISIBILITY_SECONDS * 1_000
+    others = (record for record in log.records if record.at_ms > young_ms and record not in ours)
+    events = (event for record in others for event in record.events)
+    return {event.holdfast["entry"] for event in events if "entry" in event.holdfast}
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
