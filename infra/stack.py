@@ -132,8 +132,16 @@ class HoldfastStack(Stack):
         handler = self._function(
             resources.EVENTS,
             [
-                allow("dynamodb:PutItem", "dynamodb:Query", on=[storage.mail.table_arn]),
-                allow("s3:PutObject", on=[storage.blobs.arn_for_objects("*")]),
+                # Who waits for an event that no deployed workflow declares says itself, by its log
+                # and its definition, of which type that is.
+                allow("dynamodb:Query", on=[storage.executions.table_arn]),
+                allow(
+                    "dynamodb:GetItem",
+                    "dynamodb:PutItem",
+                    "dynamodb:Query",
+                    on=[storage.mail.table_arn],
+                ),
+                *self._blob_rights("s3:GetObject", "s3:PutObject"),
                 allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
                 allow("sqs:SendMessage", on=[messaging.events_dead.queue_arn]),
             ],

@@ -190,23 +190,26 @@ def _add_starting(commands: Any) -> None:
     start.add_argument("--name", help="its business key; the same name and input start once")
     start.add_argument("--input", default="{}", metavar="JSON", help="or @FILE, or - for stdin")
     start.add_argument("--wait", type=float, metavar="SECONDS", help="for its end")
-    stop = _remote(commands, "stop", remote.stop, "End an execution as ABORTED.")
-    stop.add_argument("execution", metavar="ID", help="or the name that it was started with")
+    stop = _remote(commands, "stop", remote.stop, "End an execution as ABORTED, after undoing.")
+    stop.add_argument("execution", metavar="ID", help=_NAMED)
     stop.add_argument("--error")
     stop.add_argument("--cause")
+    stop.add_argument(
+        "--now", action="store_true", help="end it at once: what is not undone yet stays as it is"
+    )
 
 
 def _add_seeing(commands: Any) -> None:
     listing = _remote(commands, "list", remote.list_executions, "List the newest executions.")
-    listing.add_argument("--workflow", metavar="NAME")
+    listing.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
     listing.add_argument("--status", choices=STATUSES)
     listing.add_argument("--events", action="store_true", help="events that nobody awaits yet")
     show = _remote(commands, "show", remote.show, "Show an execution and what it waits for.")
-    show.add_argument("execution", metavar="ID", help="or the name that it was started with")
+    show.add_argument("execution", metavar="ID", help=_NAMED)
     history = _remote(
         commands, "history", remote.history, "Show all that happened in an execution."
     )
-    history.add_argument("execution", metavar="ID", help="or the name that it was started with")
+    history.add_argument("execution", metavar="ID", help=_NAMED)
 
 
 def _add_repairing(commands: Any) -> None:
@@ -249,6 +252,7 @@ def _add_telling(commands: Any) -> None:
     answer.add_argument("--cause", metavar="TEXT", help="of the error")
 
 
+_NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME"
 _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 

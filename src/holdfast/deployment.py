@@ -21,7 +21,7 @@ from holdfast.dsl.boundary import Misfit, normalise_payload
 from holdfast.dsl.registry import Registry
 from holdfast.dsl.sealing import NO_VAULT, Seals, Vault
 from holdfast.dsl.surface import InvalidResult, TaskContext, Workflow, running_task
-from holdfast.errors import RequestError, VaultFault, WorkflowError
+from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
 from holdfast.runtime.definitions import Definition, Programs
@@ -155,11 +155,10 @@ class Deployment:
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        wanted = payloads.resolve(reference)
         with _validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=False)
             try:
-                return normalise_payload(wanted, value, seals)
+                return normalise_payload(payloads.resolve(reference), value, seals)
             except Misfit as misfit:
                 raise RequestError(
                     "HF211",
@@ -175,7 +174,7 @@ def _validating(code: str, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (RequestError, VaultFault):
+    except (RequestError, VaultFault, GoneTypeError):
         raise
     except Exception as error:  # noqa: BLE001
         kind = type(error).__name__

@@ -43,6 +43,13 @@ class RequestError(HoldfastError):
         self.status = status
 
 
+class GoneTypeError(LookupError):
+    """The deployed code has no type of that name: the definition that names it may be older.
+
+    It reaches nobody outside: the front door decides what becomes of the value.
+    """
+
+
 class FormatError(HoldfastError):
     """What is stored cannot be read by this code, and can by another: it must not be touched."""
 
@@ -89,6 +96,11 @@ class ServiceFault(HoldfastError):  # noqa: N818
     ) -> None:
         super().__init__(code, message)
         self.retry = retry
+
+
+def is_passing(error: HoldfastError) -> bool:
+    """-> whether the same call may do better later. What is gone, damaged or refused stays so."""
+    return isinstance(error, ServiceFault) and error.retry != "never"
 
 
 class VaultFault(ServiceFault):

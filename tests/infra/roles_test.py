@@ -56,8 +56,11 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "Worker": {**WORKER, **consumes(WORK)},
     "WorkerSingle": {**WORKER, **consumes(SINGLE)},
     "Events": {
+        "dynamodb:GetItem": {MAIL},
         "dynamodb:PutItem": {MAIL},
-        "dynamodb:Query": {MAIL},
+        "dynamodb:Query": {EXECUTIONS, MAIL},
+        "s3:GetObject": {OBJECTS},
+        "s3:ListBucket": {BUCKET},
         "s3:PutObject": {OBJECTS},
         "sqs:SendMessage": {WORK, "MessagingEventsDead"},
     },

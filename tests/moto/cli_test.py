@@ -192,6 +192,29 @@ def test_a_stopped_execution_ends_as_aborted_with_its_reason(shell: Shell) -> No
     assert row.endswith("Withdrawn")
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [("d2", [], "after undoing"), ("d3", ["--now"], "at once, undoing nothing more")],
+)
+def test_a_stop_voids_the_document_unless_it_is_to_end_at_once(
+    shell: Shell, name: str, options: list[str], said: str
+) -> None:
+    shell.json("start", "document_signing", "--name", name, "--input", document(name))
+    shell.until(lambda shown: shown["waits"], "show", name)
+    assert shell("stop", name, *options) == 0
+    assert shell.printed.endswith(f"to stop {said}\n")
+    assert shell.until(has_ended, "show", name)["status"] == "ABORTED"
+    assert shell("history", name) == 0
+    assert ("task:void_document" in shell.printed) is not bool(options)
+
+
+def test_an_execution_is_found_by_workflow_and_name(shell: Shell) -> None:
+    started = shell.json("start", "document_signing", "--name", "d9", "--input", document("d9"))
+    for command in ("show", "history", "stop", "doctor"):
+        assert shell(command, "document_signing:d9") == 0
+    assert shell.json("stop", "document_signing:d9")["execution"] == started["execution"]
+
+
 def test_a_list_of_nothing_says_so(shell: Shell) -> None:
     assert shell("list", "--status", "TIMED_OUT") == 0
     assert shell.printed == "no executions\n"

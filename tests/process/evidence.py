@@ -183,14 +183,8 @@ def _one_end(log: Log) -> Iterator[str]:
 
 
 def _undone_in_reverse(log: Log) -> Iterator[str]:
-    """What was booked is given back, once and the last first, by whoever ended without it.
-
-    Save where a second stop has cut the undoing that the first one had begun.
-    """
+    """What was booked is given back, once and the last first, by whoever ended without it."""
     if log.state.workflow not in {"p_saga", "p_stopped"} or not log.state.is_ended:
-        return
-    is_cut = "control" in log.events[-1].holdfast
-    if is_cut and any(event.type == "Stopping" for event in log.events):
         return
     booked = [e.details["output"] for e in _of_task(log, "TaskSucceeded", "book")]
     undone = [e.details["parameters"]["booking"] for e in _of_task(log, "TaskScheduled", "unbook")]

@@ -221,6 +221,20 @@ def test_an_answer_that_is_an_output_and_an_error_is_neither() -> None:
     assert shop.doors.stored() == before
 
 
+@each(
+    Case("a word", {"now": "true"}, "HF233"),
+    Case("a number", {"now": 1}, "HF233"),
+    Case("null", {"now": None}, "HF233"),
+)
+def test_whether_a_stop_waits_for_the_undo_is_true_or_false(case: Case) -> None:
+    """Whatever else would pass for true cuts an undo that nobody meant to cut."""
+    shop = opened(Doors())
+    before = shop.doors.stored()
+    status, refusal = shop.doors.http("POST", f"/executions/{shop.run}/stop", case.given)
+    assert (status, refusal["error"]["code"]) == (400, case.code)
+    assert shop.doors.stored() == before
+
+
 def test_a_failure_without_words_does_not_pass_for_the_answer_before_it() -> None:
     shop = opened(Doors())
     first = {"token": shop.token, "output": 1}

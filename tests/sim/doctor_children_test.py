@@ -53,16 +53,29 @@ def test_of_a_child_whose_log_cannot_be_read_nothing_is_said_twice() -> None:
     assert reasons(family.world, NAMES) == {(child, "UNREADABLE_LOG")}
 
 
+def test_of_a_child_whose_blob_is_gone_nothing_is_said_twice() -> None:
+    family, child = waiting_for_a_child()
+    items = family.world.services.items("executions")
+    newest = next(item for item in reversed(items) if str(item["pk"]).endswith(child))
+    family.world.services.perform(Put("executions", {**newest, "bl": "0" * 64}))
+    kit.vanish(family.world)
+    assert reasons(family.world, NAMES) == {(child, "UNREADABLE_LOG")}
+
+
+@pytest.mark.parametrize("names", [(), ("flow",)], ids=["undeployed", "deployed"])
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_what_a_child_of_a_map_waits_for_in_vain_is_said_of_that_child(is_lost: bool) -> None:
+def test_what_a_child_of_a_map_waits_for_in_vain_is_said_of_that_child(
+    is_lost: bool, names: tuple[str, ...]
+) -> None:
     nap = {"Type": "Wait", "Seconds": 300}
     shop = Shop(machine({"all": {**a_map({"nap": nap}, Items=[1, 2]), "End": True}}))
     run = shop.start()
     kit.settle(shop.world)
     if is_lost:
         kit.vanish(shop.world)
-    lanes = {(f"{run}.0.{lane}", "TIMER_OVERDUE") for lane in range(2)}
-    assert reasons(shop.world, ("flow",)) == (lanes if is_lost else set())
+    lanes = [(f"{run}.0.{lane}", "TIMER_OVERDUE") for lane in range(2)]
+    found = findings(shop.world, names=names)
+    assert sorted((row["execution"], row["reason"]) for row in found) == (lanes if is_lost else [])
 
 
 def test_what_was_never_opened_is_guarded_by_its_message() -> None:

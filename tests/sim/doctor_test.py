@@ -14,11 +14,12 @@ from holdfast.core.decision import iso_time
 from holdfast.core.diagnosis import Reason, should_move_since
 from holdfast.errors import RequestError
 from holdfast.limits import STUCK_SECONDS
-from holdfast.runtime import doctor, mail, messages, sweeper
+from holdfast.runtime import doctor, keys, mail, messages, sweeper
 from holdfast.runtime.effects import Delete, Item, Put, TaskSucceeded
 from holdfast.runtime.examination import Found
+from holdfast.runtime.front import Front
 from holdfast.sim.invariants import histories
-from tests.builders import Shop, ask, call, chain, machine, wait_for
+from tests.builders import KEYS, AnyTypes, Shop, ask, call, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
 from tests.sim.doctor_kit import Stuck, findings
 
@@ -300,7 +301,44 @@ def test_page_by_page_everything_is_found_once(
     assert len({row["execution"] for row in found}) == len(found) == EACH * 3
 
 
-@pytest.mark.parametrize("after", ["", "x", "1", "9#", "1##", "1#flow#zzz", "1#flow", 7, ["1"]])
+@pytest.mark.parametrize("examined_max", [1, 2, 7, 40])
+@pytest.mark.parametrize("names", [(), ("other",), ("flow",), ("flow", "other")])
+def test_page_by_page_what_is_deployed_no_more_is_found_once_beside_what_is(
+    names: tuple[str, ...], examined_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "DOCTOR_EXAMINED_MAX", examined_max)
+    monkeypatch.setattr(doctor, "_ROWS_PER_LOG", 3)
+    shop = Shop(machine({"nap": {**kit.NAP, "End": True}}))
+    deployed = dict.fromkeys(("flow", "other"), shop.definition)
+    shop.front = Front(shop.programs, deployed, AnyTypes(), KEYS)
+    for n in range(EACH):
+        chance = n.to_bytes(8, "big")
+        request = {"workflow": "other" if n % 3 else "flow"}
+        for tenant in ("default", "stranger"):
+            shop.world.call(shop.front.start(tenant, request, chance))
+    kit.lose_all(shop.world)
+    found = findings(shop.world, names=names)
+    assert {row["reason"] for row in found} == {"TIMER_OVERDUE"}
+    assert len({row["execution"] for row in found}) == len(found) == EACH
+    findings(shop.world, names=names, is_repairing=True)
+    kit.settle(shop.world, 50)
+    assert findings(shop.world, names=names) == []
+
+
+def test_a_page_that_ends_at_a_workflow_that_is_gone_passes_no_other_over() -> None:
+    """It was undeployed between two pages."""
+    stuck = kit.timer_overdue()
+    (history,) = stuck.histories
+    shard = keys.list_shard(history.run)
+    pages = doctor.report("default", ("flow",), f"{shard}#done#", is_repairing=False)
+    answer = stuck.world.call(pages)
+    assert [row["execution"] for row in answer["findings"]] == [history.run]
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["", "x", "1", "9#", "1##", "1#flow#zzz", "1#flow", 7, ["1"], "w1", "w#", "wx#", "w1#a#b"],
+)
 def test_what_no_page_gave_is_refused(after: Any) -> None:
     shop = Shop(chain(1))
     with pytest.raises(RequestError) as refused:

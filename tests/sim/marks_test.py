@@ -29,6 +29,8 @@ AIMED: Final = {
     Read.HEARTBEAT: "alive until the answer",
     Read.FAILED_BESIDE_RETRY: "a failure beside a retry",
     Read.STOP_IN_UNDO: "stopped while losers undo",
+    Read.STOP_TWICE: "stopped while losers undo",
+    Read.STOP_NOW: "stopped while losers undo",
     Read.WORKER_LOST: "a task that kills",
     Seen.FIRST_HOLD_DIED: "a first task that kills",
     Seen.GOES_ALONE: "a lane that kills",

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.asl.parse import definition_hash
 from holdfast.errors import RequestError
+from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import keys
 from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.definitions import Definition, Programs
@@ -104,7 +105,9 @@ class Played:
         if when == "after" and isinstance(effect, Put) and "#act#" in str(effect.item["pk"]):
             activity, due = str(effect.item["pk"]), str(effect.item["sk"])
             poll = functools.partial(self._poll, activity.partition("#act#")[2])
-            self.world.at(int(due.partition("#")[0]), poll)
+            at_ms = int(due.partition("#")[0])
+            is_retry = int(effect.item["attempt"]) > 1
+            self.world.at(at_ms + (2 * CLOCK_ERROR_MS if is_retry else 0), poll)  # R15
 
     # -- activities --------------------------------------------------------------------------------
 

@@ -11,13 +11,16 @@ from holdfast.core import steps
 from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
-from holdfast.runtime import again, keys, messages, quarantine, sweeper
+from holdfast.runtime import again, doctor, keys, mail, messages, quarantine, sweeper
 from holdfast.runtime.effects import (
     Effect,
     Item,
+    Message,
     Put,
     QueueName,
     RunTask,
+    Send,
+    TaskFailed,
     TaskResult,
     TaskSucceeded,
 )
@@ -257,6 +260,19 @@ def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> N
     assert check(shop.world) == []
 
 
+def test_a_stop_ends_what_is_in_quarantine_also_if_its_wake_becomes_a_dead_letter(
+    bomb: Bomb,
+) -> None:
+    shop, run = quarantined(AT_ONCE)
+    shop.stop(run)
+    (wake,) = shop.world.services.receive("work")
+    shop.world.services.delete(wake.receipt)
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(wake.body, wake.message_id)))
+    shop.world.run()
+    assert shop.history(run).state.status == "ABORTED"
+    assert quarantine_items(shop.world) == []
+
+
 @pytest.mark.parametrize("minutes", [1, 70, 170])
 def test_a_stop_before_the_quarantine_is_not_forgotten(minutes: int, bomb: Bomb) -> None:
     """Who gets the start evaluates before he reads mail, and dies of that."""
@@ -339,6 +355,110 @@ def test_a_start_whose_log_may_be_gone_by_ttl_is_not_begun_again(bomb: Bomb) -> 
     assert "holdfast stop" in found["advice"]
     settle(shop.world, DAY_SECONDS)
     assert shop.world.services.items("executions") == before
+
+
+def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
+    """A name is kept for 75 days; whoever starts it again after that starts another execution."""
+    shop, first = quarantined(AT_ONCE)
+    expire_daily(shop.world, 80)
+    shop.world.run(until_ms=START_MS + 80 * DAY_SECONDS * 1_000)
+    bomb.is_armed = False
+    second = shop.start({"secret": "hunter2"})
+    assert second != first
+    settle(shop.world, DAY_SECONDS)
+    (found,) = findings(shop.world, names=("flow",), is_repairing=True)
+    assert (found["execution"], found["reason"]) == (first, "QUARANTINED")
+    assert "repair" not in found
+    assert "its name is kept for it no longer" in found["advice"]
+    settle(shop.world, DAY_SECONDS)
+    assert [row["execution"] for row in listed(shop, status="SUCCEEDED")] == [second]
+
+
+def test_a_start_that_is_sent_again_keeps_its_name_from_then_on(bomb: Bomb) -> None:
+    nap = {"Type": "Wait", "Seconds": 100 * DAY_SECONDS, "End": True}
+    shop, first = quarantined(machine({"bomb": {"Type": "Pass", "Next": "nap"}, "nap": nap}))
+    expire_daily(shop.world, 100)
+    shop.world.run(until_ms=START_MS + 70 * DAY_SECONDS * 1_000)
+    bomb.is_armed = False
+    (found,) = findings(shop.world, names=("flow",), is_repairing=True)
+    assert found["repair"] == "its message is sent again, alone in its batch"
+    shop.world.run(until_ms=START_MS + 90 * DAY_SECONDS * 1_000)
+    assert shop.describe(first)["status"] == "RUNNING"
+    assert shop.start({"secret": "hunter2"}) == first
+
+
+# -- a redrive -------------------------------------------------------------------------------------
+
+
+def redriven(bomb: Bomb) -> tuple[Shop, str]:
+    """Its only task has failed; then whoever redrives it dies."""
+    results = iter([TaskFailed("Broken", None)])
+    shop = Shop(machine({"bomb": call("ship")}), tasks=lambda _: next(results, TaskSucceeded(1)))
+    bomb.is_armed = False
+    run = shop.start()
+    shop.world.run()
+    assert shop.history(run).state.status == "FAILED"
+    bomb.is_armed = True
+    control_id = mail.control_id(shop.history(run).state, shop.world.now_ms, bytes(8))
+    fields = {"kind": mail.REDRIVE}
+    item = mail.control_item(shop.tenant, run, control_id, shop.world.now_ms, fields)
+    shop.world.services.perform(Put("mail", item))
+    wake = messages.wake_mail(shop.tenant, run, keys.control(control_id))
+    shop.world.services.perform(Send((Message(wake),)))
+    settle(shop.world, DAY_SECONDS)
+    return shop, run
+
+
+def test_a_redrive_that_kills_its_workers_is_in_quarantine_where_everybody_sees_it(
+    bomb: Bomb,
+) -> None:
+    shop, run = redriven(bomb)
+    shown = shop.describe(run)
+    assert (shown["status"], [wait["kind"] for wait in shown["waits"]]) == (
+        "FAILED",
+        ["quarantined"],
+    )
+    assert "its redrive failed in every delivery" in shown["waits"][0]["reason"]
+    for status in (None, "FAILED"):
+        (row,) = listed(shop, status=status)
+        assert (row["status"], row["waits_for"]) == ("FAILED", "quarantined")
+    assert listed(shop, status="RUNNING") == []
+    (found,) = findings(shop.world, names=("flow",))
+    assert (found["execution"], found["reason"]) == (run, "QUARANTINED")
+    assert "holdfast stop" not in found["advice"]
+
+
+def test_a_redrive_in_quarantine_is_repaired_alone_in_its_batch(bomb: Bomb) -> None:
+    shop, run = redriven(bomb)
+    findings(shop.world, names=("flow",), is_repairing=True)
+    queue = shop.world.services.queue("work")
+    assert (queue.messages, quarantine_items(shop.world)) == ({}, [])
+    settle(shop.world, DAY_SECONDS)  # it was not mended
+    (found,) = shop.world.call(doctor.report_one(shop.tenant, run, None, is_repairing=True))[
+        "findings"
+    ]
+    assert found["reason"] == "QUARANTINED"
+    bomb.is_armed = False
+    settle(shop.world, DAY_SECONDS)
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert findings(shop.world, names=("flow",)) == []
+
+
+def test_a_repair_deletes_what_is_in_quarantine_no_more() -> None:
+    """Who only looks may have no right to."""
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
+    run = shop.start()
+    settle(shop.world, 1)
+    letter = messages.recover(shop.tenant, run, ("a", "b"))
+    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "c")))
+    shop.world.run()
+    assert findings(shop.world, names=("flow",)) == []
+    assert len(quarantine_items(shop.world)) == 1
+    findings(shop.world, names=("flow",), is_repairing=True)
+    assert quarantine_items(shop.world) == []
+
+
+# -- what is kept ----------------------------------------------------------------------------------
 
 
 def test_a_start_that_has_begun_is_not_kept_as_one() -> None:

@@ -62,8 +62,8 @@ class Family:
         request = {"workflow": "outer", "input": data or {}, "name": "o1"}
         return str(self.insist(lambda: self.front.start(TENANT, request, CHANCE))["execution"])
 
-    def stop(self, run: str, **texts: str) -> Any:
-        return self.insist(lambda: self.front.stop(TENANT, run, texts, CHANCE))
+    def stop(self, run: str, **request: Any) -> Any:
+        return self.insist(lambda: self.front.stop(TENANT, run, request, CHANCE))
 
     def describe(self, run: str) -> Any:
         return self.insist(lambda: self.front.describe(TENANT, run))

@@ -311,7 +311,6 @@ def with_an_undo(**top: Any) -> tuple[Family, str, str]:
 
 @pytest.mark.parametrize("child_first", [True, False])
 def test_a_stop_of_a_child_and_one_of_its_parent_do_not_add_up(child_first: bool) -> None:
-    """Only who asks again for the end of the same execution does not wait for the undo."""
     family, parent, child = with_an_undo()
     for run in (child, parent) if child_first else (parent, child):
         family.stop(run, error="Shop.Closed")
@@ -324,14 +323,26 @@ def test_a_stop_of_a_child_and_one_of_its_parent_do_not_add_up(child_first: bool
     assert family.is_sound()
 
 
-def test_a_second_stop_of_a_child_that_its_parent_has_left_does_not_wait_for_its_undo() -> None:
+def test_stops_of_a_child_that_its_parent_has_left_wait_for_its_undo_unless_they_say_so() -> None:
     family, parent, child = with_an_undo()
     family.stop(parent)
     family.settle(10)
-    for is_cut in (False, True):
-        family.stop(child)
+    for is_now in (False, False, True):
+        family.stop(child, now=is_now)
         family.settle(1)
-        assert family.children[0].state.is_ended is is_cut
+        assert family.children[0].state.is_ended is is_now
+
+
+def test_a_stop_of_the_parent_that_does_not_wait_lets_its_child_undo() -> None:
+    """It says nothing of the executions that were called."""
+    family, parent, _ = with_an_undo()
+    family.stop(parent, now=True)
+    family.settle(10)
+    assert family.statuses() == ("ABORTED", ["RUNNING"])
+    family.settle(60)
+    assert family.statuses() == ("ABORTED", ["ABORTED"])
+    assert family.children[0].state.is_undone
+    assert family.is_sound()
 
 
 def test_a_parent_that_ends_stops_a_child_that_is_too_late_already() -> None:

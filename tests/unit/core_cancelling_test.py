@@ -92,8 +92,16 @@ def test_a_stop_lets_finish_what_a_time_out_undoes() -> None:
     definition = side_by_side("a", "b") | {"TimeoutSeconds": 60}
     case = Case(definition).start().after(61).offer(STOP)
 
-    assert case.status == "RUNNING"
-    assert case.offer(StopRequested("2", None, None)).status == "ABORTED"
+    assert case.offer(StopRequested("2", None, None)).status == "RUNNING"
+    case.succeed(at="undo a").succeed(at="undo b")
+    assert case.status == "ABORTED"
+
+
+def test_a_stop_that_does_not_wait_ends_lanes_and_shields() -> None:
+    now = StopRequested("2", None, None, now=True)
+
+    assert Case(side_by_side("a", "b")).start().offer(STOP).offer(now).status == "ABORTED"
+    assert Case(shielded("first")).start().offer(now).status == "ABORTED"
 
 
 def test_an_undo_is_not_begun_twice() -> None:
@@ -359,16 +367,6 @@ def test_a_redrive_gives_a_block_its_time_anew() -> None:
 
     assert case.after(50).positions == ["one"]
     assert case.after(11).positions == ["late"]
-
-
-def test_a_redrive_after_an_undo_begins_its_lanes_anew() -> None:
-    case = Case(side_by_side("a", "b")).start().offer(STOP)
-    case.succeed(at="undo a").succeed(at="undo b")
-    assert case.status == "ABORTED"
-
-    case.offer(RedriveRequested("5"))
-
-    assert case.positions == ["a", "b"]
 
 
 def test_what_follows_a_shielded_part_without_a_step_is_not_cancelled() -> None:

@@ -9,8 +9,9 @@ import pytest
 from holdfast.core import facts
 from holdfast.core.map_results import Child, record
 from holdfast.core.state import Attempt, Children, ChildResult
+from holdfast.limits import CHILD_DEPTH_MAX
 from tests.builders import call, machine
-from tests.unit.core_kit import START_MS, Case, nobody, one
+from tests.unit.core_kit import RUN, START_MS, Case, nobody, one
 
 READER = {
     "Resource": "arn:aws:states:::s3:getObject",
@@ -133,6 +134,22 @@ def test_no_more_children_are_open_than_the_definition_allows() -> None:
     assert case.children.open_lanes == [0, 1]
     case.end(0)
     assert case.children.open_lanes == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("depth", "is_open"), [(CHILD_DEPTH_MAX - 1, True), (CHILD_DEPTH_MAX, False)]
+)
+def test_a_map_whose_childrens_ids_would_grow_too_long_fails_before_the_first(
+    depth: int, is_open: bool
+) -> None:
+    case = MapCase(a_map(Items="{% $states.input %}"))
+    run = RUN + ".0.0" * depth
+    case.offer(facts.Started(run, None, "flow", [1, 2], START_MS))
+    if is_open:
+        assert case.children.open_lanes == [0, 1]
+    else:
+        assert case.failure[0] == "Holdfast.TooDeep"
+        assert case.state.children == frozenset()
 
 
 def test_a_concurrency_that_is_no_number_fails_the_map_by_its_name() -> None:

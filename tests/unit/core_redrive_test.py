@@ -147,20 +147,70 @@ def test_what_has_undone_what_it_had_done_is_not_redriven() -> None:
     assert (case.status, len(case.events)) == ("ABORTED", seen)
 
 
-def test_lanes_that_were_being_undone_begin_anew() -> None:
-    parts = {name: part(name) for name in ("a", "b")}
-    branches = [{"StartAt": name, "States": states} for name, (states, _) in parts.items()]
-    both = {"Type": "Parallel", "Branches": branches, "End": True}
-    definition = machine({"both": both}, Holdfast={"Undo": [undo for _, undo in parts.values()]})
-    case = Case(definition).start().fail("Broken", at="a")
-    for control_id in ("1", "2"):  # the second does not wait for the undo
-        case.offer(StopRequested(control_id, None, None))
-    assert case.status == "ABORTED"
+def lanes(*undoable_names: str) -> Machine:
+    """The branches pay, break and reserve; some of them are parts that can be taken back."""
+    parts = {name: part(name) for name in undoable_names}
+    branches = [
+        {"StartAt": name, "States": parts[name][0] if name in parts else {name: call(name)}}
+        for name in ("pay", "break", "reserve")
+    ]
+    body = {"Type": "Parallel", "Branches": branches, "End": True}
+    return machine({"all": body}, Holdfast={"Undo": [undo for _, undo in parts.values()]})
 
+
+def failed_lanes(*undoable_names: str) -> Case:
+    """One branch has paid, then another fails."""
+    return Case(lanes(*undoable_names)).start().succeed(1, at="pay").fail("Broken", at="break")
+
+
+def test_lanes_of_which_one_was_undone_are_not_run_again() -> None:
+    """The one that has succeeded would pay twice."""
+    case = failed_lanes("reserve").succeed(at="undo reserve")
+    assert (case.failure[0], case.state.is_undone) == ("Broken", True)
+    seen = len(case.events)
     case.offer(REDRIVE)
+    assert (case.status, len(case.events)) == ("FAILED", seen)
 
-    assert (case.status, case.positions) == ("RUNNING", ["a", "b"])
-    assert case.succeed(1, at="a").succeed(2, at="b").output == [1, 2]
+
+def test_lanes_that_a_stop_has_undone_are_not_run_again() -> None:
+    case = Case(lanes("reserve")).start().succeed(1, at="pay")
+    case.offer(StopRequested("1", None, None)).succeed(at="undo reserve")
+    assert (case.status, case.state.is_undone) == ("ABORTED", True)
+    assert case.offer(REDRIVE).status == "ABORTED"
+
+
+def test_lanes_that_were_being_undone_are_not_run_again() -> None:
+    case = failed_lanes("reserve")
+    assert "undo reserve" in case.positions
+    case.offer(StopRequested("1", None, None), StopRequested("2", None, None, now=True))
+    assert (case.status, case.state.is_undone) == ("ABORTED", True)
+    assert case.offer(REDRIVE).status == "ABORTED"
+
+
+@pytest.mark.parametrize(("broken", "left"), [("break", "slow"), ("slow", "undo reserve")])
+def test_what_was_undone_in_lanes_of_a_lane_counts_as_well(broken: str, left: str) -> None:
+    """That lane fails with it, or is cancelled with it."""
+    states, undo = part("reserve")
+    deep = parallel({"reserve": states, "break": {"break": call("break")}})
+    body = parallel({"deep": {"deep": deep}, "slow": {"slow": call("slow")}})
+    extension = {"Undo": [undo], "Shielded": [["slow"]]}
+    case = begun(body, Holdfast=extension).fail("Broken", at=broken)
+    if broken == "break":
+        case.succeed(at="undo reserve")
+    assert (case.succeed(at=left).failure[0], case.state.is_undone) == ("Broken", True)
+
+
+def parallel(branches: dict[str, Machine]) -> Machine:
+    shown = [{"StartAt": name, "States": states} for name, states in branches.items()]
+    return {"Type": "Parallel", "Branches": shown, "End": True}
+
+
+def test_without_anything_to_undo_the_branches_that_had_ended_are_kept() -> None:
+    case = failed_lanes("pay")  # that one is over, and its part with it
+    assert (case.status, case.state.is_undone) == ("FAILED", False)
+    case.offer(REDRIVE)
+    assert case.positions == ["break", "reserve"]
+    assert case.succeed(2, at="break").succeed(3, at="reserve").output == [1, 2, 3]
 
 
 def test_a_race_whose_result_was_too_large_is_run_anew() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.facts import StopRequested
+from holdfast.core.facts import RedriveRequested, StopRequested
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case
 
 STOP = StopRequested("1", "Shop.Closed", "the shop closes")
+NOW = StopRequested("2", "Now", None, now=True)
 
 
 def undoable(body: dict[str, Any], inside: list[str], **top: Any) -> Machine:
@@ -91,29 +92,56 @@ def test_a_wait_in_the_part_is_left_for_the_undo() -> None:
     assert case.after(120).positions == ["undo"]
 
 
-def test_a_second_stop_does_not_wait_for_the_undo() -> None:
-    case = stopped(undoable({"ship": call("ship")}, ["ship"]))
-
-    assert case.offer(STOP).status == "RUNNING"
-    assert case.offer(StopRequested("2", "Now", None)).status == "ABORTED"
-    assert case.state.error == "Now"
-
-
-def test_a_stop_that_a_parent_passes_on_does_not_cut_the_undo_that_somebody_asked_for() -> None:
+@pytest.mark.parametrize(
+    "again",
+    [
+        StopRequested("1", None, None, now=True),
+        StopRequested("2", "Shop.Closed", "the shop closes"),
+        StopRequested("2", "Later", None),
+        StopRequested("2", None, None, by_parent=True),
+    ],
+    ids=["the same", "repeated", "with other words", "passed on by a parent"],
+)
+def test_a_second_stop_changes_nothing(again: StopRequested) -> None:
     case = stopped(undoable({"ship": call("ship")}, ["ship"]))
     seen = len(case.events)
 
-    case.offer(StopRequested("2", None, None, by_parent=True))
+    case.offer(again)
 
     assert (case.status, len(case.events)) == ("RUNNING", seen)
+    assert (case.succeed().status, case.state.error) == ("ABORTED", "Shop.Closed")
+
+
+def test_two_stops_that_are_read_at_once_are_one() -> None:
+    case = stopped(undoable({"ship": call("ship")}, ["ship"]), STOP, StopRequested("2", None, None))
+
+    assert (case.status, case.types.count("Stopping")) == ("RUNNING", 1)
+    assert case.succeed().status == "ABORTED"
+
+
+def test_a_stop_that_does_not_wait_ends_what_an_undo_has_begun_to_take_back() -> None:
+    case = stopped(undoable({"ship": call("ship")}, ["ship"])).offer(NOW)
+
+    assert (case.status, case.state.error, case.state.is_undone) == ("ABORTED", "Now", True)
+
+
+def test_a_stop_that_does_not_wait_undoes_nothing_and_is_redriven_from_where_it_was() -> None:
+    case = stopped(undoable({"ship": call("ship")}, ["ship"]), NOW)
+    assert (case.status, case.state.is_undone) == ("ABORTED", False)
+    assert {"Stopping", "UndoStarted"}.isdisjoint(case.types)
+
+    assert case.offer(RedriveRequested("3")).positions == ["ship"]
+    assert case.succeed().status == "SUCCEEDED"
 
 
 def test_a_stop_that_a_parent_has_passed_on_does_not_count_as_somebodys_first() -> None:
     passed_on = StopRequested("1", None, None, by_parent=True)
     case = stopped(undoable({"ship": call("ship")}, ["ship"]), passed_on)
 
-    assert case.offer(StopRequested("2", "Now", None)).status == "RUNNING"
-    assert case.offer(StopRequested("3", "Now", None)).status == "ABORTED"
+    assert case.offer(StopRequested("2", "Closed", None)).status == "RUNNING"
+    seen = len(case.events)
+    assert len(case.offer(StopRequested("3", "Again", None)).events) == seen
+    assert (case.succeed().status, case.state.error) == ("ABORTED", "Closed")
 
 
 def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
@@ -124,11 +152,15 @@ def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
     assert case.succeed().status == "ABORTED"
 
 
-def test_the_second_stop_of_what_is_too_late_does_not() -> None:
+@pytest.mark.parametrize("before", [(), (STOP,)], ids=["late", "late and stopped"])
+def test_a_stop_that_does_not_wait_cuts_the_undo_of_what_is_too_late(
+    before: tuple[StopRequested, ...],
+) -> None:
     case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
-    case.start().after(61).offer(STOP)
+    case.start().after(61).offer(*before)
+    assert case.positions == ["undo"]
 
-    assert case.offer(StopRequested("2", "Now", None)).status == "ABORTED"
+    assert case.offer(NOW).status == "ABORTED"
 
 
 def test_what_is_stopped_is_not_too_late_afterwards() -> None:

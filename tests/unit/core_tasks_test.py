@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from holdfast.core.advance import Step, advance
-from holdfast.core.apply import fold
+from holdfast.core.apply import apply, fold
 from holdfast.core.commands import OfferActivity, ReadAnswer, StartTimer, owed
+from holdfast.core.events import Event
 from holdfast.core.facts import (
     ActivityStarted,
     Fact,
@@ -26,7 +28,7 @@ from holdfast.core.facts import (
     TaskUnknown,
     TimedOut,
 )
-from holdfast.core.state import Attempt, Awaiting, Origin, Parent
+from holdfast.core.state import ROOT, Attempt, Awaiting, Origin, Parent
 from holdfast.core.state_json import from_json, to_json
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.resources import METRIC_DURABLE_STEPS
@@ -265,28 +267,44 @@ def test_an_activity_is_offered_until_a_poller_has_taken_it() -> None:
     case = begun(task(ACTIVITY, Arguments={"n": 1}, HeartbeatSeconds=30))
     assert case.last("ActivityScheduled").details["resource"] == ACTIVITY
     assert "ActivityStarted" not in case.types
-    assert OfferActivity(0, 1) in owed(case.state)
+    assert owed(case.state) == [OfferActivity(0, 1)]
     case.now_ms += 20_000
     case.offer(ActivityStarted(0, 1, "w"), ActivityStarted(0, 1, "other"))
     assert case.last("ActivityStarted").details == {"workerName": "w"}
     assert case.waiting().heartbeat_due_ms == START_MS + 50_000
-    assert OfferActivity(0, 1) not in owed(case.state)
+    assert owed(case.state) == [StartTimer(0, START_MS + 50_000)]
     assert case.succeed(2).output == 2
     assert case.types[2:5] == ["ActivityScheduled", "ActivityStarted", "ActivitySucceeded"]
 
 
-def test_an_activity_that_nobody_takes_times_out_and_its_retry_is_offered_anew() -> None:
-    case = begun(task(ACTIVITY, TimeoutSeconds=10, Retry=AGAIN))
-    case.after(11)
-    assert OfferActivity(0, 2) in owed(case.state)
-    assert case.after(12).failure == ("States.Timeout", None)
+@pytest.mark.parametrize("bound", [{"TimeoutSeconds": 10}, {"HeartbeatSeconds": 10}])
+def test_an_activity_has_its_time_from_when_a_poller_has_taken_it(bound: dict[str, int]) -> None:
+    """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
+    case = begun(task(ACTIVITY, **bound, Retry=AGAIN)).after(1_000)
+    for attempt in (1, 2):
+        assert owed(case.state) == [OfferActivity(0, attempt)]
+        case.offer(ActivityStarted(0, attempt, "w")).after(9)
+        assert case.types.count("ActivityTimedOut") == attempt - 1
+        case.after(2)
+    assert case.failure == ("States.Timeout", None)
     assert case.types.count("ActivityTimedOut") == 2
 
 
+def test_an_activity_of_a_snapshot_that_knows_its_due_time_keeps_it() -> None:
+    """Code of the release before counted from the schedule."""
+    state = begun(task(ACTIVITY, TimeoutSeconds=10)).state
+    waiting = replace(state.frames[ROOT].waiting, due_ms=START_MS + 10_000, timeout_seconds=None)  # type: ignore[type-var]
+    state = state.with_frame(state.frames[ROOT]._replace(waiting=waiting))
+    state = from_json(to_json(state))
+    last = state.last_event
+    state = apply(state, Event("ActivityStarted", last + 1, last, START_MS + 5_000, {}, {}))
+    assert state.frames[ROOT].waiting.due_ms == START_MS + 10_000  # type: ignore[union-attr]
+
+
 def test_a_start_of_an_attempt_that_was_replaced_leaves_no_trace() -> None:
-    case = begun(task(ACTIVITY, TimeoutSeconds=10, Retry=AGAIN)).after(11)
-    case.offer(ActivityStarted(0, 1, "late"))
-    assert "ActivityStarted" not in case.types
+    case = begun(task(ACTIVITY, TimeoutSeconds=10, Retry=AGAIN))
+    case.offer(ActivityStarted(0, 1, "w")).after(11).offer(ActivityStarted(0, 1, "late"))
+    assert case.types.count("ActivityStarted") == 1
 
 
 # -- in a branch ----------------------------------------------------------------------------------
@@ -311,6 +329,8 @@ def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact)
     case.begin()
     if isinstance(fact, Polled):
         case.submit()
+    if isinstance(fact, HeartbeatSeen):
+        case.offer(ActivityStarted(1, 1, "w"))
     seen = len(case.events)
     case.offer(fact)
 

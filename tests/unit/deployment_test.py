@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.deployment import Deployment, load_compiled
 from holdfast.dsl.compile import compile_workflow
-from holdfast.errors import RequestError, WorkflowError
+from holdfast.errors import GoneTypeError, RequestError, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime import plain
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
@@ -178,6 +178,28 @@ def test_a_payload_is_filled_up_or_refused_at_the_door(deployment: Deployment) -
 
     assert caught.value.code == "HF211"
     assert caught.value.message.startswith("the event 'paid' does not fit Order")
+
+
+@pytest.mark.parametrize(
+    "name", ["shopping_flows:Basket", "shopping_flows:charge", "no_such_flows:Order", "list[no:No]"]
+)
+def test_a_type_that_the_code_has_no_more_is_told_apart_from_what_does_not_fit(
+    deployment: Deployment, name: str
+) -> None:
+    with pytest.raises(GoneTypeError):
+        deployment.normalise_payload("T", name, {"id": "o1"}, "event 'paid'")
+
+
+def test_a_type_whose_module_fails_as_it_is_imported_is_refused_by_the_kind_of_that(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_flows.py").write_text("{}['a password']")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RequestError) as caught:
+        deployment.normalise_payload("T", "broken_flows:Order", {}, "event 'paid'")
+
+    told = (caught.value.code, caught.value.message)
+    assert told == ("HF211", "the event 'paid' cannot be validated: KeyError")
 
 
 def test_what_a_validator_of_the_authors_raises_is_told_by_its_kind(

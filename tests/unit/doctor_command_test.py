@@ -14,6 +14,7 @@ from holdfast.local.client import Client
 from holdfast.runtime import messages, sweeper
 from tests.builders import chain, machine
 from tests.sim.doctor_kit import settle, vanish
+from tests.unit.codec_test import noise
 from tests.unit.host_kit import Site, site
 
 NAP = machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}})
@@ -105,6 +106,49 @@ def test_what_is_quarantined_is_marked_in_the_list_and_explained(
     found.shop.world.now_ms += 600_000
     assert doctor() == 1
     assert "QUARANTINED" in capsys.readouterr().out
+
+
+def lost_blob(found: Site) -> str:
+    """-> an execution whose input was in the bucket, and is there no more."""
+    run = found.shop.start(noise(400_000), name="hurt")
+    settle(found.shop.world)
+    blobs = found.shop.world.services._blobs
+    assert blobs
+    blobs.clear()
+    return run
+
+
+def test_one_lost_blob_is_said_and_hides_no_other_execution(
+    found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hurt = lost_blob(found)
+    other = lost_wake(found)
+    assert doctor("--json") == 1
+    rows = {row["execution"]: row for row in json.loads(capsys.readouterr().out)}
+    reasons = {run: row["reason"] for run, row in rows.items()}
+    assert reasons == {hurt: "UNREADABLE_LOG", other: "TIMER_OVERDUE"}
+    assert "HF324" in rows[hurt]["says"]
+    assert hurt not in rows[hurt]["says"]  # as what AWS says: it may name roles and tables
+    assert doctor("hurt") == 1
+    assert "UNREADABLE_LOG" in capsys.readouterr().out
+
+
+def test_the_dead_letter_of_one_whose_blob_is_lost_is_quarantined_and_it_is_listed(
+    found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hurt = lost_blob(found)
+    letter = sweeper.DeadLetter(messages.recover("default", hurt, ("a", "b")), "c")
+    found.shop.world.call(sweeper.revive(letter))
+    other = lost_wake(found)
+    assert cli.main(["list", "--json"]) == 0
+    rows = {row["execution"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {run: row.get("waits_for") for run, row in rows.items()} == {
+        hurt: "quarantined",
+        other: None,
+    }
+    assert doctor("--json") == 1
+    reasons = {row["execution"]: row["reason"] for row in json.loads(capsys.readouterr().out)}
+    assert reasons == {hurt: "QUARANTINED", other: "TIMER_OVERDUE"}
 
 
 @pytest.mark.parametrize("body", [{"after": 7}, {"after": "x"}, {"execution": ["a"]}])

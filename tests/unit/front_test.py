@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import RequestError
+from holdfast.deployment import Deployment
+from holdfast.dsl.registry import Registry
+from holdfast.errors import NewerFormatError, RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
 from holdfast.runtime import quarantine
 from holdfast.runtime.effects import Put, RunTask, TaskSucceeded
@@ -319,6 +321,169 @@ def test_a_history_is_in_the_form_of_aws_with_ours_apart() -> None:
     assert exited["stateExitedEventDetails"]["assignedVariables"] == {"x": '{"a":1}'}
     assert (ended["id"], ended["previousEventId"], ended["type"]) == (4, 3, "ExecutionSucceeded")
     assert "holdfast" not in ended
+
+
+# -- what shares a name, or is deployed no more ----------------------------------------------------
+
+
+def deploy(shop: Shop, *workflows: str) -> None:
+    """The same definition, by other names."""
+    deployed = dict.fromkeys(workflows, shop.definition)
+    shop.front = Front(shop.programs, deployed, AnyTypes(), KEYS)
+
+
+def two_of_one_name() -> tuple[Shop, dict[str, str]]:
+    """-> executions of two workflows, both named order-7."""
+    shop = Shop(machine(NAP))
+    deploy(shop, "billing", "flow")
+    runs: dict[str, str] = {}
+    for workflow, chance in (("billing", b"chance 1"), ("flow", b"chance 2")):
+        request = {"workflow": workflow, "name": "order-7"}
+        begun = shop.world.call(shop.front.start("default", request, chance))
+        runs[workflow] = begun["execution"]
+    settle(shop)
+    return shop, runs
+
+
+def test_a_name_that_two_workflows_share_is_refused_and_nobody_is_stopped() -> None:
+    shop, runs = two_of_one_name()
+    error = refused(shop, shop.front.stop("default", "order-7", {}, CHANCE), "HF214", 409)
+    refused(shop, shop.front.describe("default", "order-7"), "HF214", 409)
+    refused(shop, shop.front.history("default", "order-7"), "HF214", 409)
+    request = {"execution": "order-7"}
+    refused(shop, shop.front.doctor("default", request, is_repairing=True), "HF214", 409)
+
+    for workflow, run in runs.items():
+        assert f"{workflow} {run}" in error.message
+    assert "give the id" in error.help
+    assert "billing:order-7" in error.help
+
+
+def test_of_two_of_one_name_the_workflow_says_which_is_stopped() -> None:
+    shop, runs = two_of_one_name()
+    shop.stop("flow:order-7")
+    settle(shop)
+
+    assert shop.describe(runs["flow"])["status"] == "ABORTED"
+    assert shop.describe("billing:order-7")["status"] == "RUNNING"
+    assert shop.describe("billing:order-7")["execution"] == runs["billing"]
+
+
+def test_what_is_deployed_no_more_is_found_by_its_workflow_and_its_name() -> None:
+    shop, run = begun(machine(NAP))
+    deploy(shop, "other")
+    refused(shop, shop.front.describe("default", "order-1"), "HF207", 404)
+    refused(shop, shop.front.describe("default", "other:order-1"), "HF207", 404)
+    for wrong in (":order-1", "flow:", "a#b:order-1", "flow:order-1#"):
+        refused(shop, shop.front.describe("default", wrong), "HF201", 400)
+
+    assert shop.describe("flow:order-1")["execution"] == run
+
+
+def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_workflow() -> None:
+    shop, run = begun(machine(NAP))
+    deploy(shop, "other")
+
+    def listed(workflow: str | None, status: str | None) -> list[str]:
+        answer = shop.insist(lambda: shop.front.executions("default", workflow, status))
+        return [row["execution"] for row in answer["executions"]]
+
+    assert listed("flow", None) == listed("flow", "RUNNING") == [run]
+    assert listed("flow", "FAILED") == listed(None, None) == []
+    for unknown in ("folw", "flow#RUNNING", "x" * 5_000):
+        refused(shop, shop.front.executions("default", unknown, "RUNNING"), "HF205", 404)
+    shop.stop(run)
+    settle(shop)
+    assert listed("flow", "RUNNING") == []
+
+
+def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> None:
+    """What is deployed declares it no more; another that waits elsewhere has gone on."""
+    shop, run = begun(machine({"it": wait_for("paid")}))
+    shop.front = Front(shop.programs, {}, Strict(), KEYS)
+    request = {"name": "paid", "key": "k1", "data": {"pence": 5}}
+    unfit = {**request, "data": {}}
+    refused(shop, shop.front.event("default", unfit, CHANCE), "HF211", 400)
+    for nobodys in ({"key": "k2"}, {"name": "signed"}):
+        other = {**request, **nobodys}
+        refused(shop, shop.front.event("default", other, CHANCE), "HF206", 404)
+    for odd in ("x" * 1_948, "\udc80", ["paid"], None):
+        # No key of DynamoDB holds it, and nobody is asked.
+        with pytest.raises(RequestError, match="no workflow declares"):
+            next(shop.front.event("default", {**request, "name": odd}, CHANCE))
+    refused(shop, shop.front.event("elsewhere", request, CHANCE), "HF206", 404)
+
+    told = shop.world.call(shop.front.bus_event("default", "e1", request, CHANCE))
+    assert told == {"event": "e1", "waiting": 1}
+    settle(shop)
+    assert shop.history(run).state.output == {"currency": "GBP", "pence": 5}
+
+
+def test_a_waiter_whose_log_cannot_be_read_neither_hides_another_nor_loses_its_event() -> None:
+    shop, _ = begun(machine({"it": wait_for("paid")}))
+    deployed = shop.front
+    newest = shop.world.services.items("executions")[-1]
+    shop.world.services.perform(Put("executions", {**newest, "f": 99}))
+    shop.front = Front(shop.programs, {}, AnyTypes(), KEYS)
+    request = {"name": "paid", "key": "k1", "data": 5}
+    with pytest.raises(NewerFormatError):
+        shop.world.call(shop.front.bus_event("default", "e1", request, CHANCE))
+    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+
+    shop.front = deployed
+    shop.world.now_ms += 1_000
+    shop.start(name="order-2")  # its registration comes behind the other: the older id is first
+    settle(shop)
+    shop.front = Front(shop.programs, {}, AnyTypes(), KEYS)
+    told = shop.world.call(shop.front.bus_event("default", "e1", request, CHANCE))
+    assert told == {"event": "e1", "waiting": 2}
+
+
+def test_an_event_whose_waiter_has_gone_on_is_refused_where_nothing_declares_it() -> None:
+    states = {"it": wait_for("paid", "nap"), "nap": NAP["nap"]}
+    shop, _ = begun(machine(states))
+    shop.send_event()
+    settle(shop)
+    deploy(shop)
+    request = {"name": "paid", "key": "k1", "data": None}
+
+    refused(shop, shop.front.event("default", request, CHANCE), "HF206", 404)
+
+
+def without_the_type(shop: Shop, **more: Any) -> None:
+    """The open execution's definition names a class that the deployed code does not have."""
+    source_map = {"events": {"paid": "gone:Paid"}, "answers": {"ask": "list[gone:Answer]"}, **more}
+    shop.definition.source_map.update(source_map)
+    shop.front = Front(shop.programs, {}, Deployment(Registry({}, {}), {}), KEYS)
+
+
+def test_what_is_of_a_type_that_the_code_has_no_more_is_taken_as_it_is() -> None:
+    flow = machine({"ask": ask("it"), "it": wait_for("paid")})
+    shop, run = begun(flow)
+    without_the_type(shop)
+    shop.answer(run, output=[{"ok": True}])
+    settle(shop)
+    shop.send_event(data={"pence": 5})
+    settle(shop)
+
+    state = shop.history(run).state
+    assert (state.status, state.output) == ("SUCCEEDED", {"pence": 5})
+
+
+def test_a_secret_is_not_taken_in_clear_because_its_type_is_gone() -> None:
+    shop, run = begun(machine({"ask": ask("it"), "it": wait_for("paid")}))
+    without_the_type(shop, secrets=["answer list[Answer]", "event paid"])
+    token = token_of(shop, run)
+    request = {"token": token, "output": [{"pin": "1234"}]}
+    error = refused(shop, shop.front.answer("default", request), "HF215", 409)
+    assert "answer to ask" in error.message
+    assert "list[gone:Answer]" in error.message
+    assert "1234" not in str(error)
+
+    # Whoever may not give it again can still say no.
+    shop.world.call(shop.front.answer("default", {"token": token, "error": "Refused"}))
+    settle(shop)
+    assert shop.history(run).state.error == "Refused"
 
 
 # -- list ------------------------------------------------------------------------------------------

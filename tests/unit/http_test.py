@@ -63,6 +63,13 @@ def test_an_order_from_start_to_end_over_the_api() -> None:
     assert found.request("GET", "/executions", query={"workflow": "flow"})[0] == 200
 
 
+@pytest.mark.parametrize("identifier", ["order-1", "flow:order-1"])
+def test_an_execution_is_shown_by_its_name_or_by_workflow_and_name(identifier: str) -> None:
+    found, run = started()
+
+    assert found.request("GET", f"/executions/{identifier}")[1]["execution"] == run
+
+
 def test_a_stop_over_the_api() -> None:
     found, run = started()
     words = {"error": "Cancelled", "cause": "by hand"}

@@ -27,6 +27,9 @@ class Clients:
     def available(self) -> tuple[str, ...]:
         return tuple(_SESSION.get_available_services())
 
+    def model(self, service: str) -> Any:
+        return _SESSION.get_service_model(service)
+
     def get(self, service: str, role_arn: str | None = None) -> Any:
         client = _SESSION.create_client(service, region_name=self.region)
         for name, answer in self.answers.items():

@@ -20,6 +20,7 @@ from holdfast.proofs.report import Proofs, prove, render
 from holdfast.proofs.tasks import TaskFacts, facts_of_tasks
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.proofs_machines import Machines
+from tests.unit.states_kit import PLACE
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 0.05
@@ -241,6 +242,11 @@ def test_a_wait_is_bounded_by_itself_its_block_or_its_machine() -> None:
     assert found("HF098", wait) == "a"
     assert codes(proofs_of({"a": wait_for("paid", TimeoutSeconds=5)})) == set()
     assert codes(proofs_of(wait, TimeoutSeconds=5)) == set()
+    packed = {
+        "a": {"Type": "Task", "Resource": PLACE.activity("pack"), "TimeoutSeconds": 5, "End": True}
+    }  # counts from when a worker has it
+    assert found("HF098", packed) == "a"
+    assert codes(proofs_of(packed, TimeoutSeconds=5)) == set()
     block = {"Begin": "b", "Seconds": 60, "States": ["a"]}
     states = {"b": passing("a"), **wait}
     assert codes(proofs_of(states, Holdfast={"Deadlines": [block]})) == set()

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import Delete, Effect, Send
+from holdfast.errors import ServiceFault
+from holdfast.limits import CLOCK_ERROR_MS
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Delete, Doubt, Effect, Get, Put, PutIfAbsent, Query, Send
 from holdfast.sim.world import Killed, When, World
+from tests.sim.doctor_kit import purge
+from tests.sim.retention_test import Ttl
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import Office, states
 
 ACTIVITY = PLACE.activity("pack")
+DAY_SECONDS = 86_400
 
 
 def flow(**fields: Any) -> dict[str, Any]:
@@ -163,6 +169,42 @@ def test_a_retry_is_a_task_again_when_it_is_due(office: Office) -> None:
     assert office.describe(execution)["output"] == "1"
 
 
+def test_a_retry_is_not_handed_out_early_whichever_clock_is_wrong(office: Office) -> None:
+    """The host that decided when, and that which is asked, may each be half a second off."""
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 30, "MaxAttempts": 1}]
+    execution = office.start(office.create(flow(Retry=retry)))
+    office.wait(1)
+    first = poll(office)
+    scheduled_ms = office.world.now_ms
+    office.call("SendTaskFailure", taskToken=first["taskToken"], error="Broken")
+    office.wait(1)
+    (row,) = office.world.perform(Query("mail", keys.activity_tasks("default", "pack")))
+    due_ms = int(str(row["sk"]).partition("#")[0])
+    assert scheduled_ms + 30_000 <= due_ms
+    for early_ms in (0, 2 * CLOCK_ERROR_MS - 1):
+        office.world.now_ms, office.call_ms_max = due_ms + early_ms, 0
+        assert poll(office) == {}
+    office.world.now_ms = due_ms + 2 * CLOCK_ERROR_MS
+    assert poll(office)["taskToken"]
+    assert office.describe(execution)["status"] == "RUNNING"
+
+
+def test_what_a_worker_has_said_outlives_weeks_in_which_nobody_works_on_the_execution() -> None:
+    """It was accepted. Meanwhile TTL takes what it may."""
+    office = Office()
+    office.call("CreateActivity", name="pack")
+    execution = office.start(office.create(flow(TimeoutSeconds=30 * DAY_SECONDS)))
+    office.wait(1)
+    task = poll(office)
+    office.call("SendTaskSuccess", taskToken=task["taskToken"], output="1")
+    purge(office.world)
+    office.world.now_ms += 15 * DAY_SECONDS * 1_000
+    Ttl(office.world, None).expire()
+    office.wait(600)
+    assert office.describe(execution)["status"] == "SUCCEEDED"
+    assert "ActivityStarted" in office.types(execution)
+
+
 def test_a_worker_that_falls_silent_is_timed_out(office: Office) -> None:
     execution = office.start(office.create(flow(TimeoutSeconds=20)))
     office.wait(1)
@@ -195,6 +237,67 @@ def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
     assert poll(office, "w2") == {}
     office.wait(1)
     assert office.history(execution)[3]["activityStartedEventDetails"] == {"workerName": "w1"}
+
+
+@pytest.mark.parametrize("where", ["Send", "Delete"])
+@pytest.mark.parametrize("retry", ["later", "never"])
+def test_a_task_that_was_claimed_is_handed_out_whatever_fails_behind_that(
+    where: str, retry: Any
+) -> None:
+    """Nobody else would get it, and without a time-out it would be waited for for ever."""
+    armed: list[str] = []
+
+    def hook(_: World, effect: Effect, when: When) -> None:
+        kind = {"Send": Send, "Delete": Delete}[where]
+        if armed and when == "before" and isinstance(effect, kind):
+            armed.clear()
+            raise ServiceFault("HF321", "the request was throttled", retry=retry)
+
+    office = Office(hook=hook)
+    office.call("CreateActivity", name="pack")
+    execution = office.start(office.create(flow()))
+    office.wait(1)
+    armed.append("now")
+    task = poll(office, "w1")
+    assert poll(office, "w2") == {}
+    office.call("SendTaskSuccess", taskToken=task["taskToken"], output="1")
+    office.wait(1)
+    assert office.describe(execution)["output"] == "1"
+    assert office.history(execution)[3]["activityStartedEventDetails"] == {"workerName": "w1"}
+
+
+def test_a_claim_of_which_nobody_knows_whether_it_was_stored_is_settled_by_the_same_poll() -> None:
+    lost: list[Effect] = []
+
+    def hook(_: World, effect: Effect, when: When) -> None:
+        is_claim = isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("s#")
+        if is_claim and when == "after" and not lost:
+            lost.append(effect)
+            raise Doubt("put_item")
+        if isinstance(effect, Get) and str(effect.sk).startswith("s#") and len(lost) == 1:
+            lost.append(effect)
+            raise ServiceFault("HF322", "no answer came", retry="now")
+
+    office = Office(hook=hook)
+    office.call("CreateActivity", name="pack")
+    office.start(office.create(flow()), "x")
+    office.wait(1)
+    assert poll(office)["input"] == '"x"'
+    assert len(lost) == 2
+
+
+@pytest.mark.parametrize("count", [1, 25])
+def test_a_task_whose_log_cannot_be_read_hides_no_other(office: Office, count: int) -> None:
+    machine = office.create(flow())
+    for _ in range(count):
+        office.start(machine, "damaged")
+    office.wait(1)
+    for item in office.world.services.items("executions"):
+        office.world.services.perform(Put("executions", {**item, "ev": "[["}))
+    office.start(machine, "whole")
+    office.wait(1)
+    assert poll(office)["input"] == '"whole"'
+    assert poll(office) == {}
 
 
 def test_a_start_that_is_told_late_stands_before_the_answer(office: Office) -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.run_ids import map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
+from holdfast.core.run_ids import child_run, map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
 from holdfast.core.state import Parent
-from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
 from holdfast.runtime import keys
 from holdfast.runtime.driver import run as drive
-from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Put, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions.api import StatesApi
 from holdfast.stepfunctions.executions import start_nested
 from holdfast.stepfunctions.faults import StatesFault
@@ -375,6 +375,22 @@ def test_what_was_just_started_is_listed_first() -> None:
     assert all("stopDate" in row for row in rows)
 
 
+def test_one_whose_log_cannot_be_read_hides_no_other_in_a_list() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    hurt = office.start(machine, name="hurt")
+    office.wait(1)
+    (record,) = office.world.services.items("executions")
+    unlisted = {name: value for name, value in record.items() if name not in {"lp", "ls"}}
+    office.world.services.perform(Put("executions", {**unlisted, "bl": "0" * 64}))
+    other = office.start(machine, name="other")
+    rows = office.call("ListExecutions", stateMachineArn=machine)["executions"]
+    assert {row["executionArn"]: row["status"] for row in rows} == {
+        hurt: "RUNNING",
+        other: "RUNNING",
+    }
+
+
 def test_a_list_of_one_status() -> None:
     office = Office()
     machine = office.create(SLOW)
@@ -565,6 +581,20 @@ def test_a_nested_start_by_a_name_that_is_taken_is_refused() -> None:
     parent: Parent = {"run": run, "entry": 5, "attempt": 1}
     with pytest.raises(StatesFault, match="ExecutionAlreadyExists"):
         drive(start_nested(office.service, request, b"0123456789abcdef", parent), office.perform)
+
+
+def test_a_nested_start_whose_id_would_grow_too_long_is_refused() -> None:
+    office = Office()
+    request = {"stateMachineArn": office.create(FLOW)}
+    chance = b"0123456789abcdef"
+    run = str(run_of_uuid(office.start(request["stateMachineArn"]).rpartition(":")[2]))
+    for _ in range(CHILD_DEPTH_MAX):
+        parent: Parent = {"run": run, "entry": 5, "attempt": 1}
+        drive(start_nested(office.service, request, chance, parent), office.perform)
+        run = child_run(run, 5, 1)
+    parent = {"run": run, "entry": 5, "attempt": 1}
+    with pytest.raises(StatesFault, match=r"Holdfast\.TooDeep: flow was called 51 executions deep"):
+        drive(start_nested(office.service, request, chance, parent), office.perform)
 
 
 def test_the_limit_on_the_size_of_data_can_be_lifted() -> None:

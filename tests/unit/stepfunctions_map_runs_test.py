@@ -142,6 +142,33 @@ def test_the_bounds_of_a_run_stay_as_they_are() -> None:
         assert office.refusal("UpdateMapRun", mapRunArn=arn, **request)[0] == "ValidationException"
 
 
+@pytest.mark.parametrize("pause_seconds", [0, 200])
+def test_pages_hold_every_run_once_also_when_another_one_begins_meanwhile(
+    pause_seconds: int,
+) -> None:
+    def over(label: str) -> dict[str, Any]:
+        state = {**flow(PASS)["States"]["Over"], "Label": label}
+        del state["End"]
+        processor = state["ItemProcessor"]
+        inner = {f"Do{label}": processor["States"]["Do"]}
+        return {**state, "ItemProcessor": {**processor, "StartAt": f"Do{label}", "States": inner}}
+
+    maps = {name: over(name) for name in ("A", "B", "C")}
+    office = Office()
+    execution = office.start(office.create(states(**maps, Nap=WAIT, D=over("D"))), [{}])
+    office.wait(60)
+
+    answer = office.call("ListMapRuns", executionArn=execution, maxResults=1)
+    office.wait(pause_seconds)
+    found = list(answer["mapRuns"])
+    while "nextToken" in answer:
+        request = {"executionArn": execution, "nextToken": answer["nextToken"], "maxResults": 1}
+        answer = office.call("ListMapRuns", **request)
+        found += answer["mapRuns"]
+    labels = [run["stateMachineArn"].rpartition("/")[2] for run in found]
+    assert labels == ["C", "B", "A"]
+
+
 def test_an_execution_without_a_distributed_map_has_none() -> None:
     office = Office()
     execution = office.start(office.create(states(A=PASS)))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX
+from holdfast.integrations import Integrations
+from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CHILD_DEPTH_MAX
 from holdfast.runtime import messages
 from holdfast.runtime.claims import Delivery
 from holdfast.runtime.driver import run
@@ -27,8 +28,10 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.status_events import AWS_SOURCE
 from holdfast.runtime.worker import deliver
+from holdfast.sim.invariants import histories
 from holdfast.sim.world import Killed
 from holdfast.stepfunctions.api import CHANCE_BYTES
+from tests.unit.integrations_kit import Clients
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import WAIT, Office, states
 
@@ -113,6 +116,29 @@ def test_the_failure_of_a_nested_execution_is_that_of_the_task() -> None:
     assert (found["status"], found["error"]) == ("FAILED", "States.TaskFailed")
     told = json.loads(found["cause"])
     assert (told["Error"], told["Cause"], told["Status"]) == ("E", "why", "FAILED")
+
+
+def test_a_machine_that_calls_itself_without_end_fails_before_ids_grow_too_long() -> None:
+    """Each fails with the failure of the one below; the innermost was not let in."""
+
+    def work(effect: RunTask) -> TaskResult:
+        return integrations.perform(effect)
+
+    office = Office(work)
+
+    def answer(operation: str, request: dict[str, Any], effect: RunTask) -> dict[str, Any]:
+        chance = hashlib.sha256(effect.run.encode()).digest()[:CHANCE_BYTES]
+        return dict(
+            run(office.api.call(operation, request, chance, _parent(effect)), office.perform)
+        )
+
+    integrations = Integrations(Clients({}), answer)  # type: ignore[arg-type]
+    office.create(nest(), "inner")
+    execution = office.start(PLACE.machine("inner"))
+    office.wait(600)
+    assert office.describe(execution)["error"] == "States.TaskFailed"
+    errors = [history.state.error for history in histories(office.world)]
+    assert errors == ["States.TaskFailed"] * CHILD_DEPTH_MAX + ["Holdfast.TooDeep"]
 
 
 def test_a_parent_that_is_stopped_stops_what_it_waits_for() -> None:

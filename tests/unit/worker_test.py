@@ -34,7 +34,7 @@ from holdfast.runtime.formats import FORMATS
 from holdfast.runtime.worker import deliver
 from holdfast.sim import world as simulated
 from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import Killed, When, World
+from holdfast.sim.world import START_MS, Killed, When, World
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
 
 P = ParamSpec("P")
@@ -713,4 +713,41 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
     shop.world.run()
 
     assert shop.history(run).state.output == 520
+    assert sound(shop)
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+
+def claims_of(shop: Shop, run: str) -> list[int]:
+    """-> how long each claim of record 0 lasts, in seconds."""
+    events = shop.history(run).records[0].events
+    untils = [event.holdfast["claim"][3] for event in events if "claim" in event.holdfast]
+    return [(until_ms - START_MS) // 1_000 for until_ms in untils]
+
+
+def test_the_claims_of_attempts_that_wait_for_a_place_last_until_they_are_over() -> None:
+    """Else the sweeper would find them lapsed, and their worker, which lives, taken for lost."""
+    steps = [call("x", TimeoutSeconds=30)] * 100
+    shop = Shop(machine({"all": branches(*steps)}), tasks=lambda effect: TaskSucceeded("done"))
+    run = shop.start()
+    settle(shop)
+    assert claims_of(shop, run) == [35] * 40 + [70] * 40 + [105] * 20
+
+
+def test_a_start_that_is_sent_again_does_not_take_the_retry_that_another_runs() -> None:
+    def rival(world: World) -> None:
+        assert shop.start() == run
+        deliver_wakes(world)
+
+    def fail_once(effect: RunTask) -> TaskSucceeded | TaskFailed:
+        return TaskFailed("Busy", "") if effect.attempt == 1 else TaskSucceeded("done")
+
+    shop = Shop(machine({"it": call("busy", Retry=RETRY_LATER)}), tasks=fail_once)
+    run = shop.start()
+    settle(shop)
+    shop.world.hook = before_record(0, rival)
+    settle(shop, 700)
+    assert shop.history(run).state.output == "done"
+    assert shop.world.task_runs == {(run, 0, 1): 1, (run, 0, 2): 1}
     assert sound(shop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
@@ -31,6 +32,7 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     Unlist,
 )
+from holdfast.runtime.log import Log
 from holdfast.sim.world import Killed, When, World
 from tests.builders import CHANCE, Shop, ask, call, chain, machine, wait_for
 from tests.sim.doctor_kit import DieOnce, purge, unwatch, vanish
@@ -50,6 +52,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LATER = 119  # seconds: more than is left of an invocation once a task has run
+LONG_SECONDS = 600
 NAP = {"Type": "Wait", "Seconds": 10}
 
 
@@ -248,8 +251,35 @@ def test_a_notice_for_what_is_no_map_changes_nothing(entry: int) -> None:
     assert (shop.world.faults, shop.world.services.depth("work")) == ([], 0)
 
 
-def test_who_recovers_and_loses_a_race_carries_out_what_the_winner_left() -> None:
-    """The winner dies right after its commit, before it has sent the wake of the wait it began."""
+def lanes_of(*lanes: dict[str, Any]) -> Shop:
+    """Lane by lane its states, the first of which it begins with."""
+    branches = [{"StartAt": next(iter(states)), "States": states} for states in lanes]
+    return Shop(machine({"all": {"Type": "Parallel", "Branches": branches, "End": True}}))
+
+
+def paid_then_waits(seconds: int, event: str = "paid") -> dict[str, Any]:
+    then = {"Type": "Wait", "Seconds": seconds, "End": True}
+    return {event: wait_for(event, f"after {event}"), f"after {event}": then}
+
+
+def die_at_long_timer(world: World, effect: Effect, when: When) -> None:
+    """The first who would send a wake for ten minutes later dies before."""
+    sent = effect.messages if isinstance(effect, Send) else ()
+    is_long = any(message.delay_seconds >= LONG_SECONDS for message in sent)
+    if is_long and when == "before" and not world.kills:
+        raise Killed
+
+
+def long_wakes(shop: Shop) -> int:
+    queue = shop.world.services.queue("work")
+    dues = (json.loads(stored.text).get("due", 0) for stored in queue.messages.values())
+    return sum(due > shop.world.now_ms + 300_000 for due in dues)
+
+
+def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_one() -> None:
+    """To send its wake as well would run twice what waits for it. The other one has died before it
+    sent it; then its own message comes back.
+    """
     seen: list[When] = []
 
     def rival(world: World, effect: Effect, when: When) -> None:
@@ -262,20 +292,60 @@ def test_who_recovers_and_loses_a_race_carries_out_what_the_winner_left() -> Non
         elif when == "after" and seen.count("after") == 1:
             raise Killed
 
-    nap = {"Type": "Wait", "Seconds": 60, "End": True}
-    paid = {"paid": wait_for("paid", "then"), "then": {"Type": "Wait", "Seconds": 30, "End": True}}
-    lanes = [{"StartAt": "nap", "States": {"nap": nap}}, {"StartAt": "paid", "States": paid}]
-    shop = Shop(machine({"all": {"Type": "Parallel", "Branches": lanes, "End": True}}))
+    nap = {"nap": {"Type": "Wait", "Seconds": 60, "End": True}}
+    shop = lanes_of(nap, paid_then_waits(LONG_SECONDS))
     run = shop.start()
     settle(shop)
     vanish(shop.world)
     shop.world.hook = rival
     recover(shop, run)
     assert shop.world.kills == 1
-    settle(shop, 32)
+    assert long_wakes(shop) == 0
 
-    assert shop.history(run).state.output == [None, "paid"]
+    settle(shop, 121)
+    assert long_wakes(shop) == 1
+    settle(shop, 600)
+    assert shop.history(run).state.status == "SUCCEEDED"
     assert sound(shop)
+
+
+def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = lanes_of(paid_then_waits(LONG_SECONDS), paid_then_waits(1, "told"))
+    run = shop.start()
+    settle(shop)
+    shop.world.hook = die_at_long_timer
+    shop.send_event(data=1)
+    settle(shop)
+    monkeypatch.setattr(Log, "_must_snapshot", lambda *_: True)
+    shop.send_event("told", data=2, event_id="e2")
+    settle(shop)
+    assert long_wakes(shop) == 0
+
+    settle(shop, 130)
+    assert long_wakes(shop) == 1
+    settle(shop, LONG_SECONDS)
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert sound(shop)
+
+
+def test_who_comes_again_and_cannot_see_his_record_any_more_sees_to_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many records later, each with a snapshot, a load does not go back as far as his."""
+    ticking = {"tick": {"Type": "Wait", "Seconds": 2, "Next": "tick"}}
+    shop = lanes_of(paid_then_waits(LONG_SECONDS), ticking)
+    shop.start()
+    settle(shop)
+    monkeypatch.setattr(Log, "_must_snapshot", lambda *_: True)
+    shop.world.hook = die_at_long_timer
+    shop.send_event(data=1)
+    settle(shop, 100)
+    assert (shop.world.kills, long_wakes(shop)) == (1, 0)
+
+    settle(shop, 30)
+    assert long_wakes(shop) == 1
 
 
 def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:

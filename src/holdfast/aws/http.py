@@ -86,7 +86,7 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
 
     @app.get("/executions/<identifier>/history")
     def history(identifier: str) -> Any:
-        return answer(lambda: front.history(tenant(), identifier))
+        return answer(lambda: front.history(tenant(), identifier, query("after")))
 
     @app.post("/executions/<identifier>/stop")
     def stop(identifier: str) -> Any:

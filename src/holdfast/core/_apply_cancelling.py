@@ -14,7 +14,17 @@ from holdfast.core._apply_frames import (
     without_lanes,
 )
 from holdfast.core.events import Event
-from holdfast.core.state import Due, Execution, Exited, Frame, Lanes, Reason, Stopping
+from holdfast.core.state import (
+    Closing,
+    Due,
+    Execution,
+    Exited,
+    Frame,
+    Lanes,
+    Reason,
+    Stopping,
+    is_undone,
+)
 
 
 def _stopping(state: Execution, event: Event) -> Execution:
@@ -31,7 +41,7 @@ def _closing(state: Execution, event: Event) -> Execution:
     assert isinstance(frame.waiting, Lanes)
     closed = frame._replace(waiting=frame.waiting._replace(closing=own["closing"]))
     state = state.with_frame(closed)
-    return without(state, {own["failed"]}) if "failed" in own else state
+    return _without_lane(state, state.frames[own["failed"]]) if "failed" in own else state
 
 
 def _cancelled(state: Execution, event: Event) -> Execution:
@@ -52,7 +62,21 @@ def _undo_started(state: Execution, event: Event) -> Execution:
 
 
 def _unwound(state: Execution, event: Event) -> Execution:
-    return without(state, {frame_of_event(state, event).id})
+    return _without_lane(state, frame_of_event(state, event))
+
+
+def _without_lane(state: Execution, lane: Frame) -> Execution:
+    """A lane of what is closing is over. That something was undone in it is known from there on by
+    what had opened it: such an execution is not redriven.
+    """
+    assert lane.owner is not None
+    if is_undone(lane):
+        owner = state.frames[lane.owner]
+        assert isinstance(owner.waiting, Lanes)
+        assert owner.waiting.closing is not None
+        closing: Closing = {**owner.waiting.closing, "undone": True}
+        state = state.with_frame(owner._replace(waiting=owner.waiting._replace(closing=closing)))
+    return without(state, {lane.id})
 
 
 def _children_stopped(state: Execution, event: Event) -> Execution:

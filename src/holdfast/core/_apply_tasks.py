@@ -98,17 +98,20 @@ def _arguments(event: Event) -> Any:
 
 def _awaiting(event: Event, kind: TaskKind, target: str) -> Awaiting:
     since_ms = event.holdfast.get("due", event.at_ms)
+    timeout = event.details.get("timeoutInSeconds")
     heartbeat = event.details.get("heartbeatInSeconds")
+    is_offered = kind == "activity"
     return Awaiting(
         entry=event.holdfast["entry"],
         attempt=event.holdfast["attempt"],
         kind=kind,
         arguments=_arguments(event),
         since_ms=since_ms,
-        due_ms=_due_ms(since_ms, event.details.get("timeoutInSeconds")),
+        due_ms=None if is_offered else _due_ms(since_ms, timeout),
         heartbeat_seconds=heartbeat,
-        heartbeat_due_ms=_due_ms(since_ms, heartbeat),
+        heartbeat_due_ms=None if is_offered else _due_ms(since_ms, heartbeat),
         target=target,
+        timeout_seconds=timeout if is_offered else None,
     )
 
 
@@ -152,12 +155,16 @@ def _polled(state: Execution, event: Event) -> Execution:
 
 
 def _activity_started(state: Execution, event: Event) -> Execution:
+    """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
     frame = frame_of_event(state, event)
-    assert isinstance(frame.waiting, Awaiting)
+    offered = frame.waiting
+    assert isinstance(offered, Awaiting)
     waiting = replace(
-        frame.waiting,
+        offered,
         is_begun=True,
-        heartbeat_due_ms=_due_ms(event.at_ms, frame.waiting.heartbeat_seconds),
+        # A snapshot of code that counted from the schedule has a due time, and no seconds.
+        due_ms=offered.due_ms or _due_ms(event.at_ms, offered.timeout_seconds),
+        heartbeat_due_ms=_due_ms(event.at_ms, offered.heartbeat_seconds),
     )
     return moved(state, frame, event, waiting=waiting)
 

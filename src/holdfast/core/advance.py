@@ -430,7 +430,7 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:
-    if fact.control_id > decision.state.last_control:
+    if is_stopped_by(decision.state, fact):
         cancelling.stop(decision, fact)
 
 
@@ -438,6 +438,18 @@ def _children_stopped(decision: Decision, fact: facts.ChildrenStopped) -> None:
     told = set(fact.children).intersection(abandoned(decision.state))
     if told:
         decision.emit("ChildrenStopped", children=[list(child) for child in sorted(told)])
+
+
+def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
+    """A stop counts once, however often it is stored. Whoever repeats it, because its answer was
+    lost, would else cut the undo that the first one began. Who has stopped the parent repeats it,
+    too. Only `now` says that the undo is not to be waited for.
+    """
+    before = state.stopping
+    is_asked_for = (
+        before is not None and before["status"] == "ABORTED" and not before.get("by_parent", False)
+    )
+    return fact.control_id > state.last_control and (fact.now or not is_asked_for)
 
 
 def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:

@@ -37,6 +37,7 @@ from holdfast.core.state import (
     Lanes,
     Status,
     Timer,
+    lanes_of,
 )
 from holdfast.errors import HoldfastBug
 
@@ -152,14 +153,13 @@ def _redriven(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
-    """-> those that may go on; None where all begin anew: they were cancelled, and what they did is
-    undone, or all have ended, and too few of them have succeeded.
+    """-> those that may go on; None where all begin anew: they were cancelled, and had nothing to
+    undo, or all have ended, and too few of them have succeeded.
     """
-    match frame.waiting:
-        case (Lanes(closing=None) as lanes) | Failed(lanes=Lanes(closing=None) as lanes):
-            return lanes if len(lanes.results) < lanes.count else None
-        case _:
-            return None
+    lanes = lanes_of(frame)
+    if lanes is None or lanes.closing is not None or len(lanes.results) == lanes.count:
+        return None
+    return lanes
 
 
 def _has_lanes(owner: Frame | None) -> bool:
@@ -335,7 +335,7 @@ def _lanes_succeeded(state: Execution, event: Event) -> Execution:
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
-    return moved(state, frame, event, waiting=Failed(None, 0, _lanes_of(frame)))
+    return moved(state, frame, event, waiting=Failed(None, 0, lanes_of(frame)))
 
 
 # -- the execution ---------------------------------------------------------------------------------

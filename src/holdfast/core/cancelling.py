@@ -32,28 +32,23 @@ _WHOLE_LINE: Final[Reason] = {"error": CANCELLED, "cause": ""}
 
 
 def stop(decision: Decision, fact: StopRequested) -> None:
-    """A second stop does not wait for the first one's undo; the first one does for a time-out's.
+    """What is open is undone first; only `now` ends the execution without that.
 
-    Only one that somebody asks for cuts, and only one that somebody has asked for is cut: who has
-    stopped the parent did not ask for less to be undone.
+    A stop during the undo of a time-out, or of a stop that a parent has passed on, lets it finish
+    and says what the end is. One that repeats another does not come here (`is_stopped_by`).
     """
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    before = decision.state.stopping
-    was_asked_for = (
-        before is not None and before["status"] == "ABORTED" and not before.get("by_parent", False)
-    )
-    if was_asked_for and fact.by_parent:
-        return
-    if was_asked_for or not _has_to_unwind(decision, decision.frame(ROOT)):
+    if fact.now or not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
         decision.emit("ExecutionAborted", details=details, control=fact.control_id)
         return
+    is_first = decision.state.stopping is None
     stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
     if fact.by_parent:
         stopping["by_parent"] = True
     decision.emit("Stopping", control=fact.control_id, stopping=stopping)
-    if before is None:
+    if is_first:
         reason: Reason = {"error": fact.error or STOPPED, "cause": fact.cause or ""}
         _cancel(decision, decision.frame(ROOT), reason)
 

@@ -9,7 +9,9 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
+from holdfast.core.run_ids import child_depth
 from holdfast.core.state import (
     Attempt,
     Awaiting,
@@ -20,6 +22,9 @@ from holdfast.core.state import (
     WaitingFor,
     is_told,
 )
+from holdfast.limits import CHILD_DEPTH_MAX
+
+TOO_DEEP: Final = "Holdfast.TooDeep"
 
 
 def awaited(frames: Iterable[Frame]) -> Iterator[Child]:
@@ -33,6 +38,17 @@ def abandoned(state: Execution) -> list[Child]:
     if not state.children:
         return []
     return sorted(state.children.difference(awaited(state.frames.values())))
+
+
+def too_deep(run: str, what: str) -> str | None:
+    """-> why an execution of this id may not be begun, None when it may. `what` is what it runs.
+
+    An execution's id holds those of all its parents, and ids are keys of bounded length: a start
+    whose id no worker can read is lost, and all its parents would wait for ever.
+    """
+    if child_depth(run) <= CHILD_DEPTH_MAX:
+        return None
+    return f"{what} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
 
 
 def _of_wait(waiting: WaitingFor) -> Iterator[Child]:

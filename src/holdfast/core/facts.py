@@ -129,13 +129,14 @@ class TaskUnknown:
 class StopRequested:
     """Control mail: end ABORTED. `control_id` orders control mail and makes it count once.
 
-    `by_parent`: who waited for the execution does so no longer.
+    `by_parent`: who waited for the execution does so no longer. `now`: what is left to undo stays.
     """
 
     control_id: str
     error: str | None
     cause: str | None
     by_parent: bool = False
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)

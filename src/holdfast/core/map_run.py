@@ -18,6 +18,7 @@ from typing import Any, Final
 from holdfast.asl.program import ItemReader, Json, Map, MapRun, ResultWriter
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
+from holdfast.core.children import TOO_DEEP, too_deep
 from holdfast.core.decision import Decision
 from holdfast.core.flow import fail_state, handle_failure, leave
 from holdfast.core.map_items import (
@@ -29,7 +30,7 @@ from holdfast.core.map_items import (
     described,
 )
 from holdfast.core.map_results import Child, as_lines, transformed
-from holdfast.core.run_ids import child_name, map_run_uuid
+from holdfast.core.run_ids import child_name, child_run, map_run_uuid
 from holdfast.core.state import Attempt, Children, Frame
 from holdfast.core.tasks import OWN_REGION, whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
@@ -49,6 +50,7 @@ def begin(decision: Decision, frame: Frame, state: Map) -> None:
 
 def _begin(decision: Decision, frame: Frame, state: Map) -> None:
     run = _run_of(state)
+    _require_depth(decision, frame)
     items = None if run.reader is not None else _items(decision, frame, state)
     entry = decision.state.next_entry
     started = decision.emit(
@@ -77,6 +79,14 @@ def _begin(decision: Decision, frame: Frame, state: Map) -> None:
     else:
         assert items is not None
         _start_children(decision, frame.id, entry, items)
+
+
+def _require_depth(decision: Decision, frame: Frame) -> None:
+    """Before the first child: a start is sent for an id that is decided here."""
+    lane = child_run(decision.state.run, decision.state.next_entry, 0)
+    cause = too_deep(lane, frame.position)
+    if cause is not None:
+        raise StateError(TOO_DEEP, cause)
 
 
 def _run_of(state: Map) -> MapRun:

@@ -149,7 +149,8 @@ class Awaiting:
     activity's ARN, or the action whose end is awaited; `submitted` is what the call answered.
     `is_begun`: a poller has taken the activity's task. `poll_due_ms` is when a job is asked for
     next, None where somebody tells; `polls` how often it has been. `credentials` is the role
-    that its call took.
+    that its call took. `timeout_seconds` is an activity's: its time-out and its heartbeat count
+    from when a poller has taken the task, so both dues are None before.
     """
 
     entry: int
@@ -166,6 +167,7 @@ class Awaiting:
     poll_due_ms: int | None = None
     polls: int = 0
     credentials: str | None = None
+    timeout_seconds: int | None = None
 
     @property
     def event_name(self) -> str:
@@ -199,13 +201,15 @@ class Closing(TypedDict):
     """Why the open lanes of a Parallel or Map are cancelled, and what follows when all are over.
 
     "join": enough have succeeded. "fail": one has failed, with this error; what follows hangs off
-    the event `previous`. "cancel": the line that opened them is cancelled itself.
+    the event `previous`. "cancel": the line that opened them is cancelled itself. `undone`: of one
+    of the lanes that are over something was undone.
     """
 
     then: Literal["join", "fail", "cancel"]
     error: NotRequired[str | None]
     cause: NotRequired[str | None]
     previous: NotRequired[int]
+    undone: NotRequired[bool]
 
 
 class Reason(TypedDict):
@@ -328,6 +332,26 @@ class Frame(NamedTuple):
         return sum(self.retries.values())
 
 
+def lanes_of(frame: Frame) -> Lanes | None:
+    """-> the lanes that the frame's state has open, or had when it failed."""
+    match frame.waiting:
+        case Lanes() as lanes:
+            return lanes
+        case Failed(lanes=lanes):
+            return lanes
+        case _:
+            return None
+
+
+def is_undone(frame: Frame) -> bool:
+    """What the line was cancelled for has begun to be undone, in itself or in its lanes."""
+    lanes = lanes_of(frame)
+    closing = None if lanes is None else lanes.closing
+    return bool(
+        (closing and closing.get("undone")) or (frame.cancelled and frame.cancelled.get("undone"))
+    )
+
+
 class Stopping(TypedDict):
     """The end to come: of a stop, or of the execution's own time-out. `by_parent`: it is stopped
     because the execution that waited for it does so no longer, not because somebody asks for it.
@@ -388,9 +412,11 @@ class Execution(NamedTuple):
 
     @property
     def is_undone(self) -> bool:
-        """It has ended, and begun before to take back what it had done: nothing can go on there."""
-        root = self.resting.get(ROOT)
-        return root is not None and bool(root.cancelled and root.cancelled.get("undone"))
+        """It has ended, and begun before to take back what it had done: nothing can go on there.
+        Not in a lane either: the others would begin anew with it, and those that had succeeded do
+        twice what they did.
+        """
+        return any(is_undone(frame) for frame in self.resting.values())
 
     @property
     def is_opened(self) -> bool:

@@ -71,6 +71,9 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     waiting = _fields(frame.waiting, ())
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
+    if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
+        # Code of the release before does not know it, and would fold the whole log instead.
+        del waiting["timeout_seconds"]
     if isinstance(frame.waiting, Failed) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | Children):

@@ -14,6 +14,8 @@ import types
 import typing
 from typing import Any, Final
 
+from holdfast.errors import GoneTypeError
+
 _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
@@ -46,16 +48,21 @@ def reference_of(payload: Any) -> str:
 
 
 def resolve(reference: str) -> Any:
-    """The type of a reference; imports its module."""
+    """The type of a reference; imports its module. Raises GoneTypeError."""
     if (inner := _LIST.fullmatch(reference)) is not None:
         return list[resolve(inner[1])]  # type: ignore[misc]
     if (inner := _DICT.fullmatch(reference)) is not None:
         return dict[str, resolve(inner[1])]  # type: ignore[misc]
     module, _, name = reference.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        raise GoneTypeError(reference) from None
+    if isinstance(found, type):
+        return found
+    raise GoneTypeError(reference)
 
 
 def display(reference: str) -> str:

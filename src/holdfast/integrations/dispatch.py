@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from holdfast.core.children import TOO_DEEP
 from holdfast.integrations import faults, item_reader, item_writer, lambdas, optimised
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.constraints import find_refusal
@@ -173,6 +174,8 @@ class Integrations:
         try:
             response = self._states_api(call.operation, request, call.effect)
         except StatesFault as fault:
+            if fault.code == TOO_DEEP:
+                return TaskFailed(fault.code, fault.message)
             return _refused(call, Refusal(fault.code, fault.message, 400, request_id), model)
         length = len(json.dumps(response, default=str))
         return _shown(call, operation, response, own_metadata(request_id, length))

@@ -39,9 +39,18 @@ class Client:
         request = {"workflow": workflow, "input": data}
         return self._post("/executions", request if name is None else {**request, "name": name})
 
-    def stop(self, identifier: str, error: str | None = None, cause: str | None = None) -> Json:
-        texts = {"error": error, "cause": cause}
-        return self._post(f"{_path(identifier)}/stop", _without_none(texts))
+    def stop(
+        self,
+        identifier: str,
+        error: str | None = None,
+        cause: str | None = None,
+        *,
+        is_now: bool = False,
+    ) -> Json:
+        request: Json = {**_without_none({"error": error, "cause": cause})}
+        if is_now:
+            request["now"] = True
+        return self._post(f"{_path(identifier)}/stop", request)
 
     def event(self, name: str, key: str, data: Json, event_id: str | None = None) -> Json:
         request = {"name": name, "key": key, "data": data}
@@ -55,7 +64,15 @@ class Client:
         return self._call("GET", _path(identifier))
 
     def history(self, identifier: str) -> list[Json]:
-        return list(self._call("GET", f"{_path(identifier)}/history")["events"])
+        """-> every event, page by page."""
+        target, found = f"{_path(identifier)}/history", list[Json]()
+        asked = ""
+        while True:
+            answer = self._call("GET", target + asked)
+            found += answer["events"]
+            if "next" not in answer:
+                return found
+            asked = f"?{urlencode({'after': answer['next']})}"
 
     def executions(self, workflow: str | None = None, status: str | None = None) -> list[Json]:
         wanted = urlencode(_without_none({"workflow": workflow, "status": status}))

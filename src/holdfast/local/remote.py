@@ -113,8 +113,10 @@ def answer(arguments: argparse.Namespace) -> int:
 
 def stop(arguments: argparse.Namespace) -> int:
     client = _client(arguments)
-    told = client.stop(arguments.execution, arguments.error, arguments.cause)
-    return say(arguments, told, f"asked {told['execution']} to stop")
+    is_now = arguments.now
+    told = client.stop(arguments.execution, arguments.error, arguments.cause, is_now=is_now)
+    how = "at once, undoing nothing more" if is_now else "after undoing"
+    return say(arguments, told, f"asked {told['execution']} to stop {how}")
 
 
 def show_format(arguments: argparse.Namespace) -> int:

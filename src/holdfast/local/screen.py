@@ -62,7 +62,7 @@ def executions(rows: list[Row], now: datetime) -> Table:
             row["workflow"],
             ago(row["started"], now),
             duration(_span(row["started"], row.get("stopped", now))),
-            row.get("error", row.get("waits_for", "")),
+            row.get("waits_for", row.get("error", "")),
         )
     return table
 

@@ -147,6 +147,8 @@ def _may_fail(state: StateJson) -> bool:
 
 def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
     """How long one try may wait. A task that runs without a timeout counts as nothing: it works."""
+    if kind == "activity":
+        return None  # see `has_timeout`
     if "TimeoutSecondsPath" in state:
         return symbol(state["TimeoutSecondsPath"].removeprefix("$."))
     if "TimeoutSeconds" in state:
@@ -155,6 +157,9 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
 
 
 def has_timeout(state: StateJson) -> bool:
+    """An activity's counts from when a worker has polled for it, and nobody may."""
+    if kind_of(state) == "activity":
+        return False
     return "TimeoutSeconds" in state or "TimeoutSecondsPath" in state
 
 

@@ -89,6 +89,14 @@ def _is_raced(level: Level) -> bool:
     return ends is not None and sum(map(ends_in_time, beside)) >= ends
 
 
+def _help(wait: Wait) -> str:
+    if kind_of(wait.level.states[wait.state]) == "activity":
+        return (
+            '"TimeoutSeconds" of the machine: a task\'s own begins when a worker has polled for it'
+        )
+    return 'timeout=days(3), or "TimeoutSeconds"'
+
+
 def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator[Finding]:
     """HF098, HF099."""
     for wait in waits_of(document, levels):
@@ -99,7 +107,7 @@ def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator
                 wait.state,
                 wait.level.location(wait.state),
                 f'"{wait.state}" waits for {wait.what}, and nothing bounds how long',
-                'timeout=days(3), or "TimeoutSeconds"',
+                _help(wait),
             )
     tasks = without_timeout(document, levels)
     if tasks:

@@ -8,9 +8,10 @@ Rules of this file (docs/log.md):
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, Final
 
+from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import is_redriven_by
@@ -23,7 +24,8 @@ from holdfast.core.commands import (
     entry_of,
     owed,
 )
-from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.core.events import Event
+from holdfast.core.state import ROOT, Attempt, Awaiting, Execution
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLOCK_ERROR_MS,
@@ -35,6 +37,9 @@ from holdfast.runtime.codec import Record
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
+
+#: A message that comes back came first within this time: then it is a dead letter.
+_RECEIVED_MS_MAX: Final = resources.WORK.receives_max * VISIBILITY_SECONDS * 1_000
 
 # -- what is owed ----------------------------------------------------------------------------------
 
@@ -48,8 +53,9 @@ def look_back(errand: Errand, log: Log, source: str | None) -> Generator[Effect,
     errand.notice_twin(log)
     if errand.is_recovering:
         own = errand.own_records(log)
-        if own and own[0].is_folded:
-            yield from status_events.publish_folded(log.state, own[0], log.sequence, source)
+        folded = [record for record in own if record.is_folded]
+        for record in folded[:1] + folded[1:][-1:]:
+            yield from status_events.publish_folded(log.state, record, log.sequence, source)
         events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
 
@@ -78,27 +84,48 @@ def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
     """
     assert log.state is not None
     everything = owed(log.state)
-    records = errand.own_records(log)
-    if errand.kind == messages.RECOVER:
-        begun = _begun_by_others(log, records, now_ms)
+    ours = errand.own_records(log)
+    if errand.kind == messages.RECOVER or _may_be_folded(errand, log, ours, now_ms):
+        begun = _begun_by_others(log, ours, now_ms)
         return [command for command in everything if entry_of(command) not in begun]
-    if records and records[0] is log.records[0]:
-        return everything  # older records of ours may be folded into the snapshot
-    events = [event for record in records for event in record.events]
-    if any(event.type == "ExecutionRedriven" for event in events):
+    events = [event for record in ours for event in record.events]
+    if any(event.type in {"ExecutionStarted", "ExecutionRedriven"} for event in events):
         return everything  # it began there: its own time-out has no entry
-    opened = {event.holdfast.get("entry") for event in events}
+    moved = {place for event in events for place in _places_of(log.state, event)}
     return [
         command
         for command in everything
         # Any record may close the wait for a child; and that it was told is soon in the log.
-        if entry_of(command) in opened or isinstance(command, StopChild)
+        if entry_of(command) in moved or isinstance(command, StopChild)
     ]
 
 
+def _may_be_folded(errand: Errand, log: Log, ours: list[Record], now_ms: int) -> bool:
+    """What a record of ours asks for cannot be told: it is in a snapshot, perhaps of another's."""
+    first = log.records[0]
+    is_out_of_sight = first.sequence > 0 and first.at_ms > now_ms - _RECEIVED_MS_MAX
+    return any(record.is_folded for record in ours) or (
+        errand.delivery.receive_count > 1 and is_out_of_sight
+    )
+
+
+def _places_of(state: Execution, event: Event) -> Iterator[int]:
+    """-> what the event has opened, and where its line waits now: that a heartbeat has come, or a
+    child ended, does not name the place, and begins a timer or the next child there.
+    """
+    own = event.holdfast
+    if "entry" in own:
+        yield own["entry"]
+    frame = state.frames.get(own.get("frame", ROOT))
+    entry = None if frame is None else getattr(frame.waiting, "entry", None)
+    if entry is not None:
+        yield entry
+
+
 def _begun_by_others(log: Log, ours: list[Record], now_ms: int) -> set[int]:
-    """-> the entries of records so young that whoever wrote them still has his message: it comes
-    back if he dies. To repeat what he does would wake twice for one attempt, and run it twice.
+    """-> what was opened by records so young that whoever wrote them still has his message: it
+    comes back if he dies. To repeat what he does would wake twice for one attempt, and run it
+    twice.
     """
     young_ms = now_ms - VISIBILITY_SECONDS * 1_000
     others = (record for record in log.records if record.at_ms > young_ms and record not in ours)

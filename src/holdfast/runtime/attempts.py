@@ -19,6 +19,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, Origin
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
+    CLAIM_LATE_MS,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
 )
@@ -83,13 +84,30 @@ class Attempts:
         return taken_over
 
     def _take_unclaimed(self, attempt: Attempt) -> list[Fact]:
+        """Whose wake it is has it, and needs no claim at first: the wake is hidden meanwhile."""
         if self.errand.is_recovering:
             if attempt.is_unknown and not self._knows(attempt):
                 return []
             return [facts.TakenOver(*ticket_of(attempt))]
-        if self.errand.may_take_over or self.errand.is_wake_of(attempt.entry):
+        if self.errand.is_wake_of(attempt.entry):
             self.taken.add(ticket_of(attempt))
         return []
+
+    def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int | None]:
+        """-> claims of what runs for so long that the sweeper will soon look for whoever has it,
+        and when the next one is wanted.
+        """
+        claims: list[Fact] = []
+        wanted_ms = None
+        for attempt in attempts_of(state) if self.taken else ():
+            late_ms = attempt.due_ms + CLAIM_LATE_MS
+            if attempt.claim is not None or ticket_of(attempt) not in self.taken:
+                continue
+            if late_ms <= now_ms:
+                claims.append(facts.TakenOver(*ticket_of(attempt)))
+            else:
+                wanted_ms = min(late_ms, wanted_ms or late_ms)
+        return claims, wanted_ms
 
     def mine(self, state: Execution) -> list[Attempt]:
         """Attempts that this delivery runs or is about to run."""

@@ -13,12 +13,12 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core import facts
+from holdfast.core.children import TOO_DEEP, too_deep
 from holdfast.core.nested import FAILED
 from holdfast.core.retry import RUNTIME, TIMEOUT
-from holdfast.core.run_ids import child_depth, child_run
+from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
-from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import mail, messages
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Effect, Message, Send
@@ -27,7 +27,6 @@ from holdfast.runtime.log import Log
 #: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
-TOO_DEEP: Final = "Holdfast.TooDeep"
 #: A task's own secret, too: the vault could not seal it, or not open it.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
@@ -63,9 +62,8 @@ def call(
     workflow = name_in(attempt.target)
     assert workflow is not None
     run = child_run(log.run, attempt.entry, attempt.attempt)
-    if child_depth(run) > CHILD_DEPTH_MAX:
-        # An execution's id holds those of all its parents, and ids are keys of bounded length.
-        cause = f"{workflow} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
+    cause = too_deep(run, workflow)
+    if cause is not None:
         return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
     try:
         data = workflows.normalise_input(log.tenant, workflow, attempt.arguments)

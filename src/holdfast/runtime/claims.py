@@ -1,12 +1,15 @@
 """Attempts and claims as one delivery sees them: whose they are, which are lost.
 
 A claim prevents double work; it is no lock. It ends a grace after its attempt's time-out, is never
-renewed and never given back. Correctness rests on the log: of two results one is applied.
+renewed and never given back. Of more attempts than a delivery has places the later ones begin when
+earlier ones have ended, so their claims last longer. Correctness rests on the log: of two results
+one is applied.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import insort
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from holdfast.core import facts
@@ -14,6 +17,7 @@ from holdfast.core.commands import RunAttempt, owed
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Claim, Execution
 from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,
     CLOCK_ERROR_MS,
@@ -48,13 +52,32 @@ def ticket_of(attempt: Attempt) -> Ticket:
     return attempt.entry, attempt.attempt
 
 
-def make_claim(delivery: Delivery, timeout_seconds: int | None, now_ms: int) -> Claim:
-    return Claim(
-        owner=delivery.owner,
-        message=delivery.message_id,
-        receive_count=delivery.receive_count,
-        until_ms=now_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS,
-    )
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Makes the claims of one decision upon `state`. Each takes a place until it ends."""
+
+    delivery: Delivery
+    state: Execution | None
+    now_ms: int
+    _untils_ms: list[int] = field(default_factory=list)
+
+    def make(self, timeout_seconds: int | None) -> Claim:
+        untils_ms = self._untils_ms
+        if not untils_ms:
+            untils_ms += self._held_until_ms()
+        begins_ms = self.now_ms
+        if len(untils_ms) >= ATTEMPTS_IN_FLIGHT_MAX:
+            begins_ms = untils_ms[-ATTEMPTS_IN_FLIGHT_MAX]
+        until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
+        insort(untils_ms, until_ms)
+        delivery = self.delivery
+        return Claim(delivery.owner, delivery.message_id, delivery.receive_count, until_ms)
+
+    def _held_until_ms(self) -> list[int]:
+        """Of whoever: those that were handed on to us bear the name of who handed them on."""
+        open_attempts = [] if self.state is None else attempts_of(self.state)
+        claims = (attempt.claim for attempt in open_attempts if attempt.claim is not None)
+        return sorted(claim.until_ms for claim in claims if claim.until_ms > self.now_ms)
 
 
 def is_lost(claim: Claim, delivery: Delivery, now_ms: int) -> bool:

@@ -269,28 +269,24 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the log, read. `is_listed`: the execution is found in the list by it.
-
-    `is_folded`: its events are in its snapshot, and were not read.
-    """
+    """One record of the log, read. `is_folded`: its events are in a snapshot, and were not read."""
 
     sequence: int
     nonce: str
     message: str
     at_ms: int
     events: tuple[Event, ...]
-    is_listed: bool
     is_folded: bool = False
 
 
 def head(item: Item) -> Record:
-    """-> the record with the snapshot that a load begins at."""
+    """-> a record that a load does not fold: that with the snapshot it begins at, or before it."""
     return replace(_as_record(item, ()), is_folded=True)
 
 
 def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
     sequence, at_ms = int(item["sk"]), int(item["at"])
-    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, "lp" in item)
+    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
 
 
 #: What Python raises where stored bytes are not what was written.

@@ -1,8 +1,10 @@
 """What should move and does not: found, said why, and told again.
 
-The list of running executions is walked page by page; each is examined. What is younger than a few
-minutes is nobody's concern: its message may be on its way, or come back. A repair stores nothing
-but a row that is missing; else it sends what the engine itself would.
+The list of running executions is walked page by page; each is examined. Then the watch rows, for
+who is in no list of what is deployed: a workflow may be gone or have another name now, and its
+executions run on. What is younger than a few minutes is nobody's concern: its message may be on its
+way, or come back. A repair stores nothing but a row that is missing; else it sends what the engine
+itself would.
 
 What has neither a log nor a place in a list (a name whose start was lost) is found by its name.
 """
@@ -15,8 +17,10 @@ from itertools import product
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.core.decision import iso_time
-from holdfast.errors import RequestError
-from holdfast.limits import DOCTOR_EXAMINED_MAX, LIST_SHARDS, WATCH_GRID_SECONDS
+from holdfast.core.run_ids import child_run, parent_run
+from holdfast.core.state import Children
+from holdfast.errors import HoldfastError, RequestError, is_passing
+from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, LIST_SHARDS, WATCH_GRID_SECONDS
 from holdfast.runtime import duties, keys, mail, messages, quarantine
 from holdfast.runtime.effects import Clock, Effect, Item, Message, Put, Query, QueryList, Send
 from holdfast.runtime.examination import (
@@ -28,14 +32,24 @@ from holdfast.runtime.examination import (
     examine,
     finding_of,
     late,
+    log_of,
     unreadable,
+    watched_in,
 )
+from holdfast.runtime.log import Log
 from holdfast.runtime.quarantine import Quarantined
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
+#: Findings, and beside them how many were `examined` and where the `next` page begins, if any does.
+Page: TypeAlias = Generator[Effect, Any, tuple[list["Finding"], dict[str, Any]]]
 
 #: Shard and workflow of the list that comes next, and how far it was read.
 _AFTER: Final = re.compile(r"([0-9])#([^#]{1,200})#([0-9]{15}#[0-9A-Za-z.]{1,900})?")
+#: Shard of those that are watched and in no list, and the last one that was examined.
+_AFTER_WATCHED: Final = re.compile(r"w([0-9])#([0-9A-Za-z.]{1,900})?")
+#: So many rows take as long to read as one execution does to examine.
+_ROWS_PER_LOG: Final = 50
+_WHOLE_LIST: Final = 1_000_000
 
 
 # -- the door --------------------------------------------------------------------------------------
@@ -51,6 +65,8 @@ def report(tenant: str, workflows: Iterable[str], after: Any, *, is_repairing: b
     found = [] if after is not None else (yield from _of_quarantine(place))
     names = yield from _listed(tenant, sorted(workflows))
     more, answer = yield from _page(place, names, after)
+    if is_repairing and after is None:
+        yield from quarantine.forget_moved(tenant)
     return (yield from _told(place, [*found, *more], answer, is_repairing=is_repairing))
 
 
@@ -58,7 +74,7 @@ def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -
     """The same of one execution, ended or not. `examined` is 0 when it has no log."""
     place = yield from _place(tenant)
     if run in place.held:
-        found = [_of_held(place, place.held[run])]
+        found = [(yield from _of_held(place, place.held[run]))]
         return (yield from _told(place, found, {"examined": 1}, is_repairing=is_repairing))
     log, found = yield from examine(place, run)
     is_there = bool(found) or log.state is not None
@@ -103,13 +119,27 @@ def _shown(finding: Finding) -> dict[str, Any]:
 def _listed(tenant: str, workflows: list[str]) -> Generator[Effect, Any, list[str]]:
     """-> under what executions are listed: workflows, and state machines."""
     machines = yield Query(mail.MAIL, keys.machines(tenant))
-    return [*workflows, *(keys.machine_workflow(str(item["sk"])) for item in machines)]
+    return sorted([*workflows, *(keys.machine_workflow(str(item["sk"])) for item in machines)])
 
 
-def _page(
+def _page(place: Place, workflows: list[str], after: Any) -> Page:
+    watched = _AFTER_WATCHED.fullmatch(after) if isinstance(after, str) else None
+    if watched is not None:
+        position = int(watched[1]), watched[2] or ""
+        return (yield from _of_watched(place, workflows, position, DOCTOR_EXAMINED_MAX))
+    found, answer, left = yield from _of_lists(place, workflows, after)
+    if "next" in answer:
+        return found, answer
+    more, rest = yield from _of_watched(place, workflows, (0, ""), left)
+    return [*found, *more], {**rest, "examined": answer["examined"] + rest["examined"]}
+
+
+def _of_lists(
     place: Place, workflows: list[str], after: Any
-) -> Generator[Effect, Any, tuple[list[Finding], dict[str, Any]]]:
-    """Shard by shard, so that few watch rows are read for many executions."""
+) -> Generator[Effect, Any, tuple[list[Finding], dict[str, Any], int]]:
+    """Shard by shard, so that few watch rows are read for many executions. The last of what it
+    gives: how many more may be examined for this page.
+    """
     parts = list(product(range(LIST_SHARDS), workflows))
     part, before = _position(parts, after)
     found: list[Finding] = []
@@ -122,12 +152,13 @@ def _page(
             found += yield from _of_row(place, row)
         examined += len(rows)
         if len(rows) == left:
-            return found, {"examined": examined, "next": f"{shard}#{workflow}#{rows[-1]['ls']}"}
+            position = f"{shard}#{workflow}#{rows[-1]['ls']}"
+            return found, {"examined": examined, "next": position}, 0
         part, before, left = part + 1, None, left - len(rows) - 1
     if part == len(parts):
-        return found, {"examined": examined}
+        return found, {"examined": examined}, left
     shard, workflow = parts[part]
-    return found, {"examined": examined, "next": f"{shard}#{workflow}#"}
+    return found, {"examined": examined, "next": f"{shard}#{workflow}#"}, 0
 
 
 def _position(parts: list[tuple[int, str]], after: Any) -> tuple[int, str | None]:
@@ -141,42 +172,114 @@ def _position(parts: list[tuple[int, str]], after: Any) -> tuple[int, str | None
     for number, part in enumerate(parts):
         if part == (int(shard), workflow):
             return number, before or None
-        if part[0] > int(shard):
+        if part > (int(shard), workflow):
             return number, None
     return len(parts), None
 
 
+def _of_watched(place: Place, workflows: list[str], position: tuple[int, str], left: int) -> Page:
+    """Those that no list has given, by shard and then by id: a row that moves meanwhile is neither
+    passed over nor met twice.
+    """
+    shard, after = position
+    found: list[Finding] = []
+    examined = 0
+    while shard < LIST_SHARDS and left > 0:
+        runs, cost = yield from _unlisted(place, workflows, shard)
+        runs = [run for run in runs if run > after]
+        for run in (yield from _without_lanes(place, runs[:left])):
+            _, own = yield from examine(place, run)
+            found += late(place, own)
+            examined += 1
+        if len(runs) > left:
+            return found, {"examined": examined, "next": f"w{shard}#{runs[left - 1]}"}
+        shard, after, left = shard + 1, "", left - len(runs) - cost
+    more = {} if shard == LIST_SHARDS else {"next": f"w{shard}#"}
+    return found, {"examined": examined, **more}
+
+
+def _unlisted(
+    place: Place, workflows: list[str], shard: int
+) -> Generator[Effect, Any, tuple[list[str], int]]:
+    """-> the tenant's executions that are watched and in none of the lists, in order; and what it
+    cost to know, in executions examined.
+    """
+    watched: set[str] = set()
+    # One hash gives both shards, so those of one list are in these partitions and no other.
+    for due_shard in range(shard, DUE_SHARDS, LIST_SHARDS):
+        watched |= yield from watched_in(place, due_shard)
+    own = keys.execution(place.tenant, "")
+    runs = {key.removeprefix(own) for key in watched if key.startswith(own)}
+    listed: set[str] = set()
+    for workflow in workflows:
+        partition = keys.list_partition(place.tenant, workflow, "RUNNING", shard)
+        rows = yield QueryList(partition, _WHOLE_LIST)
+        listed |= {_run_of(row) for row in rows}
+    return sorted(runs - listed), 1 + (len(watched) + len(listed)) // _ROWS_PER_LOG
+
+
+def _without_lanes(place: Place, runs: list[str]) -> Generator[Effect, Any, list[str]]:
+    """A distributed Map's children are listed under it alone: they are looked at from there."""
+    parents = {parent_run(run) for run in runs} - {None, *place.held}
+    lanes: set[str] = set()
+    for parent in sorted(filter(None, parents)):
+        lanes |= yield from _lanes_of(log_of(place, parent))
+    return [run for run in runs if run not in lanes]
+
+
+def _lanes_of(log: Log) -> Generator[Effect, Any, set[str]]:
+    try:
+        yield from log.load()
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        return set()
+    frames = () if log.state is None else log.state.frames.values()
+    return {
+        child_run(log.run, frame.waiting.entry, lane)
+        for frame in frames
+        if isinstance(frame.waiting, Children)
+        for lane in frame.waiting.open_lanes
+    }
+
+
 def _of_row(place: Place, row: Item) -> Findings:
-    run = str(row["ls"]).partition("#")[2]
+    run = _run_of(row)
     log, found = yield from examine(place, run)
     if log.state is not None and log.state.is_ended and log.state.stopped_ms is not None:
         found.append(finding_of(log, Found.LIST_STALE, log.state.stopped_ms))
     return late(place, found)
 
 
+def _run_of(row: Item) -> str:
+    return str(row["ls"]).partition("#")[2]
+
+
 def _of_quarantine(place: Place) -> Findings:
-    found = [_of_held(place, one) for one in place.held.values()]
+    found: list[Finding] = []
+    for one in place.held.values():
+        found.append((yield from _of_held(place, one)))  # noqa: PERF401
     found += [unreadable(*one) for one in (yield from quarantine.damaged(place.tenant))]
     if place.tenant == keys.TENANT_DEFAULT:
         found += yield from _of_letters(place.now_ms)
     return found
 
 
-def _of_held(place: Place, held: Quarantined) -> Finding:
+def _of_held(place: Place, held: Quarantined) -> Generator[Effect, Any, Finding]:
     name, workflow = held.body.get("name"), held.body.get("workflow")
-    if held.may_be_over(place.now_ms):
-        repair, advice = Repair.NONE, "it may have begun and ended: no log is kept for so long"
-    else:
-        repair, advice = Repair.RELEASE, "mend the cause and deploy before"
+    refusal = yield from quarantine.refusal(held, place.now_ms)
+    advice = refusal or "mend the cause and deploy before"
+    if not held.is_redrive:
+        advice = f"{advice}; `holdfast stop {held.run}` ends it"
     return Finding(
         run=held.run,
         reason=Found.QUARANTINED.name,
         says=f"{Found.QUARANTINED}: {held.reason}",
         since_ms=held.at_ms,
-        repair=repair,
+        repair=Repair.RELEASE if refusal is None else Repair.NONE,
         name=None if name is None else str(name),
         workflow=None if workflow is None else str(workflow),
-        advice=f"{advice}; `holdfast stop {held.run}` ends it",
+        advice=advice,
     )
 
 

@@ -19,10 +19,11 @@ class Errand:
     """Mutable; lives for one delivery.
 
     `is_recovering`: who had the message before may have died with it half done. Known from the
-    message, or seen in the log.
+    message, or seen in the log. `is_sent_again`: it came early, and a copy of it is under way.
     """
 
     delivery: Delivery
+    is_sent_again: bool = False
     is_recovering: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,8 +52,11 @@ class Errand:
         return self.kind == messages.RECOVER and bool(self.body.get("held"))
 
     def is_wake_of(self, entry: int) -> bool:
-        """The message says that the time has come for what waits there."""
-        return self.kind == messages.WAKE_TIMER and bool(self.body["entry"] == entry)
+        """The message says that the time has come for what waits there. If it has come by now, and
+        had not when it was looked at first, the copy says so too: two would run one attempt.
+        """
+        is_wake = self.kind == messages.WAKE_TIMER and not self.is_sent_again
+        return is_wake and bool(self.body["entry"] == entry)
 
     def is_handed(self, claim: Claim) -> bool:
         """Its holder had no time left for the attempt, and sent this message to have it run."""

@@ -16,7 +16,7 @@ from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import RedriveRequested, StopRequested
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame, is_told
-from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault
+from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault, is_passing
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, keys, mail
 from holdfast.runtime.codec import reading
@@ -97,9 +97,9 @@ def examine(place: Place, run: str) -> Generator[Effect, Any, tuple[Log, list[Fi
         return log, []  # found in the quarantine
     try:
         return log, (yield from _all_of(place, log))
-    except ServiceFault:
-        raise
     except HoldfastError as error:
+        if is_passing(error):
+            raise
         # One that is damaged is told of, and hides no other.
         return log, [unreadable(run, error)]
 
@@ -143,8 +143,13 @@ def finding_of(
 
 def unreadable(run: str, error: HoldfastError) -> Finding:
     why = Found.NEWER_FORMAT if isinstance(error, NewerFormatError) else Found.UNREADABLE_LOG
-    advice = error.help or "restore it from a backup of the table; nothing writes to its log"
-    said = f"{why}: {error.code}: {error.message}"
+    advice, message = error.help, error.message
+    if isinstance(error, ServiceFault):
+        # What AWS says of a refusal names roles and tables: it is not for callers.
+        message = "a service that this stack works with does not give it"
+        advice = "docs/errors.md says what the code asks for; nothing writes to its log"
+    advice = advice or "restore it from a backup of the table; nothing writes to its log"
+    said = f"{why}: {error.code}: {message}"
     return Finding(run, why.name, said, keys.minted_ms(run), Repair.NONE, advice=advice)
 
 
@@ -262,9 +267,9 @@ def _of_child(place: Place, log: Log, child: Log, frame: Frame) -> Findings:
     if child.state is None:
         try:
             yield from child.load()
-        except ServiceFault:
-            raise
-        except HoldfastError:
+        except HoldfastError as error:
+            if is_passing(error):
+                raise
             return []  # it is listed, and the walk says so
     if child.state is None:
         is_lane = isinstance(frame.waiting, Children)
@@ -286,14 +291,19 @@ def _of_watch(place: Place, log: Log) -> Findings:
     assert state is not None
     if not state.is_opened:
         return []  # its message guards it
-    shard = keys.due_shard(log.run)
-    if shard not in place.watched:
-        rows = yield Query(mail.MAIL, keys.due_partition(shard))
-        place.watched[shard] = frozenset(_watched(rows))
-    if keys.execution(place.tenant, log.run) in place.watched[shard]:
+    watched = yield from watched_in(place, keys.due_shard(log.run))
+    if keys.execution(place.tenant, log.run) in watched:
         return []
     # The rows were read before the log: what was opened in between is young.
     return [finding_of(log, Found.NOT_WATCHED, state.opened_ms, repair=Repair.WATCH)]
+
+
+def watched_in(place: Place, shard: int) -> Generator[Effect, Any, frozenset[str]]:
+    """-> the partitions of all logs that the sweeper looks after there, of every tenant."""
+    if shard not in place.watched:
+        rows = yield Query(mail.MAIL, keys.due_partition(shard))
+        place.watched[shard] = frozenset(_watched(rows))
+    return place.watched[shard]
 
 
 def _watched(rows: Iterable[Item]) -> Iterator[str]:

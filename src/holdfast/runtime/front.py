@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Attempt, Awaiting, Execution, Frame, WaitingFor
-from holdfast.errors import RequestError
+from holdfast.core.state import Attempt, Awaiting, WaitingFor
+from holdfast.errors import GoneTypeError, RequestError
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
@@ -28,7 +28,7 @@ from holdfast.runtime import keys, mail, messages, seeing, view
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.effects import Clock, Effect, Get, Message, Put, PutIfAbsent, Query, Send
 from holdfast.runtime.formats import FORMAT, FORMATS, Formats
-from holdfast.runtime.known import Known
+from holdfast.runtime.known import Known, Payload
 from holdfast.runtime.plain import printable, require_plain
 from holdfast.runtime.seeing import LISTED_MAX, Answer
 from holdfast.runtime.tokens import Keys, Token, is_marked, mark_of, require_token
@@ -45,7 +45,9 @@ class Types(Protocol):
         """
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        """`reference`: as the compiler's map has it. Raises RequestError HF211, VaultFault."""
+        """`reference`: as the compiler's map has it. Raises RequestError HF211, GoneTypeError,
+        VaultFault.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,14 @@ class Front:
     def stop(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> Answer:
-        """Asks for an end as ABORTED. What ends first counts: see the status later."""
+        """`request`: error?, cause?, now?. Asks for an end as ABORTED; `now`: what is left to undo
+        stays. What ends first counts: see the status later.
+        """
         log = yield from self._known.require_log(tenant, identifier)
         now_ms = yield Clock()
-        texts = _texts(request)
+        fields: dict[str, str | int] = {**_texts(request), **_haste(request)}
         control_id = mail.control_id(log.state, now_ms, chance)
-        yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, texts))
+        yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, fields))
         yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
         return {"execution": log.run}
 
@@ -124,9 +128,8 @@ class Front:
     def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> Answer:
         """`request`: name, key, data, id?. -> its id, and how many executions wait for it."""
         name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
-        data = self.types.normalise_payload(
-            tenant, self._known.event_type(name), request.get("data"), f"event {name!r}"
-        )
+        wanted = yield from self._known.event_payload(tenant, name, key)
+        data = self._of_its_type(tenant, wanted, request.get("data"), f"event {name!r}")
         if len(json.dumps(data)) > EVENT_BYTES_MAX:
             raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
         now_ms = yield Clock()
@@ -235,19 +238,24 @@ class Front:
         output = request.get("output")
         # Only questions have a type, and nobody has the token of one that is in no log.
         if state is not None and frame is not None:
-            output = yield from self._of_its_type(token.tenant, state, frame, output)
+            definition = yield from self.programs.fetch(token.tenant, state.definition)
+            wanted = Payload.of_answer(definition, frame.position)
+            what = f"answer to {frame.position}"
+            output = self._of_its_type(token.tenant, wanted, output, what)
         return {**(yield from mail.stow(token.tenant, token.run, output)), **_mark(output)}
 
-    def _of_its_type(
-        self, tenant: str, state: Execution, frame: Frame, output: Json
-    ) -> Generator[Effect, Any, Json]:
-        """-> the answer as its type has it. Raises RequestError HF211."""
-        definition = yield from self.programs.fetch(tenant, state.definition)
-        reference = definition.source_map.get("answers", {}).get(frame.position)
-        if reference is None:
-            return output
-        what = f"answer to {frame.position}"
-        return self.types.normalise_payload(tenant, reference, output, what)
+    def _of_its_type(self, tenant: str, wanted: Payload, value: Json, what: str) -> Json:
+        """-> the value as its type has it; as it is where there is none, or none any more, for the
+        wait could not be answered else. Raises RequestError HF211, HF215.
+        """
+        if wanted.reference is None:
+            return value
+        try:
+            return self.types.normalise_payload(tenant, wanted.reference, value, what)
+        except GoneTypeError:
+            if wanted.is_secret:
+                raise _never_sealed(what, wanted.reference) from None
+            return value
 
     def _answered_before(self, token: Token, request: Mapping[str, Any]) -> Answer:
         """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
@@ -278,8 +286,8 @@ class Front:
     def describe(self, tenant: str, identifier: str) -> Answer:
         return seeing.describe(self._known, tenant, identifier)
 
-    def history(self, tenant: str, identifier: str) -> Answer:
-        return seeing.history(self._known, tenant, identifier)
+    def history(self, tenant: str, identifier: str, after: Any = None) -> Answer:
+        return seeing.history(self._known, tenant, identifier, after)
 
     def executions(self, tenant: str, workflow: str | None, status: str | None) -> Answer:
         return seeing.executions(self._known, tenant, workflow, status)
@@ -312,6 +320,16 @@ def _keep_listed(
             "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
             **told,
         },
+    )
+
+
+def _never_sealed(what: str, reference: str) -> RequestError:
+    return RequestError(
+        "HF215",
+        f"the {what} is a secret or holds one, and the deployed code has no type {reference}, "
+        "without which it would be stored in clear",
+        status=409,
+        help="deploy a type of that name in that module again",
     )
 
 
@@ -348,6 +366,15 @@ def _texts(request: Mapping[str, Any]) -> dict[str, str]:
             kind = type(text).__name__
             raise RequestError("HF233", f"`{key}` has to be text, and is a JSON value: {kind}")
     return {key: text[: longest[key]] for key, text in given.items() if text}
+
+
+def _haste(request: Mapping[str, Any]) -> dict[str, int]:
+    """Raises RequestError HF233: a word in place of a boolean would cut an undo by mistake."""
+    now = request.get("now", False)
+    if not isinstance(now, bool):
+        kind = type(now).__name__
+        raise RequestError("HF233", f"`now` has to be true or false, and is a JSON value: {kind}")
+    return {"now": 1} if now else {}
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:

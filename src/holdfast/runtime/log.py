@@ -64,8 +64,8 @@ class Log:
     """What this worker knows of one execution's log. Mutable; lives for one delivery.
 
     `sequence` is the newest record's, -1 when there is none. `records` are those that were read,
-    oldest first, as far as the load had to go back. `base_ms` is when the first of them was
-    written: nothing older is needed, and nothing that is needed may be taken by TTL.
+    oldest first; those before the newest snapshot, and its own, are not folded. `base_ms` is when
+    the first one that is needed was written: it may not be taken by TTL.
 
     A log's format never falls: `format` is that of its newest record, `base_format` that of the
     first one needed. `unmeasured`: records that `bytes_since_snapshot` leaves out until a commit
@@ -137,6 +137,9 @@ class Log:
             self.is_gone = _is_being_taken(items, now_ms)
             if not self.is_gone:
                 yield from self._fold(items)
+                first = self.records[0].sequence
+                before = [head(item) for item in newest_first[::-1] if int(item["sk"]) < first]
+                self.records = (*before, *self.records)
 
     def _back_to_snapshot(self, newest_first: list[Item]) -> Generator[Effect, Any, list[Item]]:
         base = _base_of(newest_first[0])

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
+from holdfast.core.advance import is_stopped_by
 from holdfast.core.facts import Fact
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import HoldfastBug
@@ -210,7 +211,7 @@ def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
 
 
 def control_item(
-    tenant: str, run: str, control_id: str, now_ms: int, fields: dict[str, str]
+    tenant: str, run: str, control_id: str, now_ms: int, fields: Item
 ) -> dict[str, str | int | bytes]:
     return {
         "pk": keys.inbox(tenant, run),
@@ -223,7 +224,7 @@ def control_item(
 
 
 def control_facts(tenant: str, state: Execution) -> Facts:
-    """Control mail that the state has not applied yet, in the order of its ids."""
+    """Control mail that still means something to the state, in the order of its ids."""
     return [fact for _, fact in (yield from stored_control(tenant, state))]
 
 
@@ -238,12 +239,21 @@ def stored_control(
     for item in items:
         require_format(item, "control mail")
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
-        # A wish to redrive is for an end: nothing waits for it while the execution runs.
-        is_for_an_end = item.get("kind") == REDRIVE
-        if control_id > state.last_control and (state.resting or not is_for_an_end):
+        if control_id > state.last_control:
             with reading("control mail"):
-                found.append((int(item["at"]), _control(control_id, item)))
+                fact, stored_ms = _control(control_id, item), int(item["at"])
+            if _is_open(state, fact):
+                found.append((stored_ms, fact))
     return found
+
+
+def _is_open(state: Execution, fact: facts.StopRequested | facts.RedriveRequested) -> bool:
+    """A wish to redrive is for an end: nothing waits for it while the execution runs. A stop that
+    repeats another is never applied: who took it for unread would look again for ever.
+    """
+    if isinstance(fact, facts.StopRequested):
+        return is_stopped_by(state, fact)
+    return bool(state.resting)
 
 
 def _control(control_id: str, item: Item) -> facts.StopRequested | facts.RedriveRequested:
@@ -255,6 +265,7 @@ def _control(control_id: str, item: Item) -> facts.StopRequested | facts.Redrive
         None if error is None else str(error),
         None if cause is None else str(cause),
         by_parent=item.get("kind") == PARENT,
+        now=bool(item.get("now", 0)),
     )
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.core.facts import Moment
+from holdfast.core.state import Execution
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS
 from holdfast.runtime import keys
-from holdfast.runtime.claims import make_claim
+from holdfast.runtime.claims import Claims
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log, draw
 from holdfast.runtime.tokens import Keys, Token, make_token
@@ -26,19 +27,20 @@ class Moments:
     keys: Callable[[], Keys]
     draws: int = 0
 
-    def at(self, now_ms: int, decided_ms: int) -> Moment:
-        """`decided_ms`: the time that the events shall bear; claims count from `now_ms`."""
+    def at(self, now_ms: int, decided_ms: int, state: Execution | None) -> Moment:
+        """`decided_ms`: the time that the events shall bear; claims count from `now_ms`. `state` is
+        the one that is decided upon.
+        """
         sequence = self.log.sequence + 1
 
         def next_draw() -> float:
             self.draws += 1
             return draw(self.log.run, sequence, self.draws)
 
-        delivery = self.errand.delivery
         return Moment(
             now_ms=decided_ms,
             draw=next_draw,
-            claim=lambda timeout_seconds: make_claim(delivery, timeout_seconds, now_ms),
+            claim=Claims(self.errand.delivery, state, now_ms).make,
             clock_error_ms=CLOCK_ERROR_MS,
             token=self._token,
         )

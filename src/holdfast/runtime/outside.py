@@ -15,9 +15,9 @@ from holdfast.core.facts import Fact
 from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import Awaiting, Children, Execution
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import children, duties, keys, mail, quarantine
+from holdfast.runtime import children, duties, keys, mail, messages, quarantine
 from holdfast.runtime.codec import reading
-from holdfast.runtime.effects import Effect
+from holdfast.runtime.effects import Effect, Query
 from holdfast.runtime.log import Log
 
 # -- mail ------------------------------------------------------------------------------------------
@@ -38,12 +38,20 @@ def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> mail.Fac
     return (yield from mail.facts_for(tenant, state, now_ms))
 
 
-def begin_to_stop(tenant: str, run: str, key: str) -> Generator[Effect, Any, None]:
-    """What rests in quarantine and never began has no log that could end: its stop begins one."""
-    if key.startswith(keys.CONTROL_PREFIX):
-        held = yield from quarantine.find(tenant, run)
-        if held is not None and held.is_start:
-            yield from quarantine.release_to_stop(held)
+def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, None]:
+    """What rests in quarantine and never began has no log that could end: its stop begins one.
+
+    `body`: of the message that says so, or of one that replaces it, once it was a dead letter.
+    """
+    named = str(body.get("key", ""))
+    if body["k"] != messages.RECOVER and not named.startswith(keys.CONTROL_PREFIX):
+        return
+    held = yield from quarantine.find(tenant, run)
+    if held is None or not held.is_start:
+        return
+    control = yield Query("mail", keys.inbox(tenant, run), begins_with=keys.CONTROL_PREFIX, limit=1)
+    if control:
+        yield from quarantine.release_to_stop(held)
 
 
 def _notices(tenant: str, state: Execution, entry: int) -> mail.Facts:
@@ -56,12 +64,16 @@ def _notices(tenant: str, state: Execution, entry: int) -> mail.Facts:
 # -- the time --------------------------------------------------------------------------------------
 
 
-def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, None]:
-    """The sender's clock ran ahead of ours: without a copy the only wake would be gone."""
+def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, bool]:
+    """The sender's clock ran ahead of ours: without a copy the only wake would be gone. -> whether
+    one was sent.
+    """
     assert log.state is not None
     is_open = entry == WHOLE_EXECUTION or log.state.is_open(entry)
-    if is_open and now_ms < due_ms + 2 * CLOCK_ERROR_MS:
-        yield from duties.start_timer(log, entry, due_ms, now_ms)
+    if not is_open or now_ms >= due_ms + 2 * CLOCK_ERROR_MS:
+        return False
+    yield from duties.start_timer(log, entry, due_ms, now_ms)
+    return True
 
 
 def past_timeouts(tenant: str, state: Execution, now_ms: int) -> mail.Facts:

@@ -2,7 +2,9 @@
 
 * One item holds one execution. A start is kept: it is the only copy of what was accepted, while
   any other message only said «look», and looking again is all that its release asks for.
-* It holds until the log goes on. What has moved since is not stuck, whatever the item says.
+* It holds until the log goes on. What has moved since is not stuck, whatever the item says; such
+  an item is deleted by a repair.
+* What has ended is held by the redrive that nobody could carry out, as long as its wish is stored.
 * Who is held is left alone: the sweeper does not wake it. Its own timers, events and answers may,
   and a stop does.
 * Who is held is watched (R11), or nobody would renew its log (R16).
@@ -13,16 +15,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
+from holdfast.core.advance import is_redriven_by
 from holdfast.core.decision import iso_time
-from holdfast.errors import HoldfastError, ServiceFault
-from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, RECORD_RETENTION_SECONDS
-from holdfast.runtime import duties, keys, messages
+from holdfast.core.facts import RedriveRequested
+from holdfast.errors import HoldfastError, is_passing
+from holdfast.limits import (
+    DEAD_LETTER_ROUNDS_MAX,
+    NAME_RETENTION_SECONDS,
+    RECORD_RETENTION_SECONDS,
+)
+from holdfast.runtime import duties, keys, mail, messages
 from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import (
+    Clock,
     Delete,
     Effect,
     Get,
@@ -41,6 +50,8 @@ Does = Generator[Effect, Any, None]
 
 #: No tenant is called so.
 _UNREADABLE: Final = "~"
+#: A name that is kept for less may be free before it is kept for longer.
+_NAME_SECONDS_MIN: Final = 3_600
 #: A note of a letter that is still in its queue is written again each minute.
 _NOTE_SECONDS: Final = 86_400
 NOTE_FRESH_MS: Final = 600_000
@@ -48,13 +59,17 @@ NOTE_FRESH_MS: Final = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """`body` is the message that failed, `letters` the ids under which it did, in turn."""
+    """`body` is the message that failed, `letters` the ids under which it did, in turn.
+
+    `is_redrive`: the execution has ended, and the redrive that it was asked for failed.
+    """
 
     tenant: str
     run: str
     body: Mapping[str, Any]
     letters: tuple[str, ...]
     at_ms: int
+    is_redrive: bool = False
 
     @property
     def is_start(self) -> bool:
@@ -62,8 +77,9 @@ class Quarantined:
 
     @property
     def reason(self) -> str:
+        what = "its redrive" if self.is_redrive else f"a message of kind {self.body['k']}"
         return (
-            f"a message of kind {self.body['k']} failed in every delivery, "
+            f"{what} failed in every delivery, "
             f"{DEAD_LETTER_ROUNDS_MAX + 1} times round: its worker may die of it"
         )
 
@@ -73,7 +89,9 @@ class Quarantined:
         return self.is_start and int(self.body["t0"]) < oldest_ms
 
     def holds(self, log: Log) -> bool:
-        """The log has neither ended nor gone on since. `log` is loaded."""
+        """The log has neither ended nor gone on since. `log` is loaded. For what has ended see
+        `held_in`.
+        """
         if log.state is None:
             return self.is_start
         return not (log.state.is_ended or log.records[-1].at_ms > self.at_ms)
@@ -105,9 +123,9 @@ def _watch(log: Log, now_ms: int) -> Does:
     """What was never opened was guarded by the message that rests now."""
     try:
         yield from log.load()
-    except ServiceFault:
-        raise
-    except HoldfastError:
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
         return  # nobody can write to it, either
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = duties.next_look_ms(log.state, now_ms, now_ms)
@@ -122,9 +140,39 @@ def _put_over(item: Item, *, is_start: bool) -> Does:
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
-    """-> what is known of the execution; see `holds`."""
+    """-> what is known of the execution, whether it holds or not; see `held_in`."""
     item = yield Get("mail", keys.QUARANTINE, keys.execution(tenant, run))
     return None if item is None else _read(item)
+
+
+def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
+    """-> why nobody works on the execution, if it rests here. `log` is loaded."""
+    if log.state is not None and log.state.is_ended and not log.state.resting:
+        return None
+    held = yield from find(log.tenant, log.run)
+    return None if held is None else (yield from _if_it_holds(held, log))
+
+
+def _if_it_holds(held: Quarantined, log: Log) -> Generator[Effect, Any, Quarantined | None]:
+    if held.holds(log):
+        return held
+    if (yield from _is_redrive_held(held, log)):
+        return replace(held, is_redrive=True)
+    return None
+
+
+def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool]:
+    """The record that redrives it holds what its workers die of, so the log stays at its end."""
+    state = log.state
+    if state is None or not state.is_ended or log.records[-1].at_ms > held.at_ms:
+        return False
+    wishes = yield from mail.stored_control(log.tenant, state)
+    return any(
+        isinstance(wish, RedriveRequested)
+        and stored_ms <= held.at_ms
+        and is_redriven_by(state, wish)
+        for stored_ms, wish in wishes
+    )
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
@@ -157,17 +205,51 @@ def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
     """-> those that hold. A log that cannot be read has not gone on."""
     found: list[Quarantined] = []
     for held in (yield from of_tenant(tenant)):
-        log = Log(tenant, held.run, "quarantine", "")
-        try:
-            yield from log.load()
-        except ServiceFault:
-            raise
-        except HoldfastError:
-            found.append(held)
-            continue
-        if held.holds(log):
-            found.append(held)
+        still = yield from _still(held)
+        if still is not None:
+            found.append(still)
     return found
+
+
+def forget_moved(tenant: str) -> Does:
+    """Deletes what does not hold any more."""
+    for held in (yield from of_tenant(tenant)):
+        if (yield from _still(held)) is None:
+            yield from drop(held)
+
+
+def _still(held: Quarantined) -> Generator[Effect, Any, Quarantined | None]:
+    log = Log(held.tenant, held.run, "quarantine", "")
+    try:
+        yield from log.load()
+        return (yield from _if_it_holds(held, log))
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        return held
+
+
+def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
+    """-> why it is not sent again; None: `release` does it."""
+    if held.may_be_over(now_ms):
+        return "it may have begun and ended: no log is kept for so long"
+    if _has_name(held) and (yield from _name_row(held, now_ms)) is None:
+        return "its name is kept for it no longer: it may have been started again by another call"
+    return None
+
+
+def _has_name(held: Quarantined) -> bool:
+    return held.is_start and held.body.get("name") is not None
+
+
+def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | None]:
+    """-> the row of its name, if that is its own, and TTL is not about to take it."""
+    body = held.body
+    name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
+    row = yield Get("mail", name, keys.ONLY)
+    with reading("the row of a name"):
+        is_own = row is not None and row["run"] == held.run
+        return row if is_own and int(row["ttl"]) > now_ms // 1_000 + _NAME_SECONDS_MIN else None
 
 
 def release(held: Quarantined) -> Does:
@@ -179,6 +261,14 @@ def release(held: Quarantined) -> Does:
     body, log = held.body, keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query("executions", log, reverse=True, limit=1)):
         body = messages.recover(held.tenant, held.run)
+    elif _has_name(held):
+        now_ms = yield Clock()
+        row = yield from _name_row(held, now_ms)
+        if row is None:
+            return  # see `refusal`
+        # It begins now, so its name is kept from now on. No other call writes to this row: it is
+        # there, and who extends it works on the log that there is none of.
+        yield Put("mail", {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
 

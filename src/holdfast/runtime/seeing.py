@@ -5,23 +5,24 @@ What a workflow marked as secret is hidden here, wherever it stands.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any, TypeAlias
+import re
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
-from holdfast.limits import LIST_SHARDS, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
+from holdfast.limits import LIST_SHARDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime import doctor, keys, quarantine, view
 from holdfast.runtime.effects import Clock, Effect, Query, QueryList
 from holdfast.runtime.known import Known, no_execution
-from holdfast.runtime.log import Log
-from holdfast.runtime.quarantine import Quarantined
 from holdfast.runtime.tokens import Token, make_token
 from holdfast.sealed import hidden
 
 Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 
 LISTED_MAX = 100
+#: The place of the last event of a page.
+_AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 def describe(known: Known, tenant: str, identifier: str) -> Answer:
@@ -30,7 +31,7 @@ def describe(known: Known, tenant: str, identifier: str) -> Answer:
     `omitted` names what is too large to be shown, if anything is.
     """
     log = yield from known.require_log(tenant, identifier)
-    held = yield from _held(log)
+    held = yield from quarantine.held_in(log)
     if log.state is None and held is not None:
         return quarantine.not_begun(held)
     if log.state is None:
@@ -61,44 +62,71 @@ def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
     return {**shown, **dict.fromkeys(large), "omitted": large} if large else shown
 
 
-def _held(log: Log) -> Generator[Effect, Any, Quarantined | None]:
-    """-> why nobody works on it, if it rests in quarantine."""
-    if log.state is not None and log.state.is_ended:
-        return None
-    held = yield from quarantine.find(log.tenant, log.run)
-    return held if held is not None and held.holds(log) else None
+def history(known: Known, tenant: str, identifier: str, after: Any = None) -> Answer:
+    """-> the events since the start, in AWS's form; ours under `holdfast`.
 
-
-def history(known: Known, tenant: str, identifier: str) -> Answer:
-    """-> every event since the start, in AWS's form; ours under `holdfast`."""
+    `after`: what the last page gave as `next`; None for the first. There is a `next` when there
+    are more. Costs a read of the whole log for each page. Raises RequestError HF209.
+    """
+    place = _place(after)
     run = yield from known.find_run(tenant, identifier)
     if run is None:
         raise no_execution(identifier)
     items = yield Query("executions", keys.execution(tenant, run))
-    events = yield from view.history(tenant, run, items, known.formats)
-    if not events:
+    records = yield from view.records_of(tenant, run, items, known.formats)
+    if not records:
         run = (yield from known.require_log(tenant, identifier)).run
-    return {"execution": run, "events": hidden(events)}
+    return {"execution": run, **_page(view.history(records, place))}
+
+
+def _page(events: Iterable[tuple[view.Place, dict[str, Any]]]) -> dict[str, Any]:
+    """As many as an answer holds, and one at least: who asks goes on."""
+    shown: list[dict[str, Any]] = []
+    last, size_bytes = view.BEGINNING, 0
+    for place, event in events:
+        row = view.fitting(hidden(event))
+        size_bytes += view.sent_bytes(row)
+        if shown and size_bytes > PAGE_BYTES_MAX:
+            return {"events": shown, "next": "{}.{}".format(*last)}
+        shown.append(row)
+        last = place
+    return {"events": shown}
+
+
+def _place(after: Any) -> view.Place:
+    if after is None:
+        return view.BEGINNING
+    matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
+    if matched is None:
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    return int(matched[1]), int(matched[2])
 
 
 def executions(known: Known, tenant: str, workflow: str | None, status: str | None) -> Answer:
-    """-> the newest executions. The list may be a moment behind; describe is not."""
+    """-> the newest executions. The list may be a moment behind; describe is not.
+
+    `workflow` need not be deployed any more, as long as there are executions of it.
+    """
     if status is not None and status not in STATUSES:
         expected = ", ".join(STATUSES)
         raise RequestError("HF204", f"status {status!r} is not one of {expected}")
-    if workflow is not None:
-        known.workflow(workflow)
+    is_deployed = workflow is None or workflow in known.workflows
+    if not is_deployed and not keys.is_name(workflow):
+        raise known.no_workflow(workflow)
+    # Of what is not deployed all is read: "none that runs" is something else than "no such name".
     found = []
     for name in [workflow] if workflow is not None else sorted(known.workflows):
-        for wanted in [status] if status is not None else STATUSES:
+        for wanted in [status] if status is not None and is_deployed else STATUSES:
             for shard in range(LIST_SHARDS):
                 partition = keys.list_partition(tenant, name, wanted, shard)
                 found += yield QueryList(partition, LISTED_MAX)
     now_ms = yield Clock()
     kept = [item for item in found if view.is_kept(item, now_ms)]
     rows = view.without_stale([view.listed(item) for item in kept])
-    if status in {None, "RUNNING"}:
-        rows = yield from _with_held(tenant, workflow, rows)
+    rows = yield from _with_held(tenant, workflow, rows)
+    if not is_deployed and not rows:
+        raise known.no_workflow(workflow)
+    rows = [row for row in rows if status in {None, row["status"]}]
     rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows[:LISTED_MAX]}
 
@@ -108,15 +136,16 @@ def _with_held(
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
     """Marks what rests in quarantine, and adds what was accepted and never began."""
     resting = yield from quarantine.resting(tenant)
-    runs = {held.run for held in resting}
+    is_redrive = {held.run: held.is_redrive for held in resting}
     marked = [
         {**row, "waits_for": quarantine.WAIT}
-        if row["status"] == "RUNNING" and row["execution"] in runs
+        if is_redrive.get(row["execution"]) is (row["status"] != "RUNNING")
         else row
         for row in rows
     ]
-    unlisted = runs.difference(row["execution"] for row in rows)
-    more = [quarantine.listed(held) for held in resting if held.run in unlisted]
+    begun = {row["execution"] for row in rows}
+    unlisted = [held for held in resting if not (held.is_redrive or held.run in begun)]
+    more = [quarantine.listed(held) for held in unlisted]
     return [*marked, *(row for row in more if workflow in {None, row["workflow"]})]
 
 
@@ -129,7 +158,7 @@ def report(known: Known, tenant: str, request: Mapping[str, Any], *, is_repairin
     run = yield from known.find_run(tenant, str(identifier))
     if run is None:
         raise no_execution(str(identifier))
-    name = None if run == identifier else str(identifier)
+    name = None if run == identifier else str(identifier).rpartition(":")[2]
     answer = yield from doctor.report_one(tenant, run, name, is_repairing=is_repairing)
     if not answer["examined"]:
         yield from known.require_log(tenant, str(identifier))  # or nobody has accepted it

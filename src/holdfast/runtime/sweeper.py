@@ -16,7 +16,7 @@ from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.facts import RedriveRequested
 from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame
-from holdfast.errors import HoldfastError, ServiceFault
+from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,
     OVERDUE_SECONDS,
@@ -56,7 +56,7 @@ def sweep(
             # A damaged log, or one that newer code wrote, must not hide the rows behind it.
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
-            if not isinstance(error, ServiceFault) or error.retry == "never":
+            if not is_passing(error):
                 later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
                 yield from _move(row, _on_grid(now_ms + later_seconds * 1_000))
     return refused
@@ -95,7 +95,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     yield from log.load()
     is_announced = log.sequence < int(row["seq"])
     if log.state is None or (is_announced and log.state.is_ended):
-        if log.state is not None and (yield from _is_redrive_wished(log.tenant, log.state)):
+        if log.state is not None and (yield from _is_to_be_redriven(log, log.state)):
             # Who put the row may have died before the record, and the wake been lost with it.
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         yield from _wait_for_record(row, now_ms)
@@ -121,15 +121,15 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         yield from _move({**row, "seq": log.sequence}, look_ms)
 
 
-def _is_redrive_wished(tenant: str, state: Execution) -> Generator[Effect, Any, bool]:
-    wishes = yield from mail.control_facts(tenant, state)
-    return any(isinstance(wish, RedriveRequested) for wish in wishes)
+def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
+    wishes = yield from mail.control_facts(log.tenant, state)
+    is_wished = any(isinstance(wish, RedriveRequested) for wish in wishes)
+    return is_wished and not (yield from _is_quarantined(log))
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
     """Workers die of it: who looks at it again is a person's choice."""
-    held = yield from quarantine.find(log.tenant, log.run)
-    return held is not None and held.holds(log)
+    return (yield from quarantine.held_in(log)) is not None
 
 
 def _finish(log: Log) -> Does:

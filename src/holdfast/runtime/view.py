@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer, is_told
-from holdfast.limits import ENDED_RETENTION_SECONDS
+from holdfast.limits import ENDED_RETENTION_SECONDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.codec import Reader, Record, reading
 from holdfast.runtime.effects import Clock, Effect, Item
 from holdfast.runtime.formats import FORMATS, Formats
 from holdfast.runtime.log import fetch_blobs, kept
+
+#: Where an event stands: the number of its record, and its own in it.
+Place: TypeAlias = tuple[int, int]
+BEGINNING: Final[Place] = (-1, 0)
 
 #: AWS's name for the details of an event type, where it is not the type itself.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
@@ -129,15 +133,32 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
 
 
 def history(
-    tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
-) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """-> every event as people see it, ours among them."""
-    records = yield from records_of(tenant, run, items, formats)
-    return [
-        {**_event(event), "record": record.sequence}
-        for record in records
-        for event in record.events
-    ]
+    records: Iterable[Record], after: Place = BEGINNING
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """-> every event behind `after` as people see it, ours among them, and where it stands."""
+    for record in records:
+        for number, event in enumerate(record.events):
+            if (record.sequence, number) > after:
+                shown = {**_event(event), "record": record.sequence}
+                yield (record.sequence, number), shown
+
+
+def sent_bytes(shown: Any) -> int:
+    """-> at most so much of Lambda's answer: the body is JSON, and a text in the answer's JSON."""
+    return len(json.dumps(json.dumps(shown)))
+
+
+def fitting(event: dict[str, Any]) -> dict[str, Any]:
+    """-> the event, but without what makes it too large for an answer; `omitted` names that."""
+    if sent_bytes(event) <= PAGE_BYTES_MAX:
+        return event
+    shown, omitted = dict(event), list[str]()
+    for part, fields in event.items():
+        if isinstance(fields, dict):
+            large = [key for key, value in fields.items() if sent_bytes(value) > SHOWN_BYTES_MAX]
+            shown[part] = {key: value for key, value in fields.items() if key not in large}
+            omitted += large
+    return {**shown, "omitted": omitted}
 
 
 def records_of(

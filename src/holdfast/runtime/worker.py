@@ -118,9 +118,7 @@ class Hold:
         if self.log.state is None:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
-            if self.errand.kind == messages.WAKE_MAIL:
-                key = self.errand.body["key"]
-                yield from outside.begin_to_stop(self.log.tenant, self.log.run, key)
+            yield from outside.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
             return True  # its mail is stored; whoever opens the execution looks for it
         yield from self._look_back()
         if self.state.is_ended:
@@ -164,7 +162,7 @@ class Hold:
         started = self.errand.started(data)
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
-        moment = self.moments.at(now_ms, body["t0"])
+        moment = self.moments.at(now_ms, body["t0"], None)
         if body.get("held"):
             step = note(program, None, started, moment)
         else:
@@ -184,7 +182,7 @@ class Hold:
 
     def _unused(self) -> Moment:
         """For a decision that nobody writes: what it draws is not drawn from this delivery's."""
-        return Moments(self.errand, self.log, self.setting.keys).at(0, 0)
+        return Moments(self.errand, self.log, self.setting.keys).at(0, 0, None)
 
     def _fetch(self, definition_hash: str) -> Does:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
@@ -205,7 +203,9 @@ class Hold:
             # Who handed on may have opened the execution, and had no time to look.
             self.facts += yield from mail.control_facts(tenant, self.state)
         if kind == messages.WAKE_TIMER:
-            yield from outside.again_if_early(self.log, body["entry"], body["due"], now_ms)
+            entry, due_ms = body["entry"], body["due"]
+            is_early = yield from outside.again_if_early(self.log, entry, due_ms, now_ms)
+            self.errand.is_sent_again = is_early
         yield from self.attempts.poll(now_ms)
 
     def _carry_out_again(self, now_ms: int) -> Does:
@@ -225,8 +225,11 @@ class Hold:
             if now_ms >= limit_ms:
                 return False
             state = pending.state if pending is not None else self.state
+            next_claim_ms = None
             if pending is None:
                 self.facts += yield from outside.past_timeouts(self.log.tenant, state, now_ms)
+                claims, next_claim_ms = self.attempts.claim_late(state, now_ms)
+                self.facts += claims
             step = self._decide(state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
             over: bool | None = None
@@ -244,7 +247,9 @@ class Hold:
                 else:
                     over = yield from self._hand_on(now_ms)
             elif self.attempts.begun:
-                until_ms = limit_ms if pending is None else min(limit_ms, self.held_until_ms)
+                until_ms = min(limit_ms, next_claim_ms or limit_ms)
+                if pending is not None:
+                    until_ms = min(limit_ms, self.held_until_ms)
                 self.facts += yield from self.attempts.collect(until_ms)
             else:
                 over = yield from self._acknowledge(now_ms)
@@ -266,7 +271,7 @@ class Hold:
 
     def _decided(self, state: Execution, now_ms: int) -> Step:
         self.offered, self.facts = self.facts, []
-        moment = self.moments.at(now_ms, now_ms)
+        moment = self.moments.at(now_ms, now_ms, state)
         return advance(self.setting.program_of(state), state, self.offered, moment)
 
     def _has_news(self, state: Execution) -> bool:
@@ -319,7 +324,7 @@ class Hold:
 
     def _with_opened(self, step: Step, now_ms: int) -> Step:
         opened = facts.Opened(self.log.sequence + 1)
-        moment = self.moments.at(now_ms, now_ms)
+        moment = self.moments.at(now_ms, now_ms, step.state)
         more = note(self.setting.program_of(step.state), step.state, opened, moment)
         return Step(step.events + more.events, more.state)
 

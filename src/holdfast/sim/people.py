@@ -38,6 +38,8 @@ _BUS: Final = "bus"
 _ANSWERED: Final = frozenset({"ask", "token", "callback"})
 #: How long a caller waits before it tries again.
 _AGAIN_MS: Final = 1_500
+#: How long those who stop an execution wait until it is undone: "soon" they do so no longer.
+_HASTE: Final = (*["none"] * 6, "soon", "soon", "at once")
 
 
 class People:
@@ -180,13 +182,23 @@ class People:
         if not self._scenario.stops or not simulation.swarm.stop_percent or run in self._stopped:
             return
         self._stopped.add(run)
-        if simulation.tape.number("stop", 100) >= 100 - simulation.swarm.stop_percent:
-            self.stop(tenant, run, simulation.tape.number("stop time", 60) ** 2 * 50)
+        if simulation.tape.number("stop", 100) < 100 - simulation.swarm.stop_percent:
+            return
+        delay_ms = simulation.tape.number("stop time", 60) ** 2 * 50
+        haste = _HASTE[simulation.tape.number("stop now", len(_HASTE))]
+        self.stop(tenant, run, delay_ms, is_now=haste == "at once")
+        if simulation.tape.fault("stop again", self._duplicate_menu):
+            self.stop(tenant, run, delay_ms + simulation.pause_ms("stop again"))
+        if haste == "soon":
+            delay_ms += simulation.tape.number("stop now time", 30) ** 2 * 50
+            self.stop(tenant, run, delay_ms, is_now=True)
 
-    def stop(self, tenant: str, run: str, delay_ms: int = 0) -> None:
+    def stop(self, tenant: str, run: str, delay_ms: int = 0, *, is_now: bool = False) -> None:
+        """Whoever is not answered asks again, and has stored a second stop if the first one was."""
         chance = self._chance()
-        make = lambda: self._front.stop(tenant, run, {}, chance)  # noqa: E731
-        self.insist("stop", tenant, make, self.tells("stop", tenant, run, None), delay_ms)
+        request = {"now": True} if is_now else {}
+        make = lambda: self._front.stop(tenant, run, request, chance)  # noqa: E731
+        self.insist("stop", tenant, make, self.tells("stop", tenant, run, request), delay_ms)
 
     # -- trying until there is an answer -----------------------------------------------------------
 

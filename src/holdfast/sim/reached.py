@@ -10,6 +10,7 @@ from holdfast.core.events import DURABLE_EVENTS, Event
 from holdfast.limits import RECORD_AGING_SECONDS, SQS_DELAY_SECONDS_MAX
 from holdfast.runtime import keys
 from holdfast.runtime.codec import Record, blobs_named_by
+from holdfast.runtime.effects import Query
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
 from holdfast.sim.marks import FAULTS, Read
@@ -63,6 +64,7 @@ class _Reading:
     ) -> None:
         self._history = history
         self._stored = evidence.stored
+        self._services = evidence.services
         self._wrote = wrote
         self._latency_ms = evidence.swarm.latency_ms
         self._inbox = keys.inbox(history.tenant, history.run)
@@ -128,7 +130,7 @@ class _Reading:
                     yield Read.STOP_IN_UNDO if self._is_undoing else Read.STOP_UNDOES
                 self._is_stopping = True
             case "ExecutionAborted" if self._is_stopping and "control" in own:
-                yield Read.STOP_TWICE
+                yield Read.STOP_NOW
             case "UndoStarted":
                 self._is_undoing = True
             case "Unwound":
@@ -206,6 +208,8 @@ class _Reading:
         ]
         if not times:
             return
+        if len(times) > 1 and self._is_stopping:
+            yield from self._repeats()
         run, records = self._history.run, self._history.records
         written = [self._wrote.get((run, record.sequence), 0) for record in records]
         for at_ms in times:
@@ -213,6 +217,21 @@ class _Reading:
                 yield Read.STOP_AFTER_RECORD
             if self._history.state.is_ended and at_ms > written[-1]:
                 yield Read.STOP_AFTER_END
+
+    def _repeats(self) -> Iterator[str]:
+        """A stop that says no more than the one that is being obeyed."""
+        control = ""
+        for event in self._history.events:
+            if event.type == "Stopping" and "control" in event.holdfast:
+                control = event.holdfast["control"]
+        applied = {event.holdfast.get("control") for event in self._history.events}
+        end_ms = self._wrote.get((self._history.run, self._history.records[-1].sequence), 0)
+        for item in self._services.perform(Query("mail", self._inbox, begins_with="x#")):
+            found = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+            is_plain = "kind" not in item and "now" not in item
+            stored_ms = self._stored[self._inbox, str(item["sk"])]
+            if is_plain and found > control and found not in applied and stored_ms < end_ms:
+                yield Read.STOP_TWICE
 
 
 def _are_beside(one: str, other: str) -> bool:

@@ -195,7 +195,11 @@ class _Reader:
                 self._schedule(event, frame)
             case name if name in _SUCCEEDED | _FAILED:
                 self._end_attempt(event, frame)
-            case "TaskSubmitted" | "ActivityStarted" | "HeartbeatSeen":
+            case "ActivityStarted":
+                since, due, seconds = self.beats[frame]
+                due = None if due is None else due + event.at_ms - since
+                self.beats[frame] = (event.at_ms, due, seconds)
+            case "TaskSubmitted" | "HeartbeatSeen":
                 _, due, seconds = self.beats[frame]
                 self.beats[frame] = (own.get("beat", event.at_ms), due, seconds)
 

@@ -179,7 +179,7 @@ def _phases(simulation: Simulation, people: People) -> None:
     for stuck_ms in (STUCK_MS, UNHIDDEN_MS):
         simulation.run_until(evidence.faults_end_ms + stuck_ms)
         aftermath.note_stuck(simulation)
-    for _ in range(_STOPS_MAX):
+    for number in range(_STOPS_MAX):
         until_ms = simulation.now_ms + _PATIENCE_MS + 2 * simulation.scenario.quiet_days * _DAY_MS
         simulation.run_until(until_ms, lambda: not simulation.open)
         # Somebody may just have asked that what has ended goes on.
@@ -189,7 +189,7 @@ def _phases(simulation: Simulation, people: People) -> None:
         aftermath.note_stuck(simulation)
         aftermath.note_restless(simulation)
         for tenant, run in sorted(simulation.open):
-            people.stop(tenant, run)
+            people.stop(tenant, run, is_now=number > 0)  # an undo may wait for who never comes
     aftermath.note_unguarded(simulation)
     simulation.run_until(simulation.now_ms + UNHIDDEN_MS)  # what ended last is looked after
     aftermath.note_findings(simulation, sorted(simulation.scenario.machines))

@@ -10,18 +10,23 @@ worker whose record scheduled it. A poll takes the earliest that is due:
     wake the execution (it notes ActivityStarted), delete the row, answer with token and input
 
 The mail is the claim: of many polls one stores it. Who dies behind that has taken the task along,
-as a poller of AWS's does that never answers: the task's time-out and heartbeat see to it.
+as a poller of AWS's does that never answers: the task's time-out and heartbeat see to it. Who does
+not die hands it out, whatever fails behind that: the row that is left tells the next poll to wake
+the execution. A task whose log cannot be read is passed over, and hides no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.state import Awaiting
-from holdfast.limits import CALLBACK_SECONDS_MAX, EVENT_RETENTION_SECONDS
+from holdfast.errors import HoldfastError, ServiceFault, is_passing
+from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
+from holdfast.runtime.codec import reading
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
@@ -146,37 +151,69 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
 def _look(poll: Poll, now_ms: int) -> Answer:
     """-> the answer when there was a task for this poll, else {}."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
-    rows = yield Query("mail", partition, until=keys.due_until(now_ms), limit=_ROWS_PER_LOOK)
-    for row in rows:
-        task = yield from _take(poll, row, now_ms)
-        if task:
-            return task
-    return {}
+    until, after = keys.due_until(now_ms), None
+    while True:
+        rows = yield Query("mail", partition, after=after, until=until, limit=_ROWS_PER_LOOK)
+        refused = 0
+        for row in rows:
+            try:
+                task = yield from _take(poll, row, now_ms)
+            except HoldfastError as error:
+                if is_passing(error):
+                    # The next look takes the same row with the same nonce: who went on, or
+                    # answered with the fault, would lose a task whose `s#` was stored after all.
+                    return {}
+                refused += 1
+                continue
+            if task:
+                return task
+        if refused < _ROWS_PER_LOOK:
+            return {}
+        # Those stay where they are, for their logs may be restored: look behind them.
+        after = str(rows[-1]["sk"])
 
 
 def _take(poll: Poll, row: Item, now_ms: int) -> Answer:
-    tenant, run = poll.service.tenant, str(row["run"])
-    entry, attempt = int(row["entry"]), int(row["attempt"])
+    with reading("a task of an activity"):
+        tenant, run = poll.service.tenant, str(row["run"])
+        entry, attempt = int(row["entry"]), int(row["attempt"])
+        due_ms = int(str(row["sk"]).partition("#")[0])
+    if attempt > 1 and due_ms + 2 * CLOCK_ERROR_MS > now_ms:
+        return {}  # R15: a retry; a first attempt is due since it was scheduled
     waiting = yield from _open_wait(tenant, run, entry, attempt)
-    key = keys.taken(entry, attempt)
-    is_ours = False
-    if waiting is not None:
-        fields: dict[str, str | int | bytes] = {
-            "at": now_ms,
-            "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
-        }
-        if poll.worker is not None:
-            fields["worker"] = poll.worker
-        item = mail.taken_item(tenant, run, key, poll.nonce, fields)
-        is_ours = yield from put_surely("mail", item)
-        # Also when another poll has it: that one may have died before it told (R12).
-        yield Send((Message(messages.wake_mail(tenant, run, key)),))
-    yield Delete("mail", str(row["pk"]), str(row["sk"]))
-    if waiting is None or not is_ours:
+    if waiting is None:
+        yield _drop(row)
         return {}
     expires_ms = waiting.due_ms or now_ms + CALLBACK_SECONDS_MAX * 1_000
+    key = keys.taken(entry, attempt)
+    fields: dict[str, str | int | bytes] = {
+        "at": now_ms,
+        "ttl": expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
+    }
+    if poll.worker is not None:
+        fields["worker"] = poll.worker
+    item = mail.taken_item(tenant, run, key, poll.nonce, fields)
+    is_ours = yield from put_surely("mail", item)
+    if not is_ours:
+        # That poll may have died before it told (R12).
+        yield from _tell(tenant, run, key, row)
+        return {}
+    # Nobody else gets this task any more. Without the wake the log hears of it from `s#` itself,
+    # with the answer or when somebody recovers it; a row that is left is refused by `s#`.
+    with suppress(ServiceFault):
+        yield from _tell(tenant, run, key, row)
     token = make_token(Token(tenant, run, entry, attempt, expires_ms), poll.service.keys)
     return {"taskToken": token, "input": json_text(waiting.arguments)}
+
+
+def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, None]:
+    """The row goes last: as long as it is there, the next poll tells."""
+    yield Send((Message(messages.wake_mail(tenant, run, key)),))
+    yield _drop(row)
+
+
+def _drop(row: Item) -> Delete:
+    return Delete("mail", str(row["pk"]), str(row["sk"]))
 
 
 def _open_wait(

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
+from holdfast.core.children import TOO_DEEP, too_deep
 from holdfast.core.run_ids import child_name, child_run, uuid_of
 from holdfast.core.state import Execution, Origin, Parent
 from holdfast.limits import NAME_RETENTION_SECONDS
@@ -56,7 +57,8 @@ def start_nested(
     """StartExecution by a task that waits for the end: the execution knows whom to tell.
 
     Its run is `run.entry.attempt` of its parent: who repeats the call starts the same one, and one
-    that has ended tells its parent again.
+    that has ended tells its parent again. Raises StatesFault Holdfast.TooDeep, which no client of
+    AWS's knows: it is the task's own error.
     """
     return (yield from _start_as(service, request, chance, parent))
 
@@ -72,6 +74,9 @@ def _start_as(
     run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
     if parent is not None:
         run = child_run(parent["run"], parent["entry"], parent["attempt"])
+        cause = too_deep(run, startable.name)
+        if cause is not None:
+            raise StatesFault(TOO_DEEP, cause)
     start = _start(service, startable, request.get("name"), (run, now_ms))
     if start.name is not None:
         owner = yield from _claim_name(service.tenant, start, data)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from holdfast.core.events import Event
 from holdfast.runtime import keys, mail
 from holdfast.runtime.effects import Effect, Query
-from holdfast.runtime.view import details_name, details_of, records_of
+from holdfast.runtime.view import details_name, details_of, records_of, sent_bytes
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import Found, require_execution
 from holdfast.stepfunctions.pages import page
@@ -53,8 +53,14 @@ def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes
     if is_reversed:
         events.reverse()
     scope = f"history#{found.run}#{is_reversed}"
-    shown, token = page(service, request, events, scope, _key, is_descending=is_reversed)
     has_data = request.get("includeExecutionData") is not False
+
+    def bytes_of(event: Event) -> int:
+        return sent_bytes(aws_event(event, has_data=has_data))
+
+    shown, token = page(
+        service, request, events, scope, _key, is_descending=is_reversed, bytes_of=bytes_of
+    )
     return {"events": [aws_event(event, has_data=has_data) for event in shown], **token}
 
 

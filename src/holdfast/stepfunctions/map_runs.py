@@ -45,6 +45,7 @@ class MapRun:
 
     arn: str
     frame: str
+    event: int  # the id of that which began it
     started_ms: int
     concurrency: int
     tolerated_count: int
@@ -60,10 +61,10 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Ans
     found = yield from require_execution(service, request["executionArn"])
     runs = yield from _map_runs(service, found.run)
     runs.reverse()
-    numbered = {run.arn: f"{number:09d}" for number, run in enumerate(runs)}
     scope = f"map runs#{found.run}"
+    # By what TTL and a run that begins meanwhile leave as it is: a place in the list moves.
     shown, token = page(
-        service, request, runs, scope, lambda run: numbered[run.arn], is_descending=True
+        service, request, runs, scope, lambda run: f"{run.event:09d}", is_descending=True
     )
     return {"mapRuns": [_listed(service, found.arn.text, run) for run in shown], **token}
 
@@ -181,6 +182,7 @@ def _started(event: Event, frame: str) -> MapRun:
     return MapRun(
         arn=str(event.details["mapRunArn"]),
         frame=frame,
+        event=event.id,
         started_ms=event.at_ms,
         concurrency=own.get("concurrency") or 0,
         tolerated_count=own.get("count") or 0,

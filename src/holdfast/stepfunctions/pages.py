@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from holdfast.limits import PAGE_BYTES_MAX
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import invalid_token
 
@@ -31,11 +32,12 @@ def page(
     key_of: Callable[[T], str],
     *,
     is_descending: bool = False,
+    bytes_of: Callable[[T], int] = lambda _: 0,
 ) -> tuple[list[T], dict[str, str]]:
     """-> one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
     `listed` is in the order of its keys. `scope` names the list: the operation and whatever of the
-    request chooses what is in it.
+    request chooses what is in it. By `bytes_of` a page ends before it is more than Lambda sends.
     """
     first = 0
     if "nextToken" in request:
@@ -43,11 +45,20 @@ def page(
         keys = [key_of(one) for one in listed]
         shown_before = [key >= last if is_descending else key <= last for key in keys]
         first = sum(shown_before)
-    size = page_size(request)
-    shown = list(listed[first : first + size])
-    if first + size >= len(listed):
+    shown = _fitting(listed[first : first + page_size(request)], bytes_of)
+    if first + len(shown) >= len(listed):
         return shown, {}
     return shown, {"nextToken": make_token(service, key_of(shown[-1]), scope)}
+
+
+def _fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
+    """-> as many as an answer holds, and one at least: who asks goes on."""
+    total_bytes = 0
+    for number, one in enumerate(wanted):
+        total_bytes += bytes_of(one)
+        if number and total_bytes > PAGE_BYTES_MAX:
+            return list(wanted[:number])
+    return list(wanted)
 
 
 def page_size(request: Mapping[str, Any]) -> int:

@@ -69,7 +69,7 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
         "f": FORMAT,
         "rv": 1,
         "at": now_ms,
-        "ttl": _ttl(now_ms),
+        "ttl": _ttl(token),
     }
     yield from _beat(item, now_ms)
     return {}
@@ -120,7 +120,7 @@ def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) 
         "sk": key,
         "f": FORMAT,
         "at": now_ms,
-        "ttl": _ttl(now_ms),
+        "ttl": _ttl(token),
         **fields,
     }
     if waiting == "activity":
@@ -158,5 +158,6 @@ def _timed_out() -> StatesFault:
     return StatesFault("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'")
 
 
-def _ttl(now_ms: int) -> int:
-    return now_ms // 1_000 + EVENT_RETENTION_SECONDS
+def _ttl(token: Token) -> int:
+    """What was accepted outlives its wait, however long nobody works on the execution."""
+    return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS

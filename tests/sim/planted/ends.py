@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import _apply_cancelling, cancelling, lanes
+from holdfast.core import _apply_cancelling, advance, cancelling, lanes
 from holdfast.core import apply as apply_module
 from holdfast.core._apply_frames import without
+from holdfast.core.advance import is_stopped_by
 from holdfast.core.state import Execution, Failed, Lanes
+from holdfast.runtime import mail
 from holdfast.sim.scenarios import statemachine_scenarios
 from tests.builders import call, machine
 from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
@@ -108,6 +111,23 @@ SLOW_STEPS = Scenario(
         )
     },
     tasks={"charge": (Outcome(seconds=50),), **_SLOW},
+    stops=True,
+)
+SLOW_UNDO = Scenario(
+    "a slow undo",
+    "whoever asks again, or does not want to wait, comes while it runs",
+    {
+        "main": machine(
+            {
+                "wait": _wait(60, "end"),
+                "undo": call("refund", "undone"),
+                "undone": _UNDONE,
+                "end": _DONE,
+            },
+            Holdfast={"Undo": [{"States": ["wait"], "Begin": "undo", "End": "undone"}]},
+        )
+    },
+    tasks={"refund": (Outcome(seconds=600),)},
     stops=True,
 )
 SHORT = Scenario(
@@ -374,11 +394,40 @@ def _leave_the_losers(patch: Patch) -> None:
 
 def _forget_that_a_stop_counted(patch: Patch) -> None:
     """Whoever recovers finds it in the mail again, and takes it for a second one."""
+    for module in (advance, mail):
+        patch.setattr(module, "is_stopped_by", lambda _state, _fact: True)
 
-    def forgetful(real: Apply) -> Apply:
-        return lambda state, event: real(state, event)._replace(last_control=state.last_control)
 
-    _meaning(patch, {"Stopping": forgetful})
+def _obey_each_stop(patch: Patch) -> None:
+    """One that somebody repeats says again what has been said, in the log."""
+    for module in (advance, mail):
+        patch.setattr(module, "is_stopped_by", _is_newer)
+
+
+def _cut_at_the_second_stop(patch: Patch) -> None:
+    """Who was not answered asks again, and is taken for somebody who does not want to wait."""
+    _obey_each_stop(patch)
+    real = cancelling.stop
+
+    def stop(decision: Any, fact: Any) -> None:
+        told = decision.state.stopping
+        is_second = told is not None and told["status"] == "ABORTED"
+        real(decision, replace(fact, now=fact.now or is_second))
+
+    patch.setattr(cancelling, "stop", stop)
+
+
+def _wait_for_every_undo(patch: Patch) -> None:
+    """`now` is read, and does nothing once an execution is stopped."""
+    real = is_stopped_by
+    for module in (advance, mail):
+        patch.setattr(
+            module, "is_stopped_by", lambda state, fact: real(state, replace(fact, now=False))
+        )
+
+
+def _is_newer(state: Any, fact: Any) -> bool:
+    return bool(fact.control_id > state.last_control)
 
 
 # -- undos -----------------------------------------------------------------------------------------
@@ -559,6 +608,8 @@ def _forget_failed_lanes(patch: Patch) -> None:
 
 _STOPS = {"stop_percent": 100}
 _REDRIVES = {"redrive_percent": 100}
+#: An answer that is lost, so that whoever asked asks again; or somebody who asks twice.
+_LOST = {"answer lost": 0.1, "duplicated": 0.3}
 _CRASHES = {"killed after": 0.05, "killed before": 0.05}
 _I9, _I10, _I11 = frozenset({"I9"}), frozenset({"I10"}), frozenset({"I11"})
 
@@ -567,6 +618,9 @@ PLANTED = (
     Planted("what is cancelled keeps its timers", _leave_cancelled_lines, _I11, RACE, {}),
     Planted("a lost race leaves its task running", _leave_the_losers, _I11, WORKING, {}),
     Planted("a stop counts twice", _forget_that_a_stop_counted, _I9, TWO_PARTS, _CRASHES, _STOPS),
+    Planted("a second stop cuts the undo", _cut_at_the_second_stop, _I10, SLOW_UNDO, _LOST, _STOPS),
+    Planted("a repeated stop is a new one", _obey_each_stop, _I9, SLOW_UNDO, _LOST, _STOPS),
+    Planted("a stop at once has to wait", _wait_for_every_undo, _I9, SLOW_UNDO, {}, _STOPS),
     Planted("undone from the outside", _undo_from_outside, _I10, TWO_PARTS, {}, _STOPS),
     Planted("the last step is not undone", _skip_the_last_step, _I10, ORDER, {}, _STOPS),
     Planted("a step is undone that failed", _undo_what_is_not_done, _I10, SLOW_STEPS, {}, _STOPS),

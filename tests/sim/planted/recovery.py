@@ -25,10 +25,12 @@ from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.effects import Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.sim import invocations
+from holdfast.sim.scenarios import corpus
 from tests.builders import call, machine, wait_for
 from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
 from tests.sim.planted.timing import DAY_SECONDS, LONG, nothing
 
+_CORPUS = {one.name: one for one in corpus()}
 _SLOW = (Outcome(output=1, seconds=30),)
 SLOW = Scenario(
     "slow",
@@ -227,7 +229,7 @@ def _notice_no_twin(patch: Patch) -> None:
 
 
 def _carry_out_everything(patch: Patch) -> None:
-    patch.setattr(again, "_owed_again", lambda errand, log: owed(log.state))
+    patch.setattr(again, "_owed_again", lambda errand, log, now_ms: owed(log.state))
     patch.setattr(again, "_sees_to", lambda *_: False)
     real = Errand.__post_init__
 
@@ -236,6 +238,17 @@ def _carry_out_everything(patch: Patch) -> None:
         self.is_recovering = True
 
     patch.setattr(Errand, "__post_init__", always)
+
+
+def _see_to_named_places(patch: Patch) -> None:
+    """That a child has ended names its lane alone, and begins the next one at the same place."""
+
+    def named(state: Any, event: Any) -> Any:
+        del state
+        if "entry" in event.holdfast:
+            yield event.holdfast["entry"]
+
+    patch.setattr(again, "_places_of", named)
 
 
 def _copy_the_message(patch: Patch) -> None:
@@ -264,6 +277,10 @@ def refuse_go(patch: Patch) -> None:
 
 def _claim_for_ever(patch: Patch) -> None:
     patch.setattr(errand, "is_lost", lambda *_: False)
+
+
+def _never_claim_late(patch: Patch) -> None:
+    patch.setattr(Attempts, "claim_late", lambda *_: ([], None))
 
 
 def _take_over_for_long(patch: Patch) -> None:
@@ -339,6 +356,20 @@ PLANTED = (
         frozenset({"I20"}),
         MANY,
         {"delivered again": 0.3, "duplicated": 0.2},
+    ),
+    Planted(
+        "who comes again sees to no place that his record does not name",
+        _see_to_named_places,
+        _STUCK | {"I4"},
+        _CORPUS["distributed one by one"],
+        {"killed after": 0.1},
+    ),
+    Planted(
+        "who runs a retry at length never claims it",
+        _never_claim_late,
+        frozenset({"I20"}),
+        _CORPUS["retried at length"],
+        {},
     ),
     Planted("a message copies itself", _copy_the_message, frozenset({"I20"}), SLOW, {}),
     Planted("what is handed on is not taken", refuse_go, frozenset({"I18"}), LONG_TASKS, {}),

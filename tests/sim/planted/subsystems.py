@@ -5,10 +5,13 @@ deployments, the bus, logs that live longer than TTL lets them.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from holdfast.core import map_results, map_run
-from holdfast.core.state import Attempt, Frame
+from holdfast.asl.program import TaskKind
+from holdfast.core import _apply_tasks, map_results, map_run
+from holdfast.core.events import Event
+from holdfast.core.state import Attempt, Awaiting, Frame
 from holdfast.runtime import again, children, duties, sweeper
 from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.errand import Errand
@@ -76,6 +79,18 @@ def offer_no_activity(patch: Patch) -> None:
     patch.setattr(duties, "_offer_activity", _nothing)
 
 
+def count_from_the_schedule(patch: Patch) -> None:
+    true_one = _apply_tasks._awaiting
+
+    def awaiting(event: Event, kind: TaskKind, target: str) -> Awaiting:
+        found = true_one(event, kind, target)
+        if found.timeout_seconds is None:
+            return found
+        return replace(found, due_ms=found.since_ms + found.timeout_seconds * 1_000)
+
+    patch.setattr(_apply_tasks, "_awaiting", awaiting)
+
+
 def forget_the_parked(patch: Patch) -> None:
     true_one = sweeper._may_have_news
 
@@ -136,6 +151,13 @@ PLANTED = (
         frozenset({"I16"}),
         _without_time_out(ACTIVITY, "weigh"),
         rates={},
+    ),
+    Planted(
+        "the time of an activity's task counts from its schedule",
+        count_from_the_schedule,
+        frozenset({"I6"}),
+        ACTIVITY,
+        rates={"killed before": 0.05},
     ),
     Planted(
         "a task that a worker did not know is never tried by another",

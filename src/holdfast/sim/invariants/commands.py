@@ -203,5 +203,5 @@ def forgotten(evidence: Evidence, history: History, before_ms: int) -> Iterator[
         return
     still = set(_keys_of(history.tenant, history.state))
     for key in _keys_of(history.tenant, older[-1]):
-        if key in still and key[0] != "start" and key not in evidence.dispatches.first_ms:
+        if key in still and key not in evidence.dispatches.first_ms:
             yield f"{history.run}: nobody has ever carried out {key}"

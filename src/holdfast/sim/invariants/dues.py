@@ -114,13 +114,16 @@ class Due:
 
 @dataclass(slots=True)
 class _Task:
-    """What is open in a line: its attempt, and since when it is waited for."""
+    """What is open in a line: its attempt, and since when it is waited for. `is_offered`: it is an
+    activity's, and has no time of its own until somebody has begun it.
+    """
 
     ticket: tuple[int, int]
     is_attempt: bool
     since_ms: int
     seconds: int | None
     beat_seconds: int | None
+    is_offered: bool = False
 
 
 @dataclass
@@ -278,6 +281,8 @@ class _Walk:
                 self.dues.problems.append(f"{self._run}: {kind} where no task is open")
             if kind.endswith("TimedOut"):
                 self._come((frame, "time-out", 0), event)
+                if task is not None and task.is_offered:
+                    self.dues.problems.append(f"{self._run}: nobody has begun what timed out")
             self._forget(frame, event)
         elif task is None:
             if kind in _OF_OPEN_TASKS:
@@ -290,6 +295,7 @@ class _Walk:
             task.is_attempt = False
             self._await(frame, event, task, event.at_ms)
         elif kind == "ActivityStarted":
+            task.since_ms, task.is_offered = event.at_ms, False
             self._await(frame, event, task, event.at_ms)
         elif kind == "HeartbeatSeen":
             self._await(frame, event, task, own["beat"])
@@ -310,7 +316,9 @@ class _Walk:
             self._set(event, frame, "begin", event.at_ms, ticket=task.ticket)
         elif task.is_attempt and since_ms > event.at_ms:
             self._set(event, frame, "retry", since_ms, ticket=task.ticket)
-        self._await(frame, event, task, since_ms)
+        task.is_offered = event.type == "ActivityScheduled"
+        if not task.is_offered:
+            self._await(frame, event, task, since_ms)
 
     def _await(self, frame: str, event: Event, task: _Task, alive_ms: int) -> None:
         """A wait ends with its time, or with the heartbeat that is missed before."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from holdfast.asl.program import Parallel, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.runtime import keys
+from holdfast.runtime.effects import Item
 from holdfast.sim import reference
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
@@ -92,6 +93,8 @@ class _Ends:
     def _stopping(self, event: Event) -> Iterator[str]:
         if event.holdfast["stopping"]["status"] == "TIMED_OUT":
             yield from self._in_time(event)
+        if _is_asked_for(self.stopping):
+            yield f"it is stopped, and somebody has stopped it before: {self.stopping}"
         self.stopping = event.holdfast["stopping"]
 
     def _ended(self, event: Event) -> Iterator[str]:
@@ -110,6 +113,13 @@ class _Ends:
     def _in_time(self, event: Event) -> Iterator[str]:
         if self.due_ms is None or event.at_ms < self.due_ms:
             yield f"it has timed out at {event.at_ms}, and its time is {self.due_ms}"
+
+
+def _is_asked_for(stopping: Mapping[str, Any] | None) -> bool:
+    """Not by who has stopped the parent."""
+    if stopping is None or stopping["status"] != "ABORTED":
+        return False
+    return "by_parent" not in stopping
 
 
 #: What a line does of its own: it asks for something outside, or opens lanes.
@@ -149,10 +159,12 @@ def _unheard(case: Case) -> Iterator[str]:
             yield f"the stop of {run} was accepted, and is not stored"
     for history in case.histories:
         if (history.tenant, history.run) in wanted:
-            for control, at_ms in _stops(case, history):
+            for item in _stops(case, history):
+                control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+                at_ms = case.schedule.stored[str(item["pk"]), str(item["sk"])]
                 latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history))
                 latest_ms += _late_ms_max(evidence, history.run)
-                heard_ms = _heard_ms(history, control)
+                heard_ms = _heard_ms(history, control, is_now="now" in item)
                 if heard_ms > latest_ms:
                     yield (
                         f"{history.run}: stop {control} was stored at {at_ms} and heard of at"
@@ -160,14 +172,14 @@ def _unheard(case: Case) -> Iterator[str]:
                     )
 
 
-def _stops(case: Case, history: History) -> Iterator[tuple[str, int]]:
-    """-> (id, when it was stored) of what somebody has asked for."""
+def _stops(case: Case, history: History) -> Iterator[Item]:
+    """-> the mail of what somebody has asked for."""
     inbox = keys.inbox(history.tenant, history.run)
     for item in case.services.items("mail"):
         sk = str(item["sk"])
         is_control = item["pk"] == inbox and sk.startswith(keys.CONTROL_PREFIX)
         if is_control and "kind" not in item:
-            yield sk.removeprefix(keys.CONTROL_PREFIX), case.schedule.stored[inbox, sk]
+            yield item
 
 
 def _late_ms_max(evidence: Evidence, run: str) -> int:
@@ -178,11 +190,12 @@ def _begun_ms(history: History) -> int:
     return history.records[0].at_ms
 
 
-def _heard_ms(history: History, control: str) -> int:
-    """-> when it, or what makes it void, got into the log; now and then that is its end."""
+def _heard_ms(history: History, control: str, *, is_now: bool) -> int:
+    """-> when it, or what makes it void, got into the log: an end, or a stop that is the same."""
     for event in history.events:
         is_heard = event.holdfast.get("control", "") >= control
-        if is_heard or event.type in TERMINAL_EVENTS:
+        is_obeyed = not is_now and _is_asked_for(event.holdfast.get("stopping"))
+        if is_heard or is_obeyed or event.type in TERMINAL_EVENTS:
             return event.at_ms
     return history.records[-1].at_ms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.core.state import Awaiting, Children
+from holdfast.core.state import Awaiting, Children, Execution
 from holdfast.runtime import children, keys, mail
 from holdfast.runtime.effects import Item, Query
 from holdfast.sim.evidence import Evidence
@@ -18,7 +18,8 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
     for item in _old(evidence, inbox, keys.CONTROL_PREFIX, before_ms):
         key = str(item["sk"])
         is_for_an_end = item.get("kind") == mail.REDRIVE  # and this execution runs
-        if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_for_an_end:
+        is_void = is_for_an_end or (_is_obeyed(state) and "now" not in item)
+        if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_void:
             yield f"{history.run}: nobody has heard {key}"
     for frame in state.frames.values():
         wait = frame.waiting
@@ -39,6 +40,12 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
             is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
             if wait.kind == "event" and is_open:
                 yield f"{history.run}: nobody has heard the event {event_id}"
+
+
+def _is_obeyed(state: Execution) -> bool:
+    """Somebody has stopped it: another stop that waits for the undo says nothing new."""
+    told = state.stopping
+    return told is not None and told["status"] == "ABORTED" and "by_parent" not in told
 
 
 def _old(evidence: Evidence, partition: str, prefix: str, before_ms: int) -> list[Item]:

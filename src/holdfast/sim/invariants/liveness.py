@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.core.events import Event
-from holdfast.limits import CLOCK_ERROR_MS, POLL_SECONDS_MAX, TAKEOVERS_MAX
+from holdfast.limits import CLOCK_ERROR_MS, POLL_SECONDS_MAX, SQS_DELAY_SECONDS_MAX, TAKEOVERS_MAX
 from holdfast.runtime import keys
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
@@ -194,19 +194,20 @@ def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
         place = (one.run, one.entry, one.attempt)
         if one.is_poll or one.at_ms == began.setdefault(place, one.at_ms):
             continue
-        if _scheduled_ms(case, place) > settled_ms:
+        if _woken_ms(case, place) > settled_ms:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
 
 
-def _scheduled_ms(case: Case, place: tuple[str, int, int]) -> int:
-    """-1 for one whose record never came."""
+def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
+    """-> when its wake was sent at the soonest; -1 for one whose record never came."""
     run, *ticket = place
     for history in case.histories:
         for event in history.events if history.run == run else ():
             own = event.holdfast
             is_its = event.type.endswith("Scheduled") and [own["entry"], own["attempt"]] == ticket
             if is_its:
-                return event.at_ms
+                due_ms: int = own.get("due", event.at_ms)
+                return max(event.at_ms, due_ms - SQS_DELAY_SECONDS_MAX * 1_000)
     return -1
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from holdfast.asl.program import Fail, Json, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.runtime import keys
+from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.invariants.lines import ROOT, Line, Lines, Opening
 from holdfast.sim.invariants.programs import program_of, silent_states
@@ -24,9 +26,17 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
     for history in case.histories:
         program = program_of(case, history)
         if program is not None and (program.undos or program.shielded):
-            silent = silent_states(case, history)
-            for text in _Undos(program, silent).read(history.events):
+            undos = _Undos(program, silent_states(case, history), _cuts(case, history))
+            for text in undos.read(history.events):
                 yield f"{history.run}: {text}"
+
+
+def _cuts(case: Case, history: History) -> frozenset[str]:
+    """-> ids of the stops that do not wait until all is undone: they say so."""
+    items = case.services.items("mail")
+    inbox = keys.inbox(history.tenant, history.run)
+    found = (str(item["sk"]) for item in items if item["pk"] == inbox and "now" in item)
+    return frozenset(key.removeprefix(keys.CONTROL_PREFIX) for key in found)
 
 
 @dataclass
@@ -38,9 +48,10 @@ class _Unwinding:
 
 
 class _Undos(Lines):
-    def __init__(self, program: Program, silent: frozenset[str]) -> None:
+    def __init__(self, program: Program, silent: frozenset[str], cuts: frozenset[str]) -> None:
         super().__init__(program)
         self.silent = silent
+        self.cuts = cuts
         self.unwinding: dict[str, _Unwinding] = {}
         #: Undos that have begun and not come to their end, by line.
         self.undoing: dict[str, int] = {}
@@ -123,8 +134,11 @@ class _Undos(Lines):
             yield f"undo {number} is cut off at {line.position!r}"
 
     def _ended(self, event: Event) -> Iterator[str]:
-        is_cut = self.has_stopped and "control" in event.holdfast
-        if event.type in {"ExecutionSucceeded", "ExecutionFailed"} or is_cut:
+        control = event.holdfast.get("control")
+        if event.type in {"ExecutionSucceeded", "ExecutionFailed"} or control in self.cuts:
+            return
+        if self.has_stopped and control is not None:
+            yield f"the undo is cut by {control}, a stop that waits for it"
             return
         for line in self.lines.values():
             if not self.has_stopped:
