@@ -103,11 +103,18 @@ def is_passing(error: HoldfastError) -> bool:
     return isinstance(error, ServiceFault) and error.retry != "never"
 
 
+def is_damage(error: HoldfastError) -> bool:
+    """-> whether it is about what is stored, of one execution: gone, or not what was written."""
+    return not isinstance(error, ServiceFault) or error.code == GONE
+
+
 class VaultFault(ServiceFault):
     """A secret could not be sealed or opened. The message never holds any of it."""
 
 
 BUG: Final = "HF900"
+#: Something that was stored is not there.
+GONE: Final = "HF324"
 
 
 class HoldfastBug(HoldfastError):  # noqa: N818

@@ -223,7 +223,7 @@ def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:
     definition = deployment.definitions["shopping"]
 
     assert front.workflows == {"shopping": definition}
-    assert programs.is_known(definition.hash)
+    assert programs.is_known("default", definition.hash)
     assert deployment.setting(programs, lambda: Keys("k", {"k": b"key"})).knows("charge", False)
 
 

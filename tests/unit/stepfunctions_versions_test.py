@@ -303,7 +303,9 @@ def started(desk: Desk, arn: str, ticket: int = 0) -> Any:
 
 
 def comment(desk: Desk, found: Any) -> Any:
-    asl: Any = desk.service.programs.definitions[found.definition].asl
+    service = desk.service
+    fetch = service.programs.fetch(service.tenant, found.definition)
+    asl: Any = run(fetch, desk.services.perform).asl
     return asl["Comment"]
 
 

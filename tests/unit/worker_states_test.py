@@ -224,7 +224,7 @@ def test_one_delivery_asks_for_no_more_jobs_than_it_may_have_in_flight() -> None
     firm.world.now_ms += 60_000
     (record, *_) = firm.world.services.items("executions")
     run_id = str(record["pk"]).partition("#")[2]
-    delivery = Delivery(messages.recover("default", run_id), "m", 1, "owner")
+    delivery = Delivery(messages.recover("default", run_id), "m", 1, "owner", 0)
 
     def perform(effect: Effect) -> Any:
         if isinstance(effect, Limit | Deadline):
@@ -262,7 +262,7 @@ def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
     office.call("RedriveExecution", executionArn=execution)
     (record, *_) = office.world.services.items("executions")
     run_id = str(record["pk"]).partition("#")[2]
-    delivery = Delivery(messages.renew("default", run_id), "m", 1, "owner")
+    delivery = Delivery(messages.renew("default", run_id), "m", 1, "owner", 0)
 
     def perform(effect: Effect) -> Any:
         if isinstance(effect, Limit | Deadline):

@@ -256,7 +256,11 @@ def deliver_all(
             return result
 
         delivery = Delivery(
-            received.body, received.message_id, received.receive_count, f"pooled{number}"
+            received.body,
+            received.message_id,
+            received.receive_count,
+            f"pooled{number}",
+            received.sent_at,
         )
         if drive(deliver(shop.world.setting, delivery), perform, pool):
             shop.world.services.delete(received.receipt)
@@ -482,7 +486,8 @@ def test_a_message_under_which_another_works_is_not_acknowledged() -> None:
     def twin(effect: RunTask) -> TaskSucceeded:
         if effect.arguments["n"] == 1 and not seen:
             seen.append(True)
-            delivery = Delivery(messages.recover("default", effect.run), "work-1", 1, "twin")
+            body = messages.recover("default", effect.run)
+            delivery = Delivery(body, "work-1", 1, "twin", START_MS)
             hidden: list[int] = []
 
             def perform(inner: Effect) -> Any:

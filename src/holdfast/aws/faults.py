@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.errors import ServiceFault
+from holdfast.errors import GONE, ServiceFault
 from holdfast.runtime.effects import Doubt
 
 THROTTLED: Final = "HF321"
@@ -89,7 +89,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     if code in _EXPIRED:
         return ServiceFault("HF322", f"{operation}: {code}", retry="later")
     if code in _MISSING_BLOB:
-        return ServiceFault("HF324", f"{operation}: no such object", retry="never")
+        return ServiceFault(GONE, f"{operation}: no such object", retry="never")
     said = _brief(str(error.response.get("Error", {}).get("Message", "")))
     return ServiceFault("HF323", f"{operation} was refused: {code}: {said}", retry="never")
 

@@ -151,6 +151,7 @@ class Host:
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
                 # An invocation works on many messages: two of them may be of one execution.
                 owner=f"{invocation.request_id[:8]}{os.urandom(4).hex()}",
+                sent_ms=int(record["attributes"].get("SentTimestamp", 0)),
                 is_alone=invocation.is_alone,
             )
             return bool(run(deliver(self.setting, delivery), perform, invocation.pool))

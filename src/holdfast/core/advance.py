@@ -410,7 +410,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     if found is None or not isinstance(found[2], Attempt):
         return
     frame, state, waiting = found[0], found[1], found[2]
-    was_lost = waiting.claim is not None
+    was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"

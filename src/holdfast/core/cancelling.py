@@ -39,16 +39,17 @@ def stop(decision: Decision, fact: StopRequested) -> None:
     """
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
+    before = decision.state.stopping
     if fact.now or not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
-        decision.emit("ExecutionAborted", details=details, control=fact.control_id)
+        said = _texts_of(before) if before is not None and before["status"] == "ABORTED" else {}
+        decision.emit("ExecutionAborted", details={**said, **details}, control=fact.control_id)
         return
-    is_first = decision.state.stopping is None
     stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
     if fact.by_parent:
         stopping["by_parent"] = True
     decision.emit("Stopping", control=fact.control_id, stopping=stopping)
-    if is_first:
+    if before is None:
         reason: Reason = {"error": fact.error or STOPPED, "cause": fact.cause or ""}
         _cancel(decision, decision.frame(ROOT), reason)
 
@@ -67,9 +68,12 @@ def time_out(decision: Decision) -> None:
 def _end_execution(decision: Decision) -> None:
     stopping = decision.state.stopping
     assert stopping is not None
-    details = {key: text for key, text in stopping.items() if key in {"error", "cause"}}
     ending = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "ExecutionTimedOut"}
-    decision.emit(ending[stopping["status"]], details=details)
+    decision.emit(ending[stopping["status"]], details=_texts_of(stopping))
+
+
+def _texts_of(stopping: Stopping) -> dict[str, Any]:
+    return {key: text for key, text in stopping.items() if key in {"error", "cause"}}
 
 
 # -- blocks with a deadline ------------------------------------------------------------------------
@@ -155,6 +159,17 @@ def is_over(decision: Decision, frame: Frame) -> bool:
         _leave_block(decision, frame, frame.cancelled["deadline"])
     else:
         _end_line(decision, frame)
+    return True
+
+
+def has_failed(decision: Decision, frame: Frame) -> bool:
+    """A cancelled line has failed before its next step, behind the shield: that step never comes,
+    and what was done is undone all the same.
+    """
+    frame = decision.frame(frame.id)
+    if frame.cancelled is None or _is_shielded(decision, frame, frame.cancelled):
+        return is_over(decision, frame)
+    _unwind(decision, frame)
     return True
 
 

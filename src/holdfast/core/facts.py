@@ -111,10 +111,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A recovering worker claims an attempt whose holder is lost."""
+    """A worker claims an attempt whose holder is lost, or, `is_handed`, has given it to him."""
 
     entry: int
     attempt: int
+    is_handed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,7 +332,7 @@ def _has_attempt(frame: Frame) -> bool:
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
     """Nobody here handles it: the lane fails its owner, the root fails the execution."""
-    if cancelling.is_over(decision, frame):
+    if cancelling.has_failed(decision, frame):
         return
     if frame.owner is None:
         texts = {"error": error, "cause": cause}

@@ -56,9 +56,14 @@ def resolve(reference: str) -> Any:
     module, _, name = reference.partition(":")
     try:
         found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if f"{module}.".startswith(f"{error.name}."):
+            raise GoneTypeError(reference) from None
+        raise  # it is there, and lacks something itself
+    try:
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError):
+    except AttributeError:
         raise GoneTypeError(reference) from None
     if isinstance(found, type):
         return found

@@ -115,7 +115,9 @@ def stop(arguments: argparse.Namespace) -> int:
     client = _client(arguments)
     is_now = arguments.now
     told = client.stop(arguments.execution, arguments.error, arguments.cause, is_now=is_now)
-    how = "at once, undoing nothing more" if is_now else "after undoing"
+    how = "at once, undoing nothing more" if told.get("now") else "after undoing"
+    if is_now and not told.get("now"):
+        how += ", for this deployment does not know --now yet; deploy it anew"
     return say(arguments, told, f"asked {told['execution']} to stop {how}")
 
 

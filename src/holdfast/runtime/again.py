@@ -8,10 +8,9 @@ Rules of this file (docs/log.md):
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any, Final
 
-from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import is_redriven_by
@@ -24,8 +23,16 @@ from holdfast.core.commands import (
     entry_of,
     owed,
 )
-from holdfast.core.events import Event
-from holdfast.core.state import ROOT, Attempt, Awaiting, Execution
+from holdfast.core.state import (
+    ROOT,
+    Attempt,
+    Awaiting,
+    Children,
+    Delay,
+    Execution,
+    Frame,
+    Timer,
+)
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLOCK_ERROR_MS,
@@ -37,9 +44,6 @@ from holdfast.runtime.codec import Record
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
-
-#: A message that comes back came first within this time: then it is a dead letter.
-_RECEIVED_MS_MAX: Final = resources.WORK.receives_max * VISIBILITY_SECONDS * 1_000
 
 # -- what is owed ----------------------------------------------------------------------------------
 
@@ -54,8 +58,10 @@ def look_back(errand: Errand, log: Log, source: str | None) -> Generator[Effect,
     if errand.is_recovering:
         own = errand.own_records(log)
         folded = [record for record in own if record.is_folded]
-        for record in folded[:1] + folded[1:][-1:]:
-            yield from status_events.publish_folded(log.state, record, log.sequence, source)
+        if folded:
+            yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
+        if len(folded) > 1:  # the end may be there, and the beginning in the first
+            yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
         events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
 
@@ -78,59 +84,58 @@ def carry_out_again(errand: Errand, log: Log, program: Program, now_ms: int) -> 
 def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
     """What may never have been carried out (R8).
 
-    The sweeper asks for all of it, save what others have just begun. A message that came back asks
-    for what records of its own ask for: if each of them repeated everything, every crash would
-    multiply the messages.
+    The sweeper asks for all of it, and so does a message whose own records cannot be read any more.
+    A message that came back asks for what records of its own ask for: if each of them repeated
+    everything, every crash would multiply the messages. What others have opened since is theirs.
     """
     assert log.state is not None
-    everything = owed(log.state)
+    ours, whose = errand.own_records(log), _whose_places(errand, log)
+    is_unread = errand.is_unread(log, ours)
+    has_begun = any(event.type in _BEGINNINGS for record in ours for event in record.events)
+
+    def is_to_do(command: Command) -> bool:
+        place = whose.get(entry_of(command))
+        if isinstance(command, StopChild) or place in ours:
+            return True  # any record may close the wait for a child; its stop is told soon
+        if errand.kind != messages.RECOVER and not is_unread:
+            return place is None and has_begun  # the time of the whole has no place
+        if isinstance(command, RunAttempt) and errand.is_look and not is_unread:
+            # The wake of a retry is on its way, and a second one would run it twice. If there is
+            # none it will be overdue, and whoever looks then takes it over.
+            return False
+        return place is None or place.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
+
+    return [command for command in owed(log.state) if is_to_do(command)]
+
+
+_BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
+
+
+def _whose_places(errand: Errand, log: Log) -> dict[int, Record]:
+    """-> by place, the newest record that asks for what is to be done there. Others have done what
+    they opened, or have a message of their own that comes back, if they are young. Of ours also
+    those that say that a heartbeat came, or a child ended: that begins a timer, or the next child.
+    """
+    assert log.state is not None
+    whose: dict[int, Record] = {}
     ours = errand.own_records(log)
-    if errand.kind == messages.RECOVER or _may_be_folded(errand, log, ours, now_ms):
-        begun = _begun_by_others(log, ours, now_ms)
-        return [command for command in everything if entry_of(command) not in begun]
-    events = [event for record in ours for event in record.events]
-    if any(event.type in {"ExecutionStarted", "ExecutionRedriven"} for event in events):
-        return everything  # it began there: its own time-out has no entry
-    moved = {place for event in events for place in _places_of(log.state, event)}
-    return [
-        command
-        for command in everything
-        # Any record may close the wait for a child; and that it was told is soon in the log.
-        if entry_of(command) in moved or isinstance(command, StopChild)
-    ]
+    for record in log.records:
+        for event in record.events:
+            entry = event.holdfast.get("entry")
+            if entry is not None:
+                whose[entry] = record
+            frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
+            if frame is not None and record in ours:
+                whose.update(dict.fromkeys(_place_of(frame), record))
+    return whose
 
 
-def _may_be_folded(errand: Errand, log: Log, ours: list[Record], now_ms: int) -> bool:
-    """What a record of ours asks for cannot be told: it is in a snapshot, perhaps of another's."""
-    first = log.records[0]
-    is_out_of_sight = first.sequence > 0 and first.at_ms > now_ms - _RECEIVED_MS_MAX
-    return any(record.is_folded for record in ours) or (
-        errand.delivery.receive_count > 1 and is_out_of_sight
-    )
-
-
-def _places_of(state: Execution, event: Event) -> Iterator[int]:
-    """-> what the event has opened, and where its line waits now: that a heartbeat has come, or a
-    child ended, does not name the place, and begins a timer or the next child there.
-    """
-    own = event.holdfast
-    if "entry" in own:
-        yield own["entry"]
-    frame = state.frames.get(own.get("frame", ROOT))
-    entry = None if frame is None else getattr(frame.waiting, "entry", None)
-    if entry is not None:
-        yield entry
-
-
-def _begun_by_others(log: Log, ours: list[Record], now_ms: int) -> set[int]:
-    """-> what was opened by records so young that whoever wrote them still has his message: it
-    comes back if he dies. To repeat what he does would wake twice for one attempt, and run it
-    twice.
-    """
-    young_ms = now_ms - VISIBILITY_SECONDS * 1_000
-    others = (record for record in log.records if record.at_ms > young_ms and record not in ours)
-    events = (event for record in others for event in record.events)
-    return {event.holdfast["entry"] for event in events if "entry" in event.holdfast}
+def _place_of(frame: Frame) -> tuple[int, ...]:
+    match frame.waiting:
+        case Timer() | Delay() | Attempt() | Awaiting() | Children() as waiting:
+            return (waiting.entry,)
+        case _:
+            return ()
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.program import Task
 from holdfast.core import facts
@@ -19,9 +19,11 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, Origin
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
+    CLAIM_GRACE_MS,
     CLAIM_LATE_MS,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
+    OVERDUE_SECONDS,
 )
 from holdfast.runtime.child_workflows import call, name_in
 from holdfast.runtime.claims import (
@@ -36,6 +38,8 @@ from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
 from holdfast.runtime.mail import Facts
 from holdfast.runtime.setting import Setting
+
+_NEVER_MS: Final = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,38 +80,45 @@ class Attempts:
             ticket, claim = ticket_of(attempt), attempt.claim
             if claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
-                    taken_over += self._take_unclaimed(attempt)
+                    taken_over += self._take_unclaimed(attempt, now_ms)
             elif self.errand.is_handed(claim) and not self.errand.is_recovering:
                 self.taken.add(ticket)
             elif self.errand.may_take_over and self.errand.has_lost(claim, now_ms):
                 taken_over.append(facts.TakenOver(*ticket))
         return taken_over
 
-    def _take_unclaimed(self, attempt: Attempt) -> list[Fact]:
-        """Whose wake it is has it, and needs no claim at first: the wake is hidden meanwhile."""
-        if self.errand.is_recovering:
-            if attempt.is_unknown and not self._knows(attempt):
-                return []
-            return [facts.TakenOver(*ticket_of(attempt))]
-        if self.errand.is_wake_of(attempt.entry):
-            self.taken.add(ticket_of(attempt))
-        return []
+    def _take_unclaimed(self, attempt: Attempt, now_ms: int) -> list[Fact]:
+        """Whose wake it is has it, and needs no claim for as long as nobody looks for him. Another
+        one takes it only if there may be no wake: it is overdue, or was ours to send.
+        """
+        ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of(attempt.entry)
+        if not self.errand.is_recovering:
+            if is_wake:
+                self.taken.add(ticket)
+            return []
+        if attempt.is_unknown:
+            may_take = self._knows(attempt)
+        else:
+            is_overdue = attempt.due_ms + OVERDUE_SECONDS * 1_000 <= now_ms
+            may_take = is_wake or is_overdue or self.errand.has_opened(self.log, attempt.entry)
+        return [facts.TakenOver(*ticket)] if may_take else []
 
-    def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int | None]:
-        """-> claims of what runs for so long that the sweeper will soon look for whoever has it,
-        and when the next one is wanted.
+    def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:
+        """-> claims of what runs for so long that the sweeper will soon look for whoever has it, or
+        find the claim of who handed it on lapsed; and when the next one is wanted.
         """
         claims: list[Fact] = []
-        wanted_ms = None
+        next_ms = _NEVER_MS
         for attempt in attempts_of(state) if self.taken else ():
-            late_ms = attempt.due_ms + CLAIM_LATE_MS
-            if attempt.claim is not None or ticket_of(attempt) not in self.taken:
+            ticket, claim = ticket_of(attempt), attempt.claim
+            if ticket not in self.taken or (claim and claim.owner == self.errand.delivery.owner):
                 continue
+            late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
             if late_ms <= now_ms:
-                claims.append(facts.TakenOver(*ticket_of(attempt)))
+                claims.append(facts.TakenOver(*ticket, is_handed=True))
             else:
-                wanted_ms = min(late_ms, wanted_ms or late_ms)
-        return claims, wanted_ms
+                next_ms = min(next_ms, late_ms)
+        return claims, next_ms
 
     def mine(self, state: Execution) -> list[Attempt]:
         """Attempts that this delivery runs or is about to run."""

@@ -8,9 +8,10 @@ one is applied.
 
 from __future__ import annotations
 
-from bisect import insort
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, assert_never
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.core import facts
 from holdfast.core.commands import RunAttempt, owed
@@ -34,13 +35,14 @@ Ticket: TypeAlias = tuple[int, int]
 class Delivery:
     """One receipt of one message. `owner` is random and belongs to this delivery alone.
 
-    `is_alone`: no other message dies with this one's worker.
+    `sent_ms`: when SQS got the message. `is_alone`: no other message dies with this one's worker.
     """
 
     body: Any
     message_id: str
     receive_count: int
     owner: str
+    sent_ms: int
     is_alone: bool = True
 
 
@@ -52,32 +54,55 @@ def ticket_of(attempt: Attempt) -> Ticket:
     return attempt.entry, attempt.attempt
 
 
-@dataclass(frozen=True, slots=True)
 class Claims:
-    """Makes the claims of one decision upon `state`. Each takes a place until it ends."""
+    """Makes the claims of one decision upon `state`; mutable, lives for that long.
 
-    delivery: Delivery
-    state: Execution | None
-    now_ms: int
-    _untils_ms: list[int] = field(default_factory=list)
+    Of the attempts that are claimed each holds a place until its end, whoever has them: those that
+    were handed on to us bear the name of who handed them on. `told` are over with this decision, or
+    claimed anew.
+    """
+
+    def __init__(
+        self, delivery: Delivery, state: Execution | None, now_ms: int, told: Iterable[Fact]
+    ) -> None:
+        self._delivery, self._state, self._now_ms, self._told = delivery, state, now_ms, told
+        self._free_ms: list[int] = []
 
     def make(self, timeout_seconds: int | None) -> Claim:
-        untils_ms = self._untils_ms
-        if not untils_ms:
-            untils_ms += self._held_until_ms()
-        begins_ms = self.now_ms
-        if len(untils_ms) >= ATTEMPTS_IN_FLIGHT_MAX:
-            begins_ms = untils_ms[-ATTEMPTS_IN_FLIGHT_MAX]
-        until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
-        insort(untils_ms, until_ms)
-        delivery = self.delivery
+        if not self._free_ms:
+            self._free_ms = [self._now_ms] * ATTEMPTS_IN_FLIGHT_MAX
+            for attempt in self._held():
+                self._take_place(attempt.timeout_seconds)
+        until_ms = self._take_place(timeout_seconds)
+        delivery = self._delivery
         return Claim(delivery.owner, delivery.message_id, delivery.receive_count, until_ms)
 
-    def _held_until_ms(self) -> list[int]:
-        """Of whoever: those that were handed on to us bear the name of who handed them on."""
-        open_attempts = [] if self.state is None else attempts_of(self.state)
-        claims = (attempt.claim for attempt in open_attempts if attempt.claim is not None)
-        return sorted(claim.until_ms for claim in claims if claim.until_ms > self.now_ms)
+    def _held(self) -> list[Attempt]:
+        told = {(one.entry, one.attempt) for one in self._told if isinstance(one, _OF_ATTEMPTS)}
+        return [
+            attempt
+            for attempt in ([] if self._state is None else attempts_of(self._state))
+            if attempt.claim is not None
+            and attempt.claim.until_ms > self._now_ms
+            and ticket_of(attempt) not in told
+        ]
+
+    def _take_place(self, timeout_seconds: int | None) -> int:
+        """-> when it is free again, at the latest."""
+        begins_ms = heappop(self._free_ms)
+        until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
+        heappush(self._free_ms, until_ms)
+        return until_ms
+
+
+_OF_ATTEMPTS: Final = (
+    facts.FailedWith,
+    facts.Submitted,
+    facts.Succeeded,
+    facts.TakenOver,
+    facts.TaskUnknown,
+    facts.TimedOut,
+)
 
 
 def is_lost(claim: Claim, delivery: Delivery, now_ms: int) -> bool:

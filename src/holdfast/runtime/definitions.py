@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.asl.parse import definition_hash, read_program
@@ -13,7 +13,7 @@ from holdfast.asl.program import Json, Program
 from holdfast.errors import HoldfastBug
 from holdfast.runtime import keys
 from holdfast.runtime.codec import reading
-from holdfast.runtime.effects import Effect, Get, PutIfAbsent
+from holdfast.runtime.effects import Effect, Get, Put, PutIfAbsent
 from holdfast.runtime.formats import FORMAT, require_format
 
 
@@ -51,38 +51,63 @@ class Programs:
     """The process's cache: definitions and their programs by hash.
 
     What comes here was validated: by the compiler, or when its state machine was created.
+    `definitions` are the deployed ones. A hash is of the ASL alone, so of those that were stored
+    each tenant has its own, with its own source map: what a payload has to be, and whether it is
+    secret, nobody else's state machine may say.
     """
 
     definitions: dict[str, Definition] = field(default_factory=dict)
+    _fetched: dict[tuple[str, str], Definition] = field(default_factory=dict)
     _programs: dict[str, Program] = field(default_factory=dict)
     _stored: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, definition: Definition) -> None:
         self.definitions[definition.hash] = definition
 
-    def is_known(self, definition_hash: str) -> bool:
-        return definition_hash in self.definitions
+    def is_known(self, tenant: str, definition_hash: str) -> bool:
+        return definition_hash in self.definitions or (tenant, definition_hash) in self._fetched
 
     def program(self, definition_hash: str) -> Program:
         found = self._programs.get(definition_hash)
         if found is None:
-            asl = self.definitions[definition_hash].asl
-            assert isinstance(asl, dict)
-            found = read_program(asl)
-            self._programs[definition_hash] = found
+            found = self._read(self.definitions[definition_hash])
+        return found
+
+    def _read(self, definition: Definition) -> Program:
+        assert isinstance(definition.asl, dict)
+        found = self._programs[definition.hash] = read_program(definition.asl)
         return found
 
     def store(self, tenant: str, definition: Definition) -> Generator[Effect, Any, None]:
         """Before an execution names it. Costs one write for each process that starts any."""
-        if (tenant, definition.hash) not in self._stored:
-            yield PutIfAbsent("mail", item_of(tenant, definition))
-            self._stored.add((tenant, definition.hash))
+        if (tenant, definition.hash) in self._stored:
+            return
+        found = yield PutIfAbsent("mail", item_of(tenant, definition))
+        # One that newer code has stored is left as it is.
+        if found is not None and definition.source_map and int(found["f"]) <= FORMAT:
+            stored = read_item(found)
+            newest = _with_secrets_of(stored, definition)
+            if newest.source_map != stored.source_map:
+                # The same steps with other types: what waits for them is of this deployment.
+                yield Put("mail", item_of(tenant, newest))
+        self._stored.add((tenant, definition.hash))
 
     def fetch(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition]:
         """Raises HoldfastBug when it is nowhere: a definition outlives what uses it."""
-        if definition_hash not in self.definitions:
+        key = (tenant, definition_hash)
+        found = self.definitions.get(definition_hash) or self._fetched.get(key)
+        if found is None:
             item = yield Get("mail", keys.definition(tenant, definition_hash), keys.ONLY)
             if item is None:
                 raise HoldfastBug(f"the definition {definition_hash} is not stored")
-            self.add(read_item(item))
-        return self.definitions[definition_hash]
+            found = self._fetched[key] = read_item(item)
+            if definition_hash not in self._programs:
+                self._read(found)
+        return found
+
+
+def _with_secrets_of(stored: Definition, definition: Definition) -> Definition:
+    """What was secret once stays so: executions of then hold it still."""
+    secrets = {*stored.source_map.get("secrets", ()), *definition.source_map.get("secrets", ())}
+    more = {"secrets": sorted(secrets)} if secrets else {}
+    return replace(definition, source_map={**definition.source_map, **more})

@@ -46,7 +46,7 @@ Page: TypeAlias = Generator[Effect, Any, tuple[list["Finding"], dict[str, Any]]]
 #: Shard and workflow of the list that comes next, and how far it was read.
 _AFTER: Final = re.compile(r"([0-9])#([^#]{1,200})#([0-9]{15}#[0-9A-Za-z.]{1,900})?")
 #: Shard of those that are watched and in no list, and the last one that was examined.
-_AFTER_WATCHED: Final = re.compile(r"w([0-9])#([0-9A-Za-z.]{1,900})?")
+_AFTER_WATCHED: Final = re.compile(rf"w([0-{LIST_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
 #: So many rows take as long to read as one execution does to examine.
 _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000

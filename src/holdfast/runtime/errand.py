@@ -88,6 +88,29 @@ class Errand:
             for record in log.records
         )
 
+    @property
+    def is_look(self) -> bool:
+        """The sweeper, or a person, sends it without knowing that anybody died."""
+        return self.kind == messages.RECOVER and not messages.replaced_by(self.body)
+
+    def has_opened(self, log: Log, entry: int) -> bool:
+        """Whoever had our message opened this place, and may have died before he looked after it.
+        What cannot be read any more may have.
+        """
+        ours = self.own_records(log)
+        events = (event for record in ours for event in record.events)
+        is_named = any(event.holdfast.get("entry") == entry for event in events)
+        return is_named or self.is_unread(log, ours)
+
+    def is_unread(self, log: Log, ours: list[Record]) -> bool:
+        """Of the records of our message nobody can say what they asked for: they are in a snapshot,
+        or so far back that they were not read. One that can be read says that what those before it
+        asked for was done: that comes before the next commit.
+        """
+        if ours:
+            return all(record.is_folded for record in ours)
+        return self.delivery.receive_count > 1 and log.may_reach_beyond(self.delivery.sent_ms)
+
     def own_records(self, log: Log) -> list[Record]:
         """-> of the records at hand, those that were written under the ids of our message."""
         ours = {self.delivery.message_id, *messages.replaced_by(self.body)}

@@ -121,7 +121,7 @@ class Front:
         control_id = mail.control_id(log.state, now_ms, chance)
         yield PutIfAbsent("mail", mail.control_item(tenant, log.run, control_id, now_ms, fields))
         yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
-        return {"execution": log.run}
+        return {"execution": log.run, **({"now": True} if "now" in fields else {})}
 
     # -- events and answers ------------------------------------------------------------------------
 

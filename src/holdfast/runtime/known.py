@@ -110,11 +110,10 @@ class Known:
             log = self.log(tenant, str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX))
             try:
                 yield from log.load()
+                if log.state is not None and _awaits(log.state, name, key):
+                    return (yield from self.programs.fetch(tenant, log.state.definition))
             except HoldfastError as error:
                 unreadable = error
-                continue
-            if log.state is not None and _awaits(log.state, name, key):
-                return (yield from self.programs.fetch(tenant, log.state.definition))
         if unreadable is not None:
             # That one may wait. Refused, its event would be lost; so the bus brings it again.
             raise unreadable

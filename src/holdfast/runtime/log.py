@@ -19,8 +19,10 @@ from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
 from holdfast.errors import SnapshotError
 from holdfast.limits import (
+    CLOCK_ERROR_MS,
     END_SPAN_SECONDS_MAX,
     LOAD_RECORDS_WITHOUT_HINT,
+    READ_BACK_QUERIES_MAX,
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
     SNAPSHOT_BYTES_MIN,
@@ -140,6 +142,26 @@ class Log:
                 first = self.records[0].sequence
                 before = [head(item) for item in newest_first[::-1] if int(item["sk"]) < first]
                 self.records = (*before, *self.records)
+
+    def read_back(self, to_ms: int) -> Reads:
+        """Older records, too, unless it is too far: whether they were written by somebody who has
+        had a message since then.
+        """
+        for _ in range(READ_BACK_QUERIES_MAX):
+            if not self.may_reach_beyond(to_ms):
+                return
+            until = self.records[0].sequence - 1
+            query = Query("executions", self.partition, until=until, reverse=True, limit=100)
+            older = yield query
+            if not older:
+                return
+            with reading(f"the log of execution {self.run}"):
+                self.records = (*[head(item) for item in older[::-1]], *self.records)
+
+    def may_reach_beyond(self, to_ms: int) -> bool:
+        """There are older records than those that were read, and perhaps some since that moment."""
+        first = self.records[0]
+        return first.sequence > 0 and first.at_ms >= to_ms - 2 * CLOCK_ERROR_MS
 
     def _back_to_snapshot(self, newest_first: list[Item]) -> Generator[Effect, Any, list[Item]]:
         base = _base_of(newest_first[0])

@@ -5,10 +5,10 @@ Chance and tokens are the same whoever decides, so that who repeats a decision w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from holdfast.core.facts import Moment
+from holdfast.core.facts import Fact, Moment
 from holdfast.core.state import Execution
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS
 from holdfast.runtime import keys
@@ -27,9 +27,15 @@ class Moments:
     keys: Callable[[], Keys]
     draws: int = 0
 
-    def at(self, now_ms: int, decided_ms: int, state: Execution | None) -> Moment:
+    def at(
+        self,
+        now_ms: int,
+        decided_ms: int,
+        state: Execution | None = None,
+        told: Iterable[Fact] = (),
+    ) -> Moment:
         """`decided_ms`: the time that the events shall bear; claims count from `now_ms`. `state` is
-        the one that is decided upon.
+        the one that is decided upon, `told` what it is told.
         """
         sequence = self.log.sequence + 1
 
@@ -40,7 +46,7 @@ class Moments:
         return Moment(
             now_ms=decided_ms,
             draw=next_draw,
-            claim=Claims(self.errand.delivery, state, now_ms).make,
+            claim=Claims(self.errand.delivery, state, now_ms, told).make,
             clock_error_ms=CLOCK_ERROR_MS,
             token=self._token,
         )

@@ -214,7 +214,8 @@ def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 def forget_moved(tenant: str) -> Does:
     """Deletes what does not hold any more."""
     for held in (yield from of_tenant(tenant)):
-        if (yield from _still(held)) is None:
+        # It may have been set aside again since: what is deleted is what was looked at.
+        if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
             yield from drop(held)
 
 

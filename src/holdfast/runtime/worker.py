@@ -34,6 +34,7 @@ from holdfast.core.state import Execution
 from holdfast.errors import FormatError
 from holdfast.limits import (
     FIRST_HOLD_MS,
+    HIDDEN_SECONDS_MAX,
     NAME_EXTENSION_SECONDS,
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
@@ -120,6 +121,8 @@ class Hold:
                 return (yield from self._fresh())
             yield from outside.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
             return True  # its mail is stored; whoever opens the execution looks for it
+        if self.errand.delivery.receive_count > 1:
+            yield from self.log.read_back(self.errand.delivery.sent_ms)
         yield from self._look_back()
         if self.state.is_ended:
             self.facts += yield from again.redrives(self.errand, self.log)
@@ -155,14 +158,14 @@ class Hold:
     def _fresh(self) -> Delivers:
         """The start message of an execution that has no log yet."""
         body, programs = self.errand.body, self.setting.programs
-        was_known = programs.is_known(body["definition"])
+        was_known = programs.is_known(self.log.tenant, body["definition"])
         yield from self._fetch(body["definition"])
         program = programs.program(body["definition"])
         data = yield from mail.unstow(self.log.tenant, self.log.run, body["input"])
         started = self.errand.started(data)
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
-        moment = self.moments.at(now_ms, body["t0"], None)
+        moment = self.moments.at(now_ms, body["t0"])
         if body.get("held"):
             step = note(program, None, started, moment)
         else:
@@ -182,7 +185,7 @@ class Hold:
 
     def _unused(self) -> Moment:
         """For a decision that nobody writes: what it draws is not drawn from this delivery's."""
-        return Moments(self.errand, self.log, self.setting.keys).at(0, 0, None)
+        return Moments(self.errand, self.log, self.setting.keys).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> Does:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
@@ -225,11 +228,12 @@ class Hold:
             if now_ms >= limit_ms:
                 return False
             state = pending.state if pending is not None else self.state
-            next_claim_ms = None
+            until_ms = self.held_until_ms
             if pending is None:
                 self.facts += yield from outside.past_timeouts(self.log.tenant, state, now_ms)
-                claims, next_claim_ms = self.attempts.claim_late(state, now_ms)
+                claims, until_ms = self.attempts.claim_late(state, now_ms)
                 self.facts += claims
+            until_ms = min(limit_ms, until_ms)
             step = self._decide(state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
             over: bool | None = None
@@ -243,13 +247,10 @@ class Hold:
                 if self.attempts.fit(idle, left_ms):
                     self.facts += yield from self.attempts.begin(state, idle, now_ms)
                 elif self.attempts.begun:
-                    self.facts += yield from self.attempts.collect(limit_ms)
+                    self.facts += yield from self.attempts.collect(until_ms)
                 else:
                     over = yield from self._hand_on(now_ms)
             elif self.attempts.begun:
-                until_ms = min(limit_ms, next_claim_ms or limit_ms)
-                if pending is not None:
-                    until_ms = min(limit_ms, self.held_until_ms)
                 self.facts += yield from self.attempts.collect(until_ms)
             else:
                 over = yield from self._acknowledge(now_ms)
@@ -271,7 +272,7 @@ class Hold:
 
     def _decided(self, state: Execution, now_ms: int) -> Step:
         self.offered, self.facts = self.facts, []
-        moment = self.moments.at(now_ms, now_ms, state)
+        moment = self.moments.at(now_ms, now_ms, state, self.offered)
         return advance(self.setting.program_of(state), state, self.offered, moment)
 
     def _has_news(self, state: Execution) -> bool:
@@ -384,7 +385,7 @@ class Hold:
                 # R10: the message is another's too, for nothing of ours is left; it must outlive
                 # that claim.
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
-                yield SetVisibility(max(1, left_seconds))
+                yield SetVisibility(min(max(1, left_seconds), HIDDEN_SECONDS_MAX))
                 return False
         is_behind = self.errand.is_recovering and self.log.is_behind
         if self.log.is_aging(now_ms) or is_behind:

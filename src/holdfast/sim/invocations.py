@@ -131,9 +131,8 @@ class Workers:
         simulation = self._simulation
         owner = f"{invocation.host.name}m{simulation.number()}"
         is_alone = len(invocation.receipts) == 1
-        delivery = Delivery(
-            received.body, received.message_id, received.receive_count, owner, is_alone
-        )
+        receives, sent_ms = received.receive_count, received.sent_at
+        delivery = Delivery(received.body, received.message_id, receives, owner, sent_ms, is_alone)
         bound = simulation.services.for_message(invocation.queue, received.receipt)
 
         def perform(effect: Effect) -> Any:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast import cost, limits, resources
-from holdfast.errors import HoldfastBug, ServiceFault
+from holdfast.errors import GONE, HoldfastBug, ServiceFault
 from holdfast.runtime.effects import (
     Clock,
     Delete,
@@ -261,7 +261,7 @@ class Services:
     def _get_blob(self, effect: GetBlob) -> bytes:
         self.usage.s3_gets += 1
         if effect.key not in self._blobs:
-            raise ServiceFault("HF324", f"no object {effect.key} in the bucket", retry="never")
+            raise ServiceFault(GONE, f"no object {effect.key} in the bucket", retry="never")
         return self._blobs[effect.key]
 
     def _send(self, effect: Send) -> None:

@@ -123,6 +123,7 @@ class World:
             message_id=received.message_id,
             receive_count=received.receive_count,
             owner=f"worker{number}",
+            sent_ms=received.sent_at,
             is_alone=queue == "single",
         )
         try:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.state import Awaiting
-from holdfast.errors import HoldfastError, ServiceFault, is_passing
+from holdfast.errors import HoldfastError, ServiceFault, is_damage, is_passing
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
 from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.codec import reading
@@ -55,6 +55,8 @@ POLL_MS: Final = 60_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 1_000
 _ROWS_PER_LOOK: Final = 10
+#: A poll ends in time, however many tasks of damaged logs stand before the others.
+_QUERIES_PER_LOOK: Final = 20
 
 
 # -- activities ------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ def _look(poll: Poll, now_ms: int) -> Answer:
     """-> the answer when there was a task for this poll, else {}."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
-    while True:
+    for _ in range(_QUERIES_PER_LOOK):
         rows = yield Query("mail", partition, after=after, until=until, limit=_ROWS_PER_LOOK)
         refused = 0
         for row in rows:
@@ -163,6 +165,8 @@ def _look(poll: Poll, now_ms: int) -> Answer:
                     # The next look takes the same row with the same nonce: who went on, or
                     # answered with the fault, would lose a task whose `s#` was stored after all.
                     return {}
+                if not is_damage(error):
+                    raise  # the stack is refused: that is no task's fault
                 refused += 1
                 continue
             if task:
@@ -171,6 +175,7 @@ def _look(poll: Poll, now_ms: int) -> Answer:
             return {}
         # Those stay where they are, for their logs may be restored: look behind them.
         after = str(rows[-1]["sk"])
+    return {}
 
 
 def _take(poll: Poll, row: Item, now_ms: int) -> Answer:

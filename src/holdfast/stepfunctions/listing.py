@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.state import STATUSES
-from holdfast.errors import HoldfastError, is_passing
+from holdfast.errors import HoldfastError, is_damage
 from holdfast.limits import LIST_SHARDS
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Clock, Effect, Item, Query, QueryList
@@ -207,7 +207,7 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
         yield from log.load()
     except HoldfastError as error:
         # One that is damaged hides no other; the index would know of its end.
-        if is_passing(error):
+        if not is_damage(error):
             raise
     state, origin = log.state, start.origin
     if state is not None and state.started_ms != start.started_ms:

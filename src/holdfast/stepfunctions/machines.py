@@ -173,8 +173,6 @@ def _stored(
     definition = Definition(asl, {}, definition_hash(asl))
     digest = yield from catalogue.store_text(service.tenant, definition, text)
     yield from service.programs.store(service.tenant, definition)
-    if not service.programs.is_known(definition.hash):  # a workflow's own has its source map
-        service.programs.add(definition)
     return definition.hash, digest
 
 

@@ -165,15 +165,23 @@ class _Walk:
 
     def _claimed(self, line: _Line, event: Event) -> Iterator[str]:
         before, now = line.claim, _claim_of(event)
+        counted = event.holdfast["takeovers"]
         losses = line.takeovers + (before is not None)
-        if event.holdfast["takeovers"] != losses:
-            yield f"counts {event.holdfast['takeovers']} lost owners instead of {losses}"
+        # Whom it was handed to claims it anew when he needs longer, and nobody was lost.
+        is_handed = before is not None and self._was_handed_on(before) and counted < losses
+        if is_handed:
+            losses = line.takeovers
+        if counted != losses:
+            yield f"counts {counted} lost owners instead of {losses}"
         if self._evidence is not None and before is not None and now is not None:
             seen = self._evidence.dispatches
             is_given = before[1] in seen.replaced or before[0] in seen.handed
             if not _is_lost(before, now, event.at_ms) and not is_given:
                 yield f"{now} takes the attempt from {before}, who has not lost it"
         line.claim, line.takeovers = now, losses
+
+    def _was_handed_on(self, claim: _Claim) -> bool:
+        return self._evidence is None or claim[0] in self._evidence.dispatches.handed
 
     # -- results -----------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from holdfast.core.run_ids import child_run
 from holdfast.core.state import Awaiting, Execution
 from holdfast.runtime import keys
 from holdfast.runtime.codec import Record
+from holdfast.runtime.effects import Item
 from holdfast.sim import dispatches
 from holdfast.sim.dispatches import Key
 from holdfast.sim.evidence import Evidence, Ran
@@ -63,14 +64,20 @@ def asked_for(case: Case) -> Iterator[str]:
 
 def _stopped_at_once(case: Case, asked: Mapping[str, _Asked]) -> set[str]:
     """Executions that were stopped in place of another try, when whoever ran their first tasks had
-    died or was frozen before record 0 (R3): that one schedules nothing, and they may be redriven.
+    died or was frozen before record 0 (R3): that one schedules nothing, and they may be redriven,
+    or their time be over before the stop is read.
     """
+    mail = {str(one["pk"]) for one in case.services.items("mail") if _is_control(one)}
     return {
         history.run
         for history in case.histories
-        if history.state.last_control
+        if keys.inbox(history.tenant, history.run) in mail
         and all(sequence for sequence, _ in asked[history.run].values())
     }
+
+
+def _is_control(item: Item) -> bool:
+    return str(item["sk"]).startswith(keys.CONTROL_PREFIX)
 
 
 def written_ms(evidence: Evidence) -> dict[tuple[str, int], int]:
