@@ -121,6 +121,15 @@ def test_a_stop_that_does_not_wait_ends_the_execution_and_undoes_no_more(is_undo
     assert (check(till.world), lost(till.world)) == ([], [])
 
 
+def test_who_stopped_it_first_has_said_why_also_if_another_one_does_not_wait() -> None:
+    till = Till(CONFIRMED)
+    till.ask(error="Fraud", cause="a stolen card")
+    till.pass_ms(1_000)
+    till.ask(now=True)
+    till.pass_ms(1_000)
+    assert till.end == ("ABORTED", "Fraud")
+
+
 def test_a_stop_that_says_it_waits_does() -> None:
     till = Till(REFUND)
     till.ask(now=False)

@@ -309,6 +309,25 @@ def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_
     assert sound(shop)
 
 
+def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way() -> None:
+    """Two wakes would run one attempt twice."""
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": LONG_SECONDS, "MaxAttempts": 1}]
+    busy = {"busy": {**call("busy", Retry=retry), "End": True}}
+    shop = lanes_of(busy, paid_then_waits(1))
+    shop.world.tasks = lambda effect: (
+        TaskFailed("Busy", "") if effect.attempt == 1 else TaskSucceeded("done")
+    )
+    run = shop.start()
+    settle(shop, 300)
+    recover(shop, run)
+    assert long_wakes(shop) == 0  # less than 300 s are left
+    assert len(shop.world.services.queue("work").messages) == 1
+
+    settle(shop, LONG_SECONDS)
+    seconds = [count for (*_, attempt), count in shop.world.task_runs.items() if attempt == 2]
+    assert seconds == [1]
+
+
 def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,64 @@
+"""Definitions by hash: what a payload has to be is said by the tenant's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.asl.parse import definition_hash
+from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.driver import run
+from holdfast.sim.services import Services
+from tests.builders import machine, wait_for
+
+ASL = machine({"card": wait_for("card")})
+HASH = definition_hash(ASL)
+PLAIN = {"events": {"card": "shop:Card"}}
+SECRET = {"events": {"card": "shop:SealedCard"}, "secrets": ["event card"]}
+
+
+class Table:
+    """One table, and processes that come one after another."""
+
+    def __init__(self) -> None:
+        self._services = Services(lambda: 0)
+
+    def store(self, tenant: str, source_map: dict[str, Any]) -> None:
+        definition = Definition(ASL, source_map, HASH)
+        run(Programs().store(tenant, definition), self._services.perform)
+
+    def fetch(self, tenant: str, programs: Programs | None = None) -> dict[str, Any]:
+        found = run((programs or Programs()).fetch(tenant, HASH), self._services.perform)
+        source_map: dict[str, Any] = found.source_map
+        return source_map
+
+
+def test_what_became_a_secret_with_the_same_steps_is_one_from_then_on() -> None:
+    table = Table()
+    table.store("a", PLAIN)
+    table.store("a", SECRET)
+    assert table.fetch("a") == SECRET
+    table.store("a", PLAIN)
+    assert table.fetch("a") == {**PLAIN, "secrets": ["event card"]}
+
+
+def test_a_state_machine_with_the_same_steps_leaves_the_types_of_the_workflow() -> None:
+    table = Table()
+    table.store("a", SECRET)
+    table.store("a", {})
+    assert table.fetch("a") == SECRET
+
+
+def test_no_tenant_says_what_the_payloads_of_another_are() -> None:
+    table, programs = Table(), Programs()
+    table.store("a", SECRET)
+    table.store("b", {})
+    assert table.fetch("b", programs) == {}
+    assert table.fetch("a", programs) == SECRET
+
+
+def test_what_one_tenant_uses_is_known_for_it_alone() -> None:
+    table, programs = Table(), Programs()
+    table.store("a", {})
+    table.fetch("a", programs)
+    assert programs.is_known("a", HASH)
+    assert not programs.is_known("b", HASH)
