@@ -23,16 +23,7 @@ from holdfast.core.commands import (
     entry_of,
     owed,
 )
-from holdfast.core.state import (
-    ROOT,
-    Attempt,
-    Awaiting,
-    Children,
-    Delay,
-    Execution,
-    Frame,
-    Timer,
-)
+from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLOCK_ERROR_MS,
@@ -40,7 +31,6 @@ from holdfast.limits import (
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime import children, duties, mail, messages, status_events
-from holdfast.runtime.codec import Record
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
@@ -89,53 +79,26 @@ def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
     everything, every crash would multiply the messages. What others have opened since is theirs.
     """
     assert log.state is not None
-    ours, whose = errand.own_records(log), _whose_places(errand, log)
-    is_unread = errand.is_unread(log, ours)
-    has_begun = any(event.type in _BEGINNINGS for record in ours for event in record.events)
+    places = errand.places(log)
+    has_begun = any(event.type in _BEGINNINGS for one in places.ours for event in one.events)
 
     def is_to_do(command: Command) -> bool:
-        place = whose.get(entry_of(command))
-        if isinstance(command, StopChild) or place in ours:
+        record = places.whose.get(entry_of(command))
+        is_ours = record is not None and places.is_ours(record)
+        if isinstance(command, StopChild) or is_ours:
             return True  # any record may close the wait for a child; its stop is told soon
-        if errand.kind != messages.RECOVER and not is_unread:
-            return place is None and has_begun  # the time of the whole has no place
-        if isinstance(command, RunAttempt) and errand.is_look and not is_unread:
+        if errand.kind != messages.RECOVER and not places.is_unread:
+            return record is None and has_begun  # the time of the whole has no place
+        if isinstance(command, RunAttempt) and errand.is_look and not places.is_unread:
             # The wake of a retry is on its way, and a second one would run it twice. If there is
             # none it will be overdue, and whoever looks then takes it over.
             return False
-        return place is None or place.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
+        return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
 
     return [command for command in owed(log.state) if is_to_do(command)]
 
 
 _BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
-
-
-def _whose_places(errand: Errand, log: Log) -> dict[int, Record]:
-    """-> by place, the newest record that asks for what is to be done there. Others have done what
-    they opened, or have a message of their own that comes back, if they are young. Of ours also
-    those that say that a heartbeat came, or a child ended: that begins a timer, or the next child.
-    """
-    assert log.state is not None
-    whose: dict[int, Record] = {}
-    ours = errand.own_records(log)
-    for record in log.records:
-        for event in record.events:
-            entry = event.holdfast.get("entry")
-            if entry is not None:
-                whose[entry] = record
-            frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
-            if frame is not None and record in ours:
-                whose.update(dict.fromkeys(_place_of(frame), record))
-    return whose
-
-
-def _place_of(frame: Frame) -> tuple[int, ...]:
-    match frame.waiting:
-        case Timer() | Delay() | Attempt() | Awaiting() | Children() as waiting:
-            return (waiting.entry,)
-        case _:
-            return ()
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:

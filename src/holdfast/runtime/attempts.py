@@ -34,7 +34,7 @@ from holdfast.runtime.claims import (
     ticket_of,
 )
 from holdfast.runtime.effects import Begin, Clock, Effect, Finished, RunTask
-from holdfast.runtime.errand import Errand
+from holdfast.runtime.errand import Errand, Places
 from holdfast.runtime.log import Log
 from holdfast.runtime.mail import Facts
 from holdfast.runtime.setting import Setting
@@ -76,23 +76,26 @@ class Attempts:
         assert self.log.state is not None
         now_ms = yield Clock()
         taken_over: list[Fact] = []
+        places = self.errand.places(self.log) if self.errand.is_recovering else None
         for attempt in attempts_of(self.log.state):
             ticket, claim = ticket_of(attempt), attempt.claim
             if claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
-                    taken_over += self._take_unclaimed(attempt, now_ms)
+                    taken_over += self._take_unclaimed(attempt, places, now_ms)
             elif self.errand.is_handed(claim) and not self.errand.is_recovering:
                 self.taken.add(ticket)
             elif self.errand.may_take_over and self.errand.has_lost(claim, now_ms):
                 taken_over.append(facts.TakenOver(*ticket))
         return taken_over
 
-    def _take_unclaimed(self, attempt: Attempt, now_ms: int) -> list[Fact]:
-        """Whose wake it is has it, and needs no claim for as long as nobody looks for him. Another
+    def _take_unclaimed(self, attempt: Attempt, places: Places | None, now_ms: int) -> list[Fact]:
+        """`places`: if this delivery recovers.
+
+        Whose wake it is has it, and needs no claim for as long as nobody looks for him. Another
         one takes it only if there may be no wake: it is overdue, or was ours to send.
         """
         ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of(attempt.entry)
-        if not self.errand.is_recovering:
+        if places is None:
             if is_wake:
                 self.taken.add(ticket)
             return []
@@ -100,7 +103,7 @@ class Attempts:
             may_take = self._knows(attempt)
         else:
             is_overdue = attempt.due_ms + OVERDUE_SECONDS * 1_000 <= now_ms
-            may_take = is_wake or is_overdue or self.errand.has_opened(self.log, attempt.entry)
+            may_take = is_wake or is_overdue or places.has_opened(attempt.entry)
         return [facts.TakenOver(*ticket)] if may_take else []
 
     def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:

@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
-from holdfast.core.state import Claim
+from holdfast.core.state import (
+    ROOT,
+    Attempt,
+    Awaiting,
+    Children,
+    Claim,
+    Delay,
+    Frame,
+    Timer,
+)
 from holdfast.runtime import messages
 from holdfast.runtime.claims import Delivery, is_lost
 from holdfast.runtime.codec import Record
 from holdfast.runtime.log import Log
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Others have done what they asked for, or have a message of their own that comes back.
+
+    `ours`: the records that were written under the ids of our message, oldest first. `whose`: by
+    place, the newest record that asks for what is to be done there. `is_unread`: of ours nobody
+    can say any more what they asked for.
+    """
+
+    ours: tuple[Record, ...]
+    whose: Mapping[int, Record]
+    is_unread: bool
+
+    def has_opened(self, entry: int) -> bool:
+        """Whoever had our message opened this place, nobody else has since, and he may have died
+        before he looked after it. What cannot be read any more may be so.
+        """
+        record = self.whose.get(entry)
+        return self.is_unread if record is None else self.is_ours(record)
+
+    def is_ours(self, record: Record) -> bool:
+        return any(record.sequence == one.sequence for one in self.ours)
 
 
 @dataclass
@@ -93,16 +127,24 @@ class Errand:
         """The sweeper, or a person, sends it without knowing that anybody died."""
         return self.kind == messages.RECOVER and not messages.replaced_by(self.body)
 
-    def has_opened(self, log: Log, entry: int) -> bool:
-        """Whoever had our message opened this place, and may have died before he looked after it.
-        What cannot be read any more may have.
-        """
+    def places(self, log: Log) -> Places:
+        """-> who asked last for what is to be done at each place, as far as records tell."""
+        assert log.state is not None
         ours = self.own_records(log)
-        events = (event for record in ours for event in record.events)
-        is_named = any(event.holdfast.get("entry") == entry for event in events)
-        return is_named or self.is_unread(log, ours)
+        numbers = {record.sequence for record in ours}
+        whose: dict[int, Record] = {}
+        for record in log.records:
+            for event in record.events:
+                entry = event.holdfast.get("entry")
+                if entry is not None:
+                    whose[entry] = record
+                frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
+                if frame is not None and record.sequence in numbers:
+                    # A heartbeat came, or a child ended: that begins a timer, or the next child.
+                    whose.update(dict.fromkeys(_place_of(frame), record))
+        return Places(tuple(ours), whose, self._is_unread(log, ours))
 
-    def is_unread(self, log: Log, ours: list[Record]) -> bool:
+    def _is_unread(self, log: Log, ours: list[Record]) -> bool:
         """Of the records of our message nobody can say what they asked for: they are in a snapshot,
         or so far back that they were not read. One that can be read says that what those before it
         asked for was done: that comes before the next commit.
@@ -115,3 +157,11 @@ class Errand:
         """-> of the records at hand, those that were written under the ids of our message."""
         ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
         return [record for record in log.records if record.message in ours]
+
+
+def _place_of(frame: Frame) -> tuple[int, ...]:
+    match frame.waiting:
+        case Timer() | Delay() | Attempt() | Awaiting() | Children() as waiting:
+            return (waiting.entry,)
+        case _:
+            return ()
