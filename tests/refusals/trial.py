@@ -6,7 +6,6 @@ import importlib.util
 import itertools
 import linecache
 import sys
-import time
 import warnings
 from collections.abc import Mapping
 from importlib.abc import Loader
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from holdfast.dsl.compile import compile_module
 from holdfast.dsl.diagnostics import CODES, CompileErrors, Diagnostic
 from holdfast.dsl.source import Source
+from tests.stopwatch import stopwatch
 
 HANGS_AFTER_SECONDS = 1.0
 
@@ -41,9 +41,8 @@ def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
     module = importlib.util.module_from_spec(spec)
     vars(module).update({key: value for key, value in known.items() if not key.startswith("__")})
     sys.modules[name] = module
-    started = time.process_time()
     try:
-        with warnings.catch_warnings():
+        with stopwatch() as watch, warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             if not _is_importable(spec.loader, module):
                 return "not Python"
@@ -55,13 +54,12 @@ def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
     except Exception as error:
         raise Broken(f"{type(error).__name__}: {error}\n{text}") from error
     finally:
-        seconds = time.process_time() - started
         del sys.modules[name]
         linecache.cache.pop(str(path), None)
         Source.of.cache_clear()
         path.unlink()
-        if seconds > HANGS_AFTER_SECONDS:
-            raise Broken(f"{seconds:.1f} s of computing\n{text}")
+        if watch.seconds > HANGS_AFTER_SECONDS:
+            raise Broken(f"{watch.seconds:.1f} s of computing\n{text}")
     return "accepted"
 
 

@@ -243,7 +243,7 @@ def _carry_out_everything(patch: Patch) -> None:
 def _see_to_named_places(patch: Patch) -> None:
     """That a child has ended names its lane alone, and begins the next one at the same place."""
 
-    patch.setattr(again, "_place_of", lambda _frame: ())
+    patch.setattr(errand, "_place_of", lambda _frame: ())
 
 
 def _copy_the_message(patch: Patch) -> None:
