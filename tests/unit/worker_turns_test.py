@@ -33,7 +33,7 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.log import Log
-from holdfast.sim.world import Killed, When, World
+from holdfast.sim.world import Killed, When, World, no_faults
 from tests.builders import CHANCE, Shop, ask, call, chain, machine, wait_for
 from tests.sim.doctor_kit import DieOnce, purge, unwatch, vanish
 from tests.sim.map_run_test import MANY, a_map, work
@@ -326,6 +326,36 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way() -> None:
     settle(shop, LONG_SECONDS)
     seconds = [count for (*_, attempt), count in shop.world.task_runs.items() if attempt == 2]
     assert seconds == [1]
+
+
+def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
+    """He began the first attempt, handed it on, and died; whoever had it then has sent the wake."""
+    runs: list[tuple[str, int]] = []
+
+    def fail_once(effect: RunTask) -> TaskSucceeded | TaskFailed:
+        runs.append((effect.name, effect.attempt))
+        is_busy = runs[-1] == ("late", 1)
+        return TaskFailed("Busy", "") if is_busy else TaskSucceeded("done")
+
+    def come_back_beside_it(world: World, effect: Effect, when: When) -> None:
+        handed = effect.messages if isinstance(effect, Send) else ()
+        if when == "after" and any(one.body["k"] == messages.GO for one in handed):
+            raise Killed
+        if when == "before" and isinstance(effect, RunTask) and effect.attempt == 2:
+            world.hook = no_faults
+            world.now_ms += 25_000
+            deliver_wakes(world)
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": 100, "MaxAttempts": 1}]
+    late = call("late", TimeoutSeconds=LATER, Retry=retry)
+    shop = Shop(machine({"x": call("add", "late"), "late": late}), tasks=fail_once)
+    shop.world.hook = come_back_beside_it
+    run = shop.start({"n": 0})
+    settle(shop, 300)
+
+    assert (shop.world.kills, shop.history(run).state.status) == (1, "SUCCEEDED")
+    assert runs == [("add", 1), ("late", 1), ("late", 2)]
+    assert sound(shop)
 
 
 def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
