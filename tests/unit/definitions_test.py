@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.asl.parse import definition_hash
+import pytest
+
+from holdfast.asl.parse import definition_hash, read_program
+from holdfast.asl.program import Program
+from holdfast.runtime import definitions
 from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.driver import run
 from holdfast.sim.services import Services
@@ -54,6 +58,22 @@ def test_no_tenant_says_what_the_payloads_of_another_are() -> None:
     table.store("b", {})
     assert table.fetch("b", programs) == {}
     assert table.fetch("a", programs) == SECRET
+
+
+def test_it_is_known_when_its_program_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a worker share it: another one asks as soon as it is known."""
+    table, programs = Table(), Programs()
+    table.store("a", PLAIN)
+    known: list[bool] = []
+
+    def read(asl: Any) -> Program:
+        known.append(programs.is_known("a", HASH))
+        return read_program(asl)
+
+    monkeypatch.setattr(definitions, "read_program", read)
+    table.fetch("a", programs)
+    assert known == [False]
+    assert programs.program(HASH)
 
 
 def test_what_one_tenant_uses_is_known_for_it_alone() -> None:

@@ -17,7 +17,7 @@ from holdfast.limits import (
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
 )
-from holdfast.runtime import keys, messages, sweeper
+from holdfast.runtime import attempts, keys, messages, sweeper
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -77,6 +77,19 @@ def test_what_was_parked_before_is_handed_on_without_a_record() -> None:
     assert history.state.output == {"n": 2}
     assert [event.type for event in history.events].count("Opened") == 1
     assert len({record.message for record in history.records}) == 3
+    assert sound(shop)
+
+
+def test_what_has_been_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gets it in the end has it from the second one, and it is claimed by the first."""
+    monkeypatch.setattr(attempts, "ATTEMPTS_IN_FLIGHT_MAX", 1)
+    late = call("late", TimeoutSeconds=LATER)
+    shop = Shop(machine({"all": branches(late, late, late)}))
+    run = shop.start({"n": 0})
+    settle(shop)
+
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert len({record.message for record in shop.history(run).records}) == 3
     assert sound(shop)
 
 
@@ -309,7 +322,10 @@ def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_
     assert sound(shop)
 
 
-def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way() -> None:
+@pytest.mark.parametrize("replaced", [(), ("work-99",)])
+def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
+    replaced: tuple[str, ...],
+) -> None:
     """Two wakes would run one attempt twice."""
     retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": LONG_SECONDS, "MaxAttempts": 1}]
     busy = {"busy": {**call("busy", Retry=retry), "End": True}}
@@ -319,13 +335,34 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way() -> None:
     )
     run = shop.start()
     settle(shop, 300)
-    recover(shop, run)
+    send(shop, messages.recover("default", run, replaced))
+    settle(shop)
     assert long_wakes(shop) == 0  # less than 300 s are left
     assert len(shop.world.services.queue("work").messages) == 1
 
     settle(shop, LONG_SECONDS)
     seconds = [count for (*_, attempt), count in shop.world.task_runs.items() if attempt == 2]
     assert seconds == [1]
+
+
+def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() -> None:
+    """Its wake was sent before that record was written."""
+
+    def die_at_c(world: World, effect: Effect, _when: When) -> None:
+        if isinstance(effect, RunTask) and effect.name == "c" and not world.kills:
+            raise Killed
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": LONG_SECONDS, "MaxAttempts": 1}]
+    busy = {"busy": {**call("busy", Retry=retry), "End": True}}
+    chained = {"a": call("a", "b"), "b": call("b", "c"), "c": call("c")}
+    shop = lanes_of(busy, chained)
+    shop.world.tasks = lambda effect: (
+        TaskFailed("Busy", "") if effect.name == "busy" else TaskSucceeded("done")
+    )
+    shop.world.hook = die_at_c
+    shop.start()
+    settle(shop, 130)
+    assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
 def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
@@ -415,6 +452,32 @@ def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:
     recover(shop, run)
 
     assert shop.history(run).state.output == ["built"] * count
+    assert sound(shop)
+
+
+def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_over() -> None:
+    """The message is gone by then: nobody would come after him before the sweeper's next look."""
+    is_new: list[bool] = []
+
+    def the_message_comes_again(world: World) -> None:
+        queue = world.services.queue("work")
+        (message,) = queue.messages.values()
+        queue.show_again(f"{message.key}/1", world.now_ms)
+        deliver_wakes(world)
+        is_new.append(True)
+
+    shop = Shop(
+        machine({"x": call("add", "y"), "y": call("new")}),
+        knows=lambda name, _is_pure: name == "add" or bool(is_new),
+    )
+    shop.world.hook = before_record(0, the_message_comes_again)
+    run = shop.start({"n": 0})
+    settle(shop)
+    assert [event.type for event in shop.history(run).events][-2:] == ["TaskUnknown", "Opened"]
+    assert shop.world.services.depth("work") == 0
+
+    recover(shop, run)
+    assert shop.history(run).state.status == "SUCCEEDED"
     assert sound(shop)
 
 

@@ -9,7 +9,7 @@ Rules of this file (docs/log.md):
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Any
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
@@ -80,25 +80,24 @@ def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
     """
     assert log.state is not None
     places = errand.places(log)
-    has_begun = any(event.type in _BEGINNINGS for one in places.ours for event in one.events)
+    has_begun = any(
+        event.type in status_events.BEGINNINGS for one in places.ours for event in one.events
+    )
 
     def is_to_do(command: Command) -> bool:
+        if isinstance(command, RunAttempt):
+            # A second wake would run it twice. If there is none it will be overdue, and whoever
+            # looks then takes it over.
+            return places.has_opened(entry_of(command))
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
         if isinstance(command, StopChild) or is_ours:
             return True  # any record may close the wait for a child; its stop is told soon
         if errand.kind != messages.RECOVER and not places.is_unread:
             return record is None and has_begun  # the time of the whole has no place
-        if isinstance(command, RunAttempt) and errand.is_look and not places.is_unread:
-            # The wake of a retry is on its way, and a second one would run it twice. If there is
-            # none it will be overdue, and whoever looks then takes it over.
-            return False
         return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
 
     return [command for command in owed(log.state) if is_to_do(command)]
-
-
-_BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:

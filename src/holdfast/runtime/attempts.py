@@ -76,9 +76,12 @@ class Attempts:
         assert self.log.state is not None
         now_ms = yield Clock()
         taken_over: list[Fact] = []
+        is_overtaken = self.errand.is_overtaken(self.log)
         places = self.errand.places(self.log) if self.errand.is_recovering else None
         for attempt in attempts_of(self.log.state):
             ticket, claim = ticket_of(attempt), attempt.claim
+            if is_overtaken and not self.errand.has_message_of(claim):
+                continue
             if claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
                     taken_over += self._take_unclaimed(attempt, places, now_ms)
@@ -122,6 +125,16 @@ class Attempts:
             else:
                 next_ms = min(next_ms, late_ms)
         return claims, next_ms
+
+    def hand_on(self, state: Execution) -> list[Fact]:
+        """-> claims of what this delivery has by a message alone, and hands on: whoever comes next
+        takes what is claimed by whom he has it from.
+        """
+        return [
+            facts.TakenOver(*ticket_of(attempt), is_handed=True)
+            for attempt in self.mine(state)
+            if attempt.claim is None or attempt.claim.owner != self.errand.delivery.owner
+        ]
 
     def mine(self, state: Execution) -> list[Attempt]:
         """Attempts that this delivery runs or is about to run."""

@@ -100,9 +100,11 @@ class Programs:
             item = yield Get("mail", keys.definition(tenant, definition_hash), keys.ONLY)
             if item is None:
                 raise HoldfastBug(f"the definition {definition_hash} is not stored")
-            found = self._fetched[key] = read_item(item)
+            found = read_item(item)
             if definition_hash not in self._programs:
                 self._read(found)
+            # Last: from now on the threads of other deliveries ask for its program.
+            self._fetched[key] = found
         return found
 
 

@@ -26,7 +26,7 @@ from holdfast.runtime.log import Log
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Others have done what they asked for, or have a message of their own that comes back.
+    """What is to be done, and who asked for it: it is for him, or for whoever has his message next.
 
     `ours`: the records that were written under the ids of our message, oldest first. `whose`: by
     place, the newest record that asks for what is to be done there. `is_unread`: of ours nobody
@@ -39,10 +39,13 @@ class Places:
 
     def has_opened(self, entry: int) -> bool:
         """Whoever had our message opened this place, nobody else has since, and he may have died
-        before he looked after it. What cannot be read any more may be so.
+        before he looked after it: that comes before the next commit. What cannot be read any more
+        may be so.
         """
         record = self.whose.get(entry)
-        return self.is_unread if record is None else self.is_ours(record)
+        if record is None:
+            return self.is_unread
+        return bool(self.ours) and record.sequence == self.ours[-1].sequence
 
     def is_ours(self, record: Record) -> bool:
         return any(record.sequence == one.sequence for one in self.ours)
@@ -122,10 +125,20 @@ class Errand:
             for record in log.records
         )
 
-    @property
-    def is_look(self) -> bool:
-        """The sweeper, or a person, sends it without knowing that anybody died."""
-        return self.kind == messages.RECOVER and not messages.replaced_by(self.body)
+    def has_message_of(self, claim: Claim | None) -> bool:
+        """It was made under our message, which is kept for as long as it stands (R10)."""
+        return claim is not None and claim.message == self.delivery.message_id
+
+    def is_overtaken(self, log: Log) -> bool:
+        """A later receipt of our message has claimed since. Unless its claim stands still, the
+        message may be gone: nobody would come after us. Its holder saw what there was to take over.
+        """
+        own = (event.holdfast.get("claim") for one in self.own_records(log) for event in one.events)
+        claims = (Claim(*claim) for claim in own if claim is not None)
+        return any(
+            self.has_message_of(claim) and claim.receive_count > self.delivery.receive_count
+            for claim in claims
+        )
 
     def places(self, log: Log) -> Places:
         """-> who asked last for what is to be done at each place, as far as records tell."""

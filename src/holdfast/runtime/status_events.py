@@ -22,7 +22,7 @@ DETAIL_TYPE: Final = "Step Functions Execution Status Change"
 AWS_SOURCE: Final = "aws.states"
 OWN_SOURCE: Final = "holdfast.states"
 
-_BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
+BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
 
 
 def publish(
@@ -33,7 +33,7 @@ def publish(
     `source`: by whom the bus is told; None: by nobody.
     """
     for event in events:
-        if event.type in _BEGINNINGS:
+        if event.type in BEGINNINGS:
             yield from _tell(_as_begun(state), event.at_ms, source)
         elif event.type in TERMINAL_EVENTS and state.is_ended:
             yield from _tell(state, event.at_ms, source)

@@ -113,7 +113,7 @@ class Hold:
     # -- the delivery ------------------------------------------------------------------------------
 
     def run(self) -> Delivers:
-        yield from self.log.load(messages.hint_of(self.errand.body))
+        yield from self._load(messages.hint_of(self.errand.body))
         if self.log.is_gone:
             return True
         if self.log.state is None:
@@ -121,8 +121,6 @@ class Hold:
                 return (yield from self._fresh())
             yield from outside.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
             return True  # its mail is stored; whoever opens the execution looks for it
-        if self.errand.delivery.receive_count > 1:
-            yield from self.log.read_back(self.errand.delivery.sent_ms)
         yield from self._look_back()
         if self.state.is_ended:
             self.facts += yield from again.redrives(self.errand, self.log)
@@ -136,6 +134,11 @@ class Hold:
         yield from self._gather()
         self.facts += yield from self.attempts.take()
         return (yield from self._work())
+
+    def _load(self, hint: messages.Hint | None = None) -> Does:
+        yield from self.log.load(hint)
+        if self.log.state is not None and self.errand.delivery.receive_count > 1:
+            yield from self.log.read_back(self.errand.delivery.sent_ms)
 
     def _look_back(self) -> Does:
         yield from again.look_back(self.errand, self.log, self.setting.status_source)
@@ -341,7 +344,7 @@ class Hold:
         self.facts = [fact for fact in self.facts if not isinstance(fact, INTENTIONS)]
         self.attempts.forget_intentions()
         was_fresh = self.log.state is None
-        yield from self.log.load()
+        yield from self._load()
         if self.log.state is None:
             return False  # a refused put to an empty log: TTL or damage; let the message come back
         if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
@@ -364,6 +367,7 @@ class Hold:
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
         """Too little time is left for the next attempt: another invocation takes it from here."""
+        self.facts += self.attempts.hand_on(self.state)
         told = self._decided(self.state, now_ms)
         if told.events and not (yield from self._commit(told, now_ms)):
             return (yield from self._after_race())
@@ -381,7 +385,7 @@ class Hold:
     def _acknowledge(self, now_ms: int) -> MayDeliver:
         for attempt in attempts_of(self.state):
             claim = attempt.claim
-            if claim is not None and claim.message == self.errand.delivery.message_id:
+            if claim is not None and self.errand.has_message_of(claim):
                 # R10: the message is another's too, for nothing of ours is left; it must outlive
                 # that claim.
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
