@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.parse import read_program
 from holdfast.asl.program import Program
@@ -14,6 +15,9 @@ from holdfast.runtime import keys
 from holdfast.runtime.effects import Get
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
+
+#: Compiled workflows keep what is to be undone in `<name>_steps`, how much of it in `<name>_left`.
+_LEFT: Final = re.compile(r"(.+)_left(_[0-9]+)?")
 
 
 def program_of(case: Case, history: History) -> Program | None:
@@ -30,6 +34,14 @@ def silent_states(case: Case, history: History) -> frozenset[str]:
     return frozenset() if document is None else _silent(document)
 
 
+def undo_steps(case: Case, history: History) -> dict[str, str]:
+    """-> of a compiled workflow's undos, by the state they begin with, the variable that lists what
+    they take back.
+    """
+    document = _document(case, history)
+    return {} if document is None else _steps(document)
+
+
 def _document(case: Case, history: History) -> bytes | None:
     partition = keys.definition(history.tenant, history.state.definition)
     item = case.services.perform(Get("mail", partition, keys.ONLY))
@@ -44,6 +56,15 @@ def _machine(document: bytes) -> Any:
 @lru_cache(maxsize=256)
 def _program(document: bytes) -> Program:
     return read_program(_machine(document))
+
+
+@lru_cache(maxsize=256)
+def _steps(document: bytes) -> dict[str, str]:
+    undos = _machine(document).get("Holdfast", {}).get("Undo", ())
+    assigned = (
+        (undo["Begin"], _LEFT.fullmatch(name)) for undo in undos for name in undo.get("Assign", ())
+    )
+    return {begin: f"{left[1]}_steps{left[2] or ''}" for begin, left in assigned if left}
 
 
 @lru_cache(maxsize=256)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from holdfast.asl.program import Fail, Json, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
@@ -13,10 +12,7 @@ from holdfast.runtime import keys
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.invariants.lines import ROOT, Line, Lines, Opening
-from holdfast.sim.invariants.programs import program_of, silent_states
-
-#: Compiled workflows keep what is to be undone in `<name>_steps`, how much of it in `<name>_left`.
-_LEFT: Final = re.compile(r"(.+)_left(_[0-9]+)?")
+from holdfast.sim.invariants.programs import program_of, silent_states, undo_steps
 
 
 def undone_in_reverse(case: Case) -> Iterator[str]:
@@ -26,7 +22,8 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
     for history in case.histories:
         program = program_of(case, history)
         if program is not None and (program.undos or program.shielded):
-            undos = _Undos(program, silent_states(case, history), _cuts(case, history))
+            silent, steps = silent_states(case, history), undo_steps(case, history)
+            undos = _Undos(program, _Told(silent, steps, _cuts(case, history)))
             for text in undos.read(history.events):
                 yield f"{history.run}: {text}"
 
@@ -39,6 +36,17 @@ def _cuts(case: Case, history: History) -> frozenset[str]:
     return frozenset(key.removeprefix(keys.CONTROL_PREFIX) for key in found)
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What the program does not say: states that fail without an event; the variable that lists
+    what an undo takes back, by the state it begins with; stops that cut.
+    """
+
+    silent: frozenset[str]
+    steps: Mapping[str, str]
+    cuts: frozenset[str]
+
+
 @dataclass
 class _Unwinding:
     """`steps`: what is left to be undone, (task, arguments)."""
@@ -48,10 +56,9 @@ class _Unwinding:
 
 
 class _Undos(Lines):
-    def __init__(self, program: Program, silent: frozenset[str], cuts: frozenset[str]) -> None:
+    def __init__(self, program: Program, told: _Told) -> None:
         super().__init__(program)
-        self.silent = silent
-        self.cuts = cuts
+        self.told = told
         self.unwinding: dict[str, _Unwinding] = {}
         #: Undos that have begun and not come to their end, by line.
         self.undoing: dict[str, int] = {}
@@ -135,7 +142,7 @@ class _Undos(Lines):
 
     def _ended(self, event: Event) -> Iterator[str]:
         control = event.holdfast.get("control")
-        if event.type in {"ExecutionSucceeded", "ExecutionFailed"} or control in self.cuts:
+        if event.type in {"ExecutionSucceeded", "ExecutionFailed"} or control in self.told.cuts:
             return
         if self.has_stopped and control is not None:
             yield f"the undo is cut by {control}, a stop that waits for it"
@@ -166,7 +173,7 @@ class _Undos(Lines):
         """A cancelled line that fails behind a shield is over, and a state that says nothing of its
         failure leaves no other trace of that.
         """
-        is_silent = line.position in self.silent and self._is_shielded(line)
+        is_silent = line.position in self.told.silent and self._is_shielded(line)
         return is_silent or self._came_to_an_end(line)
 
     def _came_to_an_end(self, line: Line) -> bool:
@@ -184,7 +191,7 @@ class _Undos(Lines):
                 yield f"the undo before {name!r} is over, and {unwinding.steps} are not undone"
         for number, undo in enumerate(self.program.undos):
             if name == undo.begin and line.position not in undo.own:
-                steps = self._steps(line)
+                steps = self._steps(line, name)
                 if steps is not None:
                     self.unwinding[line.id] = _Unwinding(number, steps)
 
@@ -197,15 +204,14 @@ class _Undos(Lines):
         if found != expected:
             yield f"{found} is undone, and {expected} should be"
 
-    def _steps(self, line: Line) -> list[tuple[str, Json]] | None:
-        """-> what was done with an undo, the last one first; None where nobody has noted it."""
-        variables = self._variables(line)
-        for name, left in reversed(list(variables.items())):
-            matched = _LEFT.fullmatch(name)
-            steps = matched and variables.get(f"{matched[1]}_steps{matched[2] or ''}")
-            if isinstance(steps, list) and isinstance(left, int):
-                return [(step["task"], step["arguments"]) for step in reversed(steps)]
-        return None
+    def _steps(self, line: Line, begin: str) -> list[tuple[str, Json]] | None:
+        """-> what was done with an undo, the last one first; None where nobody has noted it: a
+        `finally` is an undo as well, of no steps.
+        """
+        steps = self._variables(line).get(self.told.steps.get(begin, ""))
+        if not isinstance(steps, list):
+            return None
+        return [(step["task"], step["arguments"]) for step in reversed(steps)]
 
     def _variables(self, line: Line) -> dict[str, Any]:
         owner = None if line.owner is None else self.lines.get(line.owner)
