@@ -139,3 +139,21 @@ def test_reports_of_parts_sum_to_the_report_of_the_whole(tmp_path: Path) -> None
     found = json.loads((tmp_path / "sum.json").read_text())
     assert {key: found[key] for key in whole} == whole
     assert len(found["runs"]) == 2
+
+
+def test_a_sum_of_parts_says_which_are_missing_or_were_given_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def part(number: int) -> str:
+        path = tmp_path / f"{number}.json"
+        main(["--schedules", "3", "--part", f"{number}/3", "--report", str(path)])
+        return str(path)
+
+    first, second = part(1), part(2)
+    assert main(["--merge", first, second, second]) == 1
+    said = capsys.readouterr().out.splitlines()[-2:]
+    assert said == [
+        "PART 2 of 3, random schedules from seed 0: 2 times",
+        "PART 3 of 3, random schedules from seed 0: missing",
+    ]
+    assert main(["--merge", first, second, part(3)]) == 0

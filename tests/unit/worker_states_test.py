@@ -19,6 +19,7 @@ from holdfast.runtime.effects import (
     Deadline,
     Effect,
     Limit,
+    PutIfAbsent,
     RunTask,
     SetVisibility,
     TaskFailed,
@@ -29,14 +30,16 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.status_events import AWS_SOURCE
 from holdfast.runtime.worker import deliver
 from holdfast.sim.invariants import histories
-from holdfast.sim.world import Killed
+from holdfast.sim.world import Killed, When, World
 from holdfast.stepfunctions.api import CHANCE_BYTES
+from tests.sim.doctor_kit import purge
 from tests.unit.integrations_kit import Clients
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import WAIT, Office, states
 
 NEST = "arn:aws:states:::states:startExecution.sync"
 BUILD = "arn:aws:states:::codebuild:startBuild.sync"
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:f"
 CALLBACK = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
 FAIL = {"Type": "Fail", "Error": "E", "Cause": "why"}
 
@@ -271,6 +274,26 @@ def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
 
     assert run(deliver(office.world.setting, delivery), perform)
     assert office.describe(execution)["redriveCount"] == 1
+
+
+def test_a_redrive_is_watched_at_once() -> None:
+    """It has no start message that guards it; and its own may vanish, as here, with its worker."""
+    outcomes: list[TaskResult] = [TaskSucceeded("done"), TaskFailed("E", None)]
+
+    def die_after_redrive(world: World, effect: Effect, when: When) -> None:
+        is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
+        if is_record and when == "after" and not world.kills:
+            purge(world)
+            raise Killed
+
+    office = Office(lambda _: outcomes.pop())
+    execution = office.start(office.create(states(Try={"Type": "Task", "Resource": FUNCTION})))
+    office.wait(1)
+    assert office.describe(execution)["status"] == "FAILED"
+    office.world.hook = die_after_redrive
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(7_200)
+    assert (office.world.kills, office.describe(execution)["status"]) == (1, "SUCCEEDED")
 
 
 # -- tokens ----------------------------------------------------------------------------------------

@@ -290,17 +290,18 @@ class Hold:
     def _commit(self, step: Step, now_ms: int) -> Generator[Effect, Any, bool]:
         """-> False: another writer's record stands there, and nothing else was done."""
         before = self.log.state
+        is_redrive = before is not None and before.is_ended  # no start message guards that
         must_open = (
             not step.state.is_opened
             and not step.state.is_ended
-            and self._must_open(step.state, now_ms)
+            and (is_redrive or self._must_open(step.state, now_ms))
         )
         if must_open:
             yield from duties.watch(self.log, step.state, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
             step = self._with_opened(step, now_ms)
-        if was_aging or (before is not None and before.is_ended):
+        if was_aging or is_redrive:
             yield from duties.leave_list(self.log)
         listing = duties.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
         if not (yield from self.log.commit(step, now_ms, listing)):
@@ -310,7 +311,7 @@ class Hold:
         if was_aging:
             yield from duties.keep_name(self.log, now_ms)
         if not self.state.is_ended:  # else all that is owed belongs to the end
-            owed_before = [] if before is None or before.is_ended else owed(before)
+            owed_before = [] if before is None or is_redrive else owed(before)
             new = [command for command in owed(self.state) if command not in owed_before]
             program = self.setting.program_of(self.state)
             self.facts += yield from duties.carry_out(self.log, program, new, now_ms)

@@ -44,7 +44,7 @@ def _do(asked: argparse.Namespace) -> int:
     total = levels.run(_jobs(asked, directory), asked.processes, teller)
     if asked.hashes:
         print(f"{total.traces:032x}  {total.schedules} schedules from seed {asked.seed} on")
-        return 0
+        return 1 if total.violated else 0
     return _told(asked, total, time.monotonic() - began)
 
 

@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,8 +88,12 @@ def show(result: Result) -> int:
 
 def write(path: Path, runs: list[Any], total: Tally, seconds: float) -> None:
     """`runs`: the options of each run that went into it."""
+    _write(path, runs, total, seconds, _commit())
+
+
+def _write(path: Path, runs: list[Any], total: Tally, seconds: float, commit: str) -> None:
     document = {
-        "commit": _commit(),
+        "commit": commit,
         "python": sys.version.partition(" ")[0],
         "runs": runs,
         "seconds": round(seconds, 1),
@@ -99,24 +104,46 @@ def write(path: Path, runs: list[Any], total: Tally, seconds: float) -> None:
 
 
 def summed(paths: Sequence[Path], to: Path | None) -> int:
-    """-> 1 when something was violated, or the level of the reports has a mark that is too rare."""
+    """-> 1 when something was violated, a part is not there, or the level of the reports has a mark
+    that is too rare.
+    """
     total, seconds, runs = Tally(), 0.0, []
+    commits = set[str]()
     for path in paths:
         document = _document(path)
         try:
             total.merge(tally.read(document))
             seconds += float(document["seconds"])
             runs += document["runs"]
+            commits.add(str(document["commit"]))
             asked = {one["level"] for one in runs}
+            wrong = list(_wrong_parts(runs))
         except (KeyError, TypeError, ValueError) as error:
             raise UnusableError(f"{path} is no report of this simulator: {error!r}") from error
     tell(total, seconds)
     if to is not None:
-        write(to, runs, total, seconds)
+        _write(to, runs, total, seconds, ", ".join(sorted(commits)))
+    for text in wrong:
+        print(text)
     least = min((LEVELS[one].mark_min for one in asked if one is not None), default=0)
     missing = total.rare(least)
     tell_rare(missing)
-    return 1 if total.violated or missing else 0
+    return 1 if total.violated or missing or wrong else 0
+
+
+def _wrong_parts(runs: list[Any]) -> Iterator[str]:
+    """-> the parts of each run that were not given once, as sentences."""
+    given = Counter[tuple[Any, ...]]()
+    for one in runs:
+        number, parts = one["part"] or (1, 1)
+        given[(one["level"], one["seed"], one["schedules"], parts, number)] += 1
+    for run in sorted({key[:4] for key in given}, key=str):
+        level, seed, _, parts = run
+        for number in range(1, parts + 1):
+            if (count := given[(*run, number)]) != 1:
+                what = "random schedules" if level is None else f"level {level}"
+                times = f"{count} times" if count else "missing"
+                yield f"PART {number} of {parts}, {what} from seed {seed}: {times}"
 
 
 def _document(path: Path) -> Any:
