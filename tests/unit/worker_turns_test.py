@@ -365,6 +365,26 @@ def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() ->
     assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
+def test_who_recovers_and_loses_a_race_does_not_wake_again_for_what_he_has_asked_for() -> None:
+    def be_late_with_b(world: World, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, PutIfAbsent) and not world.kills:
+            raise Killed
+        if when == "after" and isinstance(effect, RunTask) and effect.name == "b":
+            shop.send_event(data="paid")
+            deliver_wakes(world)
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": LONG_SECONDS, "MaxAttempts": 1}]
+    busy = {"busy": {**call("busy", Retry=retry), "End": True}}
+    shop = lanes_of(busy, {"a": call("a", "b"), "b": call("b")}, paid_then_waits(1))
+    shop.world.tasks = lambda effect: (
+        TaskFailed("Busy", "") if effect.name == "busy" else TaskSucceeded("done")
+    )
+    shop.start()
+    shop.world.hook = be_late_with_b
+    settle(shop, 130)
+    assert (shop.world.kills, long_wakes(shop)) == (1, 1)
+
+
 def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
     """He began the first attempt, handed it on, and died; whoever had it then has sent the wake."""
     runs: list[tuple[str, int]] = []

@@ -88,7 +88,7 @@ def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
         if isinstance(command, RunAttempt):
             # A second wake would run it twice. If there is none it will be overdue, and whoever
             # looks then takes it over.
-            return places.has_opened(entry_of(command))
+            return places.is_in_doubt(entry_of(command))
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
         if isinstance(command, StopChild) or is_ours:
@@ -164,7 +164,7 @@ def goes_alone(errand: Errand, log: Log) -> Generator[Effect, Any, bool]:
     ]
     suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
     may_go = log.state.is_opened and errand.may_take_over  # opened: R11
-    if not suspects or errand.delivery.is_alone or not may_go:
+    if not suspects or errand.delivery.is_alone or not may_go or errand.is_overtaken(log):
         return False
     now_ms = yield Clock()
     if not any(errand.has_lost(claim, now_ms) for claim in suspects):

@@ -106,7 +106,7 @@ class Attempts:
             may_take = self._knows(attempt)
         else:
             is_overdue = attempt.due_ms + OVERDUE_SECONDS * 1_000 <= now_ms
-            may_take = is_wake or is_overdue or places.has_opened(attempt.entry)
+            may_take = is_wake or is_overdue or places.is_in_doubt(attempt.entry)
         return [facts.TakenOver(*ticket)] if may_take else []
 
     def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:

@@ -28,24 +28,25 @@ from holdfast.runtime.log import Log
 class Places:
     """What is to be done, and who asked for it: it is for him, or for whoever has his message next.
 
-    `ours`: the records that were written under the ids of our message, oldest first. `whose`: by
-    place, the newest record that asks for what is to be done there. `is_unread`: of ours nobody
-    can say any more what they asked for.
+    `ours`: the records that were written under the ids of our message, oldest first. `doubtful`:
+    the one among them after which its writer may have died, before he did what it asks for.
+    `whose`: by place, the newest record that asks for what is to be done there. `is_unread`: of
+    ours nobody can say any more what they asked for.
     """
 
     ours: tuple[Record, ...]
+    doubtful: Record | None
     whose: Mapping[int, Record]
     is_unread: bool
 
-    def has_opened(self, entry: int) -> bool:
-        """Whoever had our message opened this place, nobody else has since, and he may have died
-        before he looked after it: that comes before the next commit. What cannot be read any more
-        may be so.
+    def is_in_doubt(self, entry: int) -> bool:
+        """Whoever had our message may have died before he looked after this place, and nobody else
+        has since. What cannot be read any more may be so.
         """
         record = self.whose.get(entry)
         if record is None:
             return self.is_unread
-        return bool(self.ours) and record.sequence == self.ours[-1].sequence
+        return self.doubtful is not None and record.sequence == self.doubtful.sequence
 
     def is_ours(self, record: Record) -> bool:
         return any(record.sequence == one.sequence for one in self.ours)
@@ -155,7 +156,14 @@ class Errand:
                 if frame is not None and record.sequence in numbers:
                     # A heartbeat came, or a child ended: that begins a timer, or the next child.
                     whose.update(dict.fromkeys(_place_of(frame), record))
-        return Places(tuple(ours), whose, self._is_unread(log, ours))
+        return Places(tuple(ours), self._doubtful(log, ours), whose, self._is_unread(log, ours))
+
+    def _doubtful(self, log: Log, ours: list[Record]) -> Record | None:
+        """What a record asks for is done before the next commit. So only the newest is in doubt;
+        not if we wrote it, or if he may be at work still who has a later receipt.
+        """
+        is_sure = not ours or ours[-1].nonce.startswith(f"{self.delivery.owner}.")
+        return None if is_sure or self.is_overtaken(log) else ours[-1]
 
     def _is_unread(self, log: Log, ours: list[Record]) -> bool:
         """Of the records of our message nobody can say what they asked for: they are in a snapshot,
