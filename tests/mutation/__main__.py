@@ -1,8 +1,9 @@
 """How many small changes of the engine's core its fast tests find.
 
 `python -m tests.mutation [--module lanes.py ...] [--sample N] [--seed S] [--line TEXT]
-[--minutes M] [--tests FILE ...]`: without `--module`, every module of `core`; without `--sample`,
-every mutant; without `--tests`, the whole suite that needs nothing but the engine.
+[--since COMMIT] [--minutes M] [--tests FILE ...]`: without `--module`, every module of `core`;
+without `--sample`, every mutant; with `--since`, those of the lines that have changed since then;
+without `--tests`, the whole suite that needs nothing but the engine.
 Survivors that are known to change nothing stand, each with its reason, in `survivors.md`.
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -63,14 +66,12 @@ def main() -> int:
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--line", help="only mutants of lines with this text")
+    parser.add_argument("--since", metavar="COMMIT", help="only mutants of lines changed since")
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--tests", nargs="+", default=suite())
     options = parser.parse_args()
     names = options.modules or sorted(path.name for path in CORE.glob("*.py"))
-    chosen = [
-        (module, _chosen(module, options.line, options.sample, options.seed))
-        for module in map(Module, names)
-    ]
+    chosen = [(module, _chosen(module, options)) for module in map(Module, names)]
     print(f"seed {options.seed}, {sum(len(mutants) for _, mutants in chosen)} mutants", flush=True)
     known = explained()
     # pytest has the ordinary output while it is running.
@@ -102,12 +103,27 @@ def main() -> int:
     return _report(outcomes, known)
 
 
-def _chosen(module: Module, line: str | None, sample: int | None, seed: int) -> list[Mutant]:
+def _chosen(module: Module, options: argparse.Namespace) -> list[Mutant]:
+    line, sample = options.line, options.sample
     mutants = [mutant for mutant in module.mutants if line is None or line in mutant.text]
+    if options.since is not None:
+        changed = changed_lines(module.name, options.since)
+        mutants = [mutant for mutant in mutants if mutant.line in changed]
     if sample is None or sample >= len(mutants):
         return mutants
-    numbers = sorted(random.Random(f"{seed} {module.name}").sample(range(len(mutants)), sample))
-    return [mutants[number] for number in numbers]
+    chance = random.Random(f"{options.seed} {module.name}")
+    return [mutants[number] for number in sorted(chance.sample(range(len(mutants)), sample))]
+
+
+def changed_lines(module: str, commit: str) -> set[int]:
+    """-> the lines of the module that are new or not what they were then."""
+    diff = ["git", "diff", "--unified=0", "--no-color", commit, "--", str(CORE / module)]
+    said = subprocess.run(diff, capture_output=True, text=True, check=False, cwd=CORE)
+    if said.returncode:
+        sys.exit(f"--since {commit}: {said.stderr.strip()}")
+    hunks = re.findall(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", said.stdout, re.MULTILINE)
+    spans = [(int(first), int(count or 1)) for first, count in hunks]
+    return {number for first, count in spans for number in range(first, first + count)}
 
 
 def _key(mutant: Mutant) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import apply
-from tests.mutation.__main__ import explained, kind_of
+from tests.mutation.__main__ import changed_lines, explained, kind_of
 from tests.mutation.mutants import CORE, Module, Mutant
 from tests.mutation.planting import plant
 from tests.mutation.runner import IMPORT, NotPlanted, Outcome, find_killer
@@ -141,3 +141,14 @@ def test_every_explained_survivor_is_a_mutant() -> None:
         for mutant in Module(path.name).mutants
     }
     assert explained() - made == set()
+
+
+def test_since_an_empty_tree_every_line_has_changed() -> None:
+    empty_tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+    lines = (CORE / "retry.py").read_text(encoding="utf-8").splitlines()
+    assert changed_lines("retry.py", empty_tree) == set(range(1, len(lines) + 1))
+
+
+def test_a_commit_that_is_not_there_is_named() -> None:
+    with pytest.raises(SystemExit, match="--since nowhere: "):
+        changed_lines("retry.py", "nowhere")
