@@ -109,7 +109,9 @@ class Programs:
 
 
 def _with_secrets_of(stored: Definition, definition: Definition) -> Definition:
-    """What was secret once stays so: executions of then hold it still."""
+    """What was secret once stays so where no type says any more what it is: executions of then wait
+    for it, and it must not be stored in clear.
+    """
     secrets = {*stored.source_map.get("secrets", ()), *definition.source_map.get("secrets", ())}
     more = {"secrets": sorted(secrets)} if secrets else {}
     return replace(definition, source_map={**definition.source_map, **more})
