@@ -24,9 +24,9 @@ from holdfast.runtime.effects import (
     Send,
     TaskSucceeded,
 )
-from holdfast.sim import levels
+from holdfast.sim import levels, scenarios
 from holdfast.sim.invariants import check, histories
-from holdfast.sim.runner import play
+from holdfast.sim.runner import Deployed, play
 from holdfast.sim.swarm import Swarm
 from holdfast.sim.tape import WrittenTape
 from holdfast.sim.world import START_MS, Killed, When, World
@@ -428,3 +428,24 @@ def test_who_is_stopped_in_place_of_another_first_try_leaves_nothing_behind(name
         result = play(deployed, swarm, tape)
         assert result.violations == (), killed
         assert set(result.statuses) == {"ABORTED"}, killed
+
+
+def test_a_deadline_in_a_lane_that_is_unwound_is_over_though_another_lane_holds() -> None:
+    """A judge waited for it until the shield of the other lane was left."""
+    lanes = {
+        "fast": {"fast": {"Type": "Wait", "Seconds": 5, "End": True}},
+        "block": {
+            "block": {"Type": "Pass", "Next": "rest"},
+            "rest": {"Type": "Wait", "Seconds": 900, "End": True},
+        },
+        "hold": {"hold": {"Type": "Wait", "Seconds": 300, "End": True}},
+    }
+    branches = [{"StartAt": start, "States": states} for start, states in lanes.items()]
+    race = {"Type": "Parallel", "Branches": branches, "Holdfast": {"Needed": 1}, "End": True}
+    deadline = {"Begin": "block", "Seconds": 19, "States": ["rest"]}
+    own = {"Shielded": [["hold"]], "Deadlines": [deadline]}
+    later = {"Type": "Wait", "Seconds": 60, "Next": "race"}
+    flow = {**machine({"later": later, "race": race}), "Holdfast": own}
+    scenario = scenarios.read({"name": "race", "about": "", "machines": {"main": flow}})
+    result = play(Deployed(scenario), Swarm(safety_ms=0), WrittenTape([]))
+    assert (result.violations, result.statuses) == ((), ("SUCCEEDED",))

@@ -276,6 +276,17 @@ def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
     assert office.describe(execution)["redriveCount"] == 1
 
 
+def test_two_redrives_of_one_end_are_one() -> None:
+    """The other one was not for the end that the first came to, in the same second."""
+    office = Office()
+    execution = office.start(office.create(states(No=FAIL)))
+    office.wait(60)
+    for _ in range(2):
+        office.call("RedriveExecution", executionArn=execution)
+    office.wait(60)
+    assert office.describe(execution)["redriveCount"] == 1
+
+
 def test_a_redrive_is_watched_at_once() -> None:
     """It has no start message that guards it; and its own may vanish, as here, with its worker."""
     outcomes: list[TaskResult] = [TaskSucceeded("done"), TaskFailed("E", None)]

@@ -30,7 +30,13 @@ from holdfast.sim.invariants.case import Case
 _GIVEN_UP: Final = ("StateAborted", "IterationAborted", "IterationFailed", "IterationSucceeded")
 _ENDS_OF_LINES: Final = frozenset({"Unwound", "LaneFailed", "UndoStarted", "DeadlinePassed"})
 #: After these nothing of the line is left, its blocks included.
-_ENDS_OF_LANES: Final = ("IterationAborted", "IterationFailed", "IterationSucceeded", "LaneFailed")
+_ENDS_OF_LANES: Final = (
+    "IterationAborted",
+    "IterationFailed",
+    "IterationSucceeded",
+    "LaneFailed",
+    "Unwound",
+)
 _LOOK_MS_MIN: Final = WATCH_LOOK_SECONDS_MIN * 1_000
 _GRID_MS: Final = WATCH_GRID_SECONDS * 1_000
 #: The error of its writer's clock, by record: tenant, execution, sequence.
