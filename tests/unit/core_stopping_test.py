@@ -122,7 +122,8 @@ def test_two_stops_that_are_read_at_once_are_one() -> None:
 def test_a_stop_that_does_not_wait_ends_what_an_undo_has_begun_to_take_back() -> None:
     case = stopped(undoable({"ship": call("ship")}, ["ship"])).offer(NOW)
 
-    assert (case.status, case.state.error, case.state.is_undone) == ("ABORTED", "Now", True)
+    assert (case.status, case.state.is_undone) == ("ABORTED", True)
+    assert (case.state.error, case.state.cause) == ("Now", "the shop closes")
 
 
 def test_a_stop_that_does_not_wait_undoes_nothing_and_is_redriven_from_where_it_was() -> None:

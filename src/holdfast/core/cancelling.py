@@ -42,7 +42,7 @@ def stop(decision: Decision, fact: StopRequested) -> None:
     before = decision.state.stopping
     if fact.now or not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
-        said = _texts_of(before) if before is not None and before["status"] == "ABORTED" else {}
+        said = {} if before is None else _texts_of(before)
         decision.emit("ExecutionAborted", details={**said, **details}, control=fact.control_id)
         return
     stopping: Stopping = {"status": "ABORTED", **details}  # type: ignore[typeddict-item]
