@@ -501,6 +501,25 @@ def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_
     assert sound(shop)
 
 
+def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> None:
+    """Whoever had that has died between a record and the wake that it asks for."""
+
+    def the_message_comes_again(world: World) -> None:
+        queue = world.services.queue("work")
+        (message,) = queue.messages.values()
+        queue.show_again(f"{message.key}/1", world.now_ms)
+        world.hook = die_at_long_timer
+        deliver_wakes(world)
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": LONG_SECONDS, "MaxAttempts": 1}]
+    shop = Shop(machine({"busy": call("busy", Retry=retry)}))
+    shop.world.tasks = lambda _: TaskFailed("Busy", "")
+    shop.world.hook = before_record(0, the_message_comes_again)
+    shop.start()
+    settle(shop, 130)
+    assert (shop.world.kills, long_wakes(shop)) == (1, 1)
+
+
 # -- mail that is not there, or not what it was ----------------------------------------------------
 
 

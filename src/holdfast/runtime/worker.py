@@ -384,6 +384,8 @@ class Hold:
         return True
 
     def _acknowledge(self, now_ms: int) -> MayDeliver:
+        if self.errand.is_overtaken(self.log):
+            return False  # R10: what he who has it now has committed may not be done yet
         for attempt in attempts_of(self.state):
             claim = attempt.claim
             if claim is not None and self.errand.has_message_of(claim):
