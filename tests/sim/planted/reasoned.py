@@ -54,6 +54,21 @@ DEADLY = Scenario(
     {"main": machine({"a": call("one")})},
     tasks={"one": (Outcome(error="SIGKILL"),)},
 )
+TRIED_LATER = Scenario(
+    "tried later",
+    "a task that fails once, and is tried again after a quarter of an hour",
+    {
+        "main": machine(
+            {
+                "a": call(
+                    "one",
+                    Retry=[{"ErrorEquals": ["Busy"], "IntervalSeconds": 900, "MaxAttempts": 1}],
+                )
+            }
+        )
+    },
+    tasks={"one": (Outcome(error="Busy", seconds=1), Outcome(seconds=1))},
+)
 #: Where effects of the first workers stand; before them come those of the caller.
 _FIRST, _LAST = 3, 24
 
@@ -203,6 +218,20 @@ def _begin_dead_starts_unread(patch: Patch) -> None:
 _AGAIN: Choice = ("receive", 0, "delivered again")
 
 
+def _outlived(other: int, third: int) -> list[Choice]:
+    """Who has the message first freezes, and who has it next for longer. The first one thaws, and
+    dies soon; the other loses a race to what he has written.
+    """
+    return [
+        _AGAIN,
+        ("effect", 4, "frozen before"),
+        ("freeze", 0, 0),
+        ("effect", other, "frozen before"),
+        ("freeze", 1, 1),
+        ("effect", third, "killed after"),
+    ]
+
+
 def _thawed(effect: int) -> list[Choice]:
     """A host freezes, the next one dies at once. The first one thaws, its visibility gone."""
     return [
@@ -219,6 +248,17 @@ def _three_doubts(effect: int) -> list[Choice]:
     """
     doubts = [("effect", effect + 2 * number, "not done") for number in range(3)]
     return [*doubts, *(("no answer", number, 3) for number in range(3)), ("message", 1, "vanished")]
+
+
+def _acknowledge_though_overtaken(patch: Patch) -> None:
+    """He takes the message from him who has it now, and may not have done what he wrote."""
+    real = worker.Hold._acknowledge
+
+    def acknowledge(self: worker.Hold, now_ms: int) -> Any:
+        patch.setattr(self.errand, "is_overtaken", lambda _log: False)
+        return (yield from real(self, now_ms))
+
+    patch.setattr(worker.Hold, "_acknowledge", acknowledge)
 
 
 PLANTED = (
@@ -296,6 +336,14 @@ PLANTED = (
         LATE,
         PAID,
         settings=SOON,
+        tapes=[_outlived(other, third) for other, third in product(range(6, 10), range(8, 18))],
+    ),
+    Planted(
+        "who was overtaken acknowledges",
+        _acknowledge_though_overtaken,
+        LATE,
+        TRIED_LATER,
+        settings={**SOON, "takes_stale_receipts": True},
         tapes=_pairs("frozen before", "killed after", _AGAIN),
     ),
 )
