@@ -12,25 +12,29 @@ import pytest
 
 from holdfast.integrations import Integrations
 from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CHILD_DEPTH_MAX
-from holdfast.runtime import messages
+from holdfast.runtime import keys, mail, messages
 from holdfast.runtime.claims import Delivery
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Deadline,
     Effect,
     Limit,
+    Message,
+    Put,
     PutIfAbsent,
     RunTask,
+    Send,
     SetVisibility,
     TaskFailed,
     TaskPending,
     TaskResult,
     TaskSucceeded,
 )
+from holdfast.runtime.log import Log
 from holdfast.runtime.status_events import AWS_SOURCE
 from holdfast.runtime.worker import deliver
 from holdfast.sim.invariants import histories
-from holdfast.sim.world import Killed, When, World
+from holdfast.sim.world import Killed, When, World, no_faults
 from holdfast.stepfunctions.api import CHANCE_BYTES
 from tests.sim.doctor_kit import purge
 from tests.unit.integrations_kit import Clients
@@ -285,6 +289,54 @@ def test_two_redrives_of_one_end_are_one() -> None:
         office.call("RedriveExecution", executionArn=execution)
     office.wait(60)
     assert office.describe(execution)["redriveCount"] == 1
+
+
+def test_a_stop_between_two_redrives_is_not_lost() -> None:
+    office = Office()
+    rest = {**WAIT, "Seconds": 600}
+    execution = office.start(office.create(states(Rest=rest)))
+    office.call("StopExecution", executionArn=execution)
+    office.wait(5)
+    (record, *_) = office.world.services.items("executions")
+    log = Log("default", str(record["pk"]).partition("#")[2], "owner", "")
+    wishes = [{"kind": mail.REDRIVE}, {"error": "No", "cause": "after all"}, {"kind": mail.REDRIVE}]
+    for number, fields in enumerate(wishes):
+        at_ms = office.world.now_ms + number
+        item = mail.control_item("default", log.run, f"{at_ms:015d}", at_ms, fields)
+        office.world.services.perform(Put("mail", item))
+    wake = messages.wake_mail("default", log.run, keys.control(""))
+    office.world.services.perform(Send((Message(wake),)))
+    office.wait(60)
+    found = office.describe(execution)
+    assert (found["status"], found["redriveCount"], found["error"]) == ("ABORTED", 1, "No")
+
+
+def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_message() -> None:
+    """He who had it first has redriven the execution, and died."""
+
+    def die(_world: World, effect: Effect, _when: When) -> None:
+        if isinstance(effect, RunTask):
+            raise Killed
+
+    office = Office(lambda _: TaskFailed("E", None))
+    execution = office.start(office.create(states(Try={"Type": "Task", "Resource": FUNCTION})))
+    office.wait(5)
+    office.call("RedriveExecution", executionArn=execution)
+    (record, *_) = office.world.services.items("executions")
+    body = messages.renew("default", str(record["pk"]).partition("#")[2])
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, Limit | Deadline):
+            return office.world.now_ms + 100_000
+        if isinstance(effect, SetVisibility):
+            return None
+        return office.world.perform(effect)
+
+    office.world.hook = die
+    with pytest.raises(Killed):
+        run(deliver(office.world.setting, Delivery(body, "m", 1, "first", 0)), perform)
+    office.world.hook = no_faults
+    assert not run(deliver(office.world.setting, Delivery(body, "m", 2, "second", 0)), perform)
 
 
 def test_a_redrive_is_watched_at_once() -> None:

@@ -520,6 +520,38 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
     assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
+def test_who_has_been_overtaken_does_not_hand_on() -> None:
+    """The message has come again, and to one who has died; it comes once more."""
+
+    def the_message_comes_again(world: World, effect: Effect, when: When) -> None:
+        if not isinstance(effect, RunTask) or when != "before":
+            return
+        world.hook = die_at_once
+        queue = world.services.queue("work")
+        (message,) = queue.messages.values()
+        queue.show_again(f"{message.key}/1", world.now_ms)
+        deliver_wakes(world)
+        world.hook = no_faults
+
+    def die_at_once(_world: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, RunTask) and when == "before":
+            raise Killed
+
+    nap = {"Type": "Wait", "Seconds": 1, "Next": "x"}
+    late = call("late", TimeoutSeconds=LATER)
+    shop = Shop(machine({"nap": nap, "x": call("add", "late"), "late": late}))
+    shop.world.hook = the_message_comes_again
+    run = shop.start({"n": 0})
+    settle(shop, 20)
+    assert (shop.world.kills, shop.history(run).state.status) == (1, "RUNNING")
+    bodies = [stored.text for stored in shop.world.services.queue("work").messages.values()]
+    assert not any(json.loads(text)["k"] == messages.GO for text in bodies)
+
+    settle(shop, 300)
+    assert shop.history(run).state.output == {"n": 2}
+    assert sound(shop)
+
+
 # -- mail that is not there, or not what it was ----------------------------------------------------
 
 

@@ -133,20 +133,25 @@ def _is_question(state: Execution, entry: int) -> bool:
 def redrives(errand: Errand, log: Log) -> mail.Facts:
     """Somebody asks that an execution goes on which has ended.
 
-    -> all that is asked of it, if a redrive that counts is among it; else nothing. Of several
-    redrives the last: it answers them all, and none of them is left for the next end.
+    -> the redrive, if there is one that counts. Of several the last before a stop: it answers them
+    all, and none of them is left for the next end.
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
     if is_over or not (errand.is_recovering or errand.kind == messages.WAKE_MAIL):
         return []
     asked = yield from mail.control_facts(log.tenant, log.state)
-    wishes = [fact for fact in asked if isinstance(fact, facts.RedriveRequested)]
-    if not wishes or not is_redriven_by(log.state, wishes[-1]):
+    wish: facts.RedriveRequested | None = None
+    for fact in asked:
+        if isinstance(fact, facts.RedriveRequested) and is_redriven_by(log.state, fact):
+            wish = fact
+        elif wish is not None:
+            break
+    if wish is None:
         return []
     # The duties of this end may still be owed, and the next state knows nothing of them.
     yield from duties.at_end(log)
-    return [wishes[-1], *(fact for fact in asked if fact not in wishes)]
+    return [wish]
 
 
 # -- what kills its worker -------------------------------------------------------------------------

@@ -132,7 +132,8 @@ class Errand:
 
     def is_overtaken(self, log: Log) -> bool:
         """A later receipt of our message has claimed since. Unless its claim stands still, the
-        message may be gone: nobody would come after us. Its holder saw what there was to take over.
+        message may be gone, and nobody would come after us; its holder saw what there was to take
+        over. Nor is the message ours to delete, for he may have died with something half done.
         """
         own = (event.holdfast.get("claim") for one in self.own_records(log) for event in one.events)
         claims = (Claim(*claim) for claim in own if claim is not None)
@@ -159,8 +160,9 @@ class Errand:
         return Places(tuple(ours), self._doubtful(log, ours), whose, self._is_unread(log, ours))
 
     def _doubtful(self, log: Log, ours: list[Record]) -> Record | None:
-        """What a record asks for is done before the next commit. So only the newest is in doubt;
-        not if we wrote it, or if he may be at work still who has a later receipt.
+        """What a record asks for is done before its writer commits again, so only the newest is in
+        doubt; where two wrote in turn, what the first one owed still waits until it is overdue. Not
+        if we wrote it, or if he may be at work still who has a later receipt.
         """
         is_sure = not ours or ours[-1].nonce.startswith(f"{self.delivery.owner}.")
         return None if is_sure or self.is_overtaken(log) else ours[-1]

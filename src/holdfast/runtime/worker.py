@@ -151,7 +151,7 @@ class Hold:
             return False
         if self.log.is_aging(now_ms) or self.log.is_behind:
             yield from self._commit(Step((), self.state), now_ms)
-        return True
+        return not (yield from self._leave_to_another(now_ms))
 
     def _leave_ended(self) -> Delivers:
         if self.errand.may_take_over:
@@ -368,6 +368,8 @@ class Hold:
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
         """Too little time is left for the next attempt: another invocation takes it from here."""
+        if self.errand.is_overtaken(self.log):
+            return False  # R10: whoever has the message later finds that our claim is lost
         self.facts += self.attempts.hand_on(self.state)
         told = self._decided(self.state, now_ms)
         if told.events and not (yield from self._commit(told, now_ms)):
@@ -383,17 +385,23 @@ class Hold:
         yield Send((Message(body),))
         return True
 
-    def _acknowledge(self, now_ms: int) -> MayDeliver:
+    def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
+        """-> R10: the message is another's too, for nothing of ours is left. It must outlive his
+        claim; and if he has it later than we, what he has committed may not be done yet.
+        """
         if self.errand.is_overtaken(self.log):
-            return False  # R10: what he who has it now has committed may not be done yet
+            return True
         for attempt in attempts_of(self.state):
             claim = attempt.claim
             if claim is not None and self.errand.has_message_of(claim):
-                # R10: the message is another's too, for nothing of ours is left; it must outlive
-                # that claim.
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(min(max(1, left_seconds), HIDDEN_SECONDS_MAX))
-                return False
+                return True
+        return False
+
+    def _acknowledge(self, now_ms: int) -> MayDeliver:
+        if (yield from self._leave_to_another(now_ms)):
+            return False
         is_behind = self.errand.is_recovering and self.log.is_behind
         if self.log.is_aging(now_ms) or is_behind:
             return (yield from self._refresh(now_ms))
