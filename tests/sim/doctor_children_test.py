@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import ServiceFault
 from holdfast.runtime import keys, messages, sweeper
 from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskResult, TaskSucceeded
-from holdfast.sim.world import Killed, When, World
+from holdfast.sim.world import Hook, Killed, When, World
 from tests.builders import Shop, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
 from tests.sim.doctor_kit import findings
@@ -78,6 +78,20 @@ def test_what_a_child_of_a_map_waits_for_in_vain_is_said_of_that_child(
     assert sorted((row["execution"], row["reason"]) for row in found) == (lanes if is_lost else [])
 
 
+def test_the_children_of_a_map_whose_log_cannot_be_read_are_looked_at_by_themselves() -> None:
+    nap = {"Type": "Wait", "Seconds": 300}
+    shop = Shop(machine({"all": {**a_map({"nap": nap}, Items=[1, 2]), "End": True}}))
+    run = shop.start()
+    kit.settle(shop.world)
+    items = shop.world.services.items("executions")
+    newest = next(item for item in reversed(items) if item["pk"] == keys.execution(TENANT, run))
+    torn = {key: value for key, value in newest.items() if key != "ev"}
+    shop.world.services.perform(Put("executions", torn))
+    kit.vanish(shop.world)
+    lanes = [(f"{run}.0.{lane}", "TIMER_OVERDUE") for lane in range(2)]
+    assert reasons(shop.world, ("flow",)) == {(run, "UNREADABLE_LOG"), *lanes}
+
+
 def test_what_was_never_opened_is_guarded_by_its_message() -> None:
     def deadly(effect: RunTask) -> TaskResult:
         if effect.arguments["n"] == 1:
@@ -89,6 +103,32 @@ def test_what_was_never_opened_is_guarded_by_its_message() -> None:
     kit.settle(shop.world)
     asked = shop.front.doctor(shop.tenant, {"execution": run}, is_repairing=False)
     assert shop.world.call(asked) == {"examined": 1, "findings": []}
+
+
+def test_a_service_that_fails_for_a_moment_hides_no_child_of_a_map() -> None:
+    nap = {"Type": "Wait", "Seconds": 300}
+    shop = Shop(machine({"all": {**a_map({"nap": nap}, Items=[1, 2]), "End": True}}))
+    run = shop.start()
+    kit.settle(shop.world)
+    looks: list[Effect] = []
+
+    def busy_at(look: int) -> Hook:
+        def hook(_world: World, effect: Effect, when: When) -> None:
+            is_log = isinstance(effect, Query) and effect.pk == keys.execution(TENANT, run)
+            if is_log and when == "before":
+                looks.append(effect)
+                if len(looks) == look:
+                    raise ServiceFault("HF321", "slow down")
+
+        return hook
+
+    shop.world.hook = busy_at(0)
+    findings(shop.world, names=("flow",))
+    for look in range(1, len(looks) + 1):
+        looks.clear()
+        shop.world.hook = busy_at(look)
+        with pytest.raises(ServiceFault, match="slow down"):
+            findings(shop.world, names=("flow",))
 
 
 @pytest.mark.parametrize("whose", ["the execution's", "a child's", "that of what is held"])

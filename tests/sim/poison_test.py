@@ -273,6 +273,16 @@ def test_a_stop_ends_what_is_in_quarantine_also_if_its_wake_becomes_a_dead_lette
     assert quarantine_items(shop.world) == []
 
 
+def test_a_wake_that_names_a_stop_that_is_not_there_leaves_it_in_quarantine(bomb: Bomb) -> None:
+    shop, run = quarantined(AT_ONCE)
+    wake = messages.wake_mail(shop.tenant, run, keys.control("1"))
+    shop.world.services.perform(Send((Message(wake),)))
+    settle(shop.world)
+    assert [item["sk"] for item in quarantine_items(shop.world)] == [
+        keys.execution(shop.tenant, run)
+    ]
+
+
 @pytest.mark.parametrize("minutes", [1, 70, 170])
 def test_a_stop_before_the_quarantine_is_not_forgotten(minutes: int, bomb: Bomb) -> None:
     """Who gets the start evaluates before he reads mail, and dies of that."""
@@ -372,6 +382,30 @@ def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
     assert "its name is kept for it no longer" in found["advice"]
     settle(shop.world, DAY_SECONDS)
     assert [row["execution"] for row in listed(shop, status="SUCCEEDED")] == [second]
+
+
+def test_a_start_whose_name_goes_while_it_is_released_stays_where_it_is(bomb: Bomb) -> None:
+    shop, run = quarantined(AT_ONCE)
+    held = shop.world.call(quarantine.find(shop.tenant, run))
+    assert shop.world.call(quarantine.refusal(held, shop.world.now_ms)) is None
+    expire_daily(shop.world, 80)
+    shop.world.run(until_ms=START_MS + 80 * DAY_SECONDS * 1_000)
+    shop.world.call(quarantine.release(held))
+    assert shop.world.services.queue("single").messages == {}
+    assert shop.world.call(quarantine.find(shop.tenant, run)) == held
+
+
+def test_a_start_without_a_name_is_sent_again(bomb: Bomb) -> None:
+    shop = Shop(AT_ONCE)
+    run = shop.start({"secret": "hunter2"}, name=None)
+    settle(shop.world, DAY_SECONDS)
+    assert [item["sk"] for item in quarantine_items(shop.world)] == [
+        keys.execution(shop.tenant, run)
+    ]
+    bomb.is_armed = False
+    findings(shop.world, names=("flow",), is_repairing=True)
+    settle(shop.world)
+    assert shop.history(run).state.status == "SUCCEEDED"
 
 
 def test_a_start_that_is_sent_again_keeps_its_name_from_then_on(bomb: Bomb) -> None:

@@ -15,6 +15,7 @@ from holdfast.core.state import Attempt
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, NewerFormatError, ServiceFault
 from holdfast.limits import RECORD_AGING_SECONDS, RECORD_RETENTION_SECONDS, SNAPSHOT_BYTES_MIN
+from holdfast.runtime import log as log_module
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Delete, Doubt, Effect, Item, Put, PutIfAbsent, Query
 from holdfast.runtime.formats import FORMATS
@@ -97,6 +98,38 @@ def test_a_hint_may_be_wrong_in_any_way(snapshots: tuple[int, ...], hint: Hint |
 
     assert found.state == log.state
     assert found.hint == log.hint == Hint(19, max(snapshots, default=-1))
+
+
+def test_older_records_are_read_as_far_back_as_was_asked_for() -> None:
+    world, _ = written(20, snapshots=(19,))
+    log = load(world)
+    first = log.records[0].sequence
+    assert first > 0
+
+    run(log.read_back(START_MS + 10_000), world.perform)
+    assert log.records[0].sequence == first
+    run(log.read_back(0), world.perform)
+    assert [record.sequence for record in log.records] == list(range(20))
+
+
+def test_older_records_are_read_back_no_further_than_is_bearable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_module, "READ_BACK_QUERIES_MAX", 0)
+    world, _ = written(20, snapshots=(19,))
+    log = load(world)
+    run(log.read_back(0), world.perform)
+    assert log.may_reach_beyond(0)
+
+
+def test_older_records_that_ttl_has_taken_are_not_read_back() -> None:
+    world, _ = written(20, snapshots=(19,))
+    log = load(world)
+    first = log.records[0].sequence
+    for sequence in range(first):
+        world.perform(Delete("executions", log.partition, sequence))
+    run(log.read_back(0), world.perform)
+    assert log.records[0].sequence == first
 
 
 def test_what_is_loaded_goes_on_as_what_was_written() -> None:

@@ -237,6 +237,11 @@ CHOICE = {"Type": "Choice", "Choices": [RULE]}
             "/Parameters",
         ),
         (
+            {**PASS, "Parameters": {"a.$": True}},
+            "but was a BOOLEAN",
+            "/Parameters",
+        ),
+        (
             {**PARALLEL, "Holdfast": {"After": 5}},
             "Expected value of type [ARRAY]",
             "/Holdfast/After",

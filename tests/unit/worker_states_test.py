@@ -339,6 +339,23 @@ def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_messa
     assert not run(deliver(office.world.setting, Delivery(body, "m", 2, "second", 0)), perform)
 
 
+def test_a_renewal_past_its_limit_writes_nothing() -> None:
+    office = Office()
+    execution = office.start(office.create(states(Rest={**WAIT, "Seconds": 600})))
+    office.wait(5)
+    before = office.world.services.items("executions")
+    body = messages.renew("default", str(before[0]["pk"]).partition("#")[2])
+
+    def perform(effect: Effect) -> Any:
+        return office.world.now_ms if isinstance(effect, Limit) else office.world.perform(effect)
+
+    office.world.now_ms += 50 * 86_400_000
+    delivery = Delivery(body, "m", 1, "owner", office.world.now_ms)
+    assert not run(deliver(office.world.setting, delivery), perform)
+    assert office.world.services.items("executions") == before
+    assert office.describe(execution)["status"] == "RUNNING"
+
+
 def test_a_redrive_is_watched_at_once() -> None:
     """It has no start message that guards it; and its own may vanish, as here, with its worker."""
     outcomes: list[TaskResult] = [TaskSucceeded("done"), TaskFailed("E", None)]
