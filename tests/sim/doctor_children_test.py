@@ -124,6 +124,7 @@ def test_a_service_that_fails_for_a_moment_hides_no_child_of_a_map() -> None:
 
     shop.world.hook = busy_at(0)
     findings(shop.world, names=("flow",))
+    assert looks
     for look in range(1, len(looks) + 1):
         looks.clear()
         shop.world.hook = busy_at(look)
