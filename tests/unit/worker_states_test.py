@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core import advance
 from holdfast.integrations import Integrations
 from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CHILD_DEPTH_MAX
 from holdfast.runtime import keys, mail, messages
@@ -94,6 +95,21 @@ class Firm:
         rows = self.office.call("ListExecutions", stateMachineArn=PLACE.machine("inner"))
         (row,) = rows["executions"]
         return self.office.describe(row["executionArn"])
+
+
+def handle(world: World, delivery: Delivery) -> bool:
+    """One delivery by hand, of a message that is in no queue."""
+
+    def perform(effect: Effect) -> Any:
+        match effect:
+            case Limit() | Deadline():
+                return world.now_ms + 100_000
+            case SetVisibility():
+                return None
+            case _:
+                return world.perform(effect)
+
+    return bool(run(deliver(world.setting, delivery), perform))
 
 
 def _parent(effect: RunTask) -> Any:
@@ -233,13 +249,8 @@ def test_one_delivery_asks_for_no_more_jobs_than_it_may_have_in_flight() -> None
     run_id = str(record["pk"]).partition("#")[2]
     delivery = Delivery(messages.recover("default", run_id), "m", 1, "owner", 0)
 
-    def perform(effect: Effect) -> Any:
-        if isinstance(effect, Limit | Deadline):
-            return firm.world.now_ms + 100_000
-        return firm.world.perform(effect)
-
     firm.polled.clear()
-    assert run(deliver(firm.world.setting, delivery), perform)
+    assert handle(firm.world, delivery)
     assert len(firm.polled) == ATTEMPTS_IN_FLIGHT_MAX
     assert firm.office.describe(execution)["status"] == "RUNNING"
 
@@ -271,12 +282,7 @@ def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
     run_id = str(record["pk"]).partition("#")[2]
     delivery = Delivery(messages.renew("default", run_id), "m", 1, "owner", 0)
 
-    def perform(effect: Effect) -> Any:
-        if isinstance(effect, Limit | Deadline):
-            return office.world.now_ms + 100_000
-        return office.world.perform(effect)
-
-    assert run(deliver(office.world.setting, delivery), perform)
+    assert handle(office.world, delivery)
     assert office.describe(execution)["redriveCount"] == 1
 
 
@@ -325,18 +331,11 @@ def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_messa
     (record, *_) = office.world.services.items("executions")
     body = messages.renew("default", str(record["pk"]).partition("#")[2])
 
-    def perform(effect: Effect) -> Any:
-        if isinstance(effect, Limit | Deadline):
-            return office.world.now_ms + 100_000
-        if isinstance(effect, SetVisibility):
-            return None
-        return office.world.perform(effect)
-
     office.world.hook = die
     with pytest.raises(Killed):
-        run(deliver(office.world.setting, Delivery(body, "m", 1, "first", 0)), perform)
+        handle(office.world, Delivery(body, "m", 1, "first", 0))
     office.world.hook = no_faults
-    assert not run(deliver(office.world.setting, Delivery(body, "m", 2, "second", 0)), perform)
+    assert not handle(office.world, Delivery(body, "m", 2, "second", 0))
 
 
 def test_a_renewal_past_its_limit_writes_nothing() -> None:
@@ -454,6 +453,36 @@ def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
         "redriveStatus": "REDRIVABLE",
         "redriveStatusReason": None,
     }
+
+
+def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who had the message first froze at record 0, wrote it and died; others went on from there."""
+    monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 1)
+    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_BYTES_MIN", 0)
+    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_RATIO", 0)
+    puts: list[PutIfAbsent] = []
+
+    def freeze_the_first(world: World, effect: Effect, when: When) -> None:
+        is_put = isinstance(effect, PutIfAbsent) and effect.table == "executions"
+        if not is_put or when != "before":
+            return
+        assert isinstance(effect, PutIfAbsent)
+        puts.append(effect)
+        if len(puts) == 1:
+            raise Killed  # as far as anybody can see
+        if len(puts) == 2:
+            world.services.perform(puts[0])
+            body = messages.recover("default", str(effect.item["pk"]).partition("#")[2])
+            assert handle(world, Delivery(body, "m", 1, "another", world.now_ms))
+
+    firm = Firm(is_told=True)
+    firm.world.hook = freeze_the_first
+    firm.start(states(**{f"S{n}": {"Type": "Pass"} for n in range(9)}))
+    firm.office.wait(600)
+    told = [event.detail["status"] for event in firm.world.services.published]
+    assert sorted(set(told)) == ["RUNNING", "SUCCEEDED"]
 
 
 def test_data_that_no_event_can_hold_is_left_out() -> None:
