@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.dsl.compile import compile_workflow
+from holdfast.runtime.effects import TaskSucceeded
 from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import CrashAt, Hook, Killed, RandomCrashes, When, no_faults
+from holdfast.sim.world import START_MS, CrashAt, Hook, Killed, RandomCrashes, When, no_faults
 from statemachines.fates import Fate
-from tests.builders import CHANCE
+from tests.builders import CHANCE, Shop
 from tests.order_shop import TENANT, OrderShop
 from tests.sim.orders_crash_test import an_order
+from tests.unit.dsl_kit import loaded
 
 REASON = {"error": "Shop.Closed", "cause": "the shop closes"}
 LOOK_MS = 10_000
@@ -88,3 +92,41 @@ def test_crashes_at_random_undo_it_all_the_same() -> None:
         shop = ClosingShop(RandomCrashes(seed, chance=0.03, crashes_max=3))
         assert shop.run() == EXPECTED
         assert (check(shop.world), lost(shop.world)) == ([], [])
+
+
+# -- a compensation, and then a `finally` ----------------------------------------------------------
+
+RENTED = """
+from __future__ import annotations
+from holdfast import TaskError, compensating, seconds, sleep, task, workflow
+
+class NoFuel(TaskError): ...
+
+@task
+def give_back(car: int) -> None: ...
+@task
+def say(text: str) -> None: ...
+
+@workflow
+def rent(car: int) -> None:
+    try:
+        try:
+            with compensating() as undo:
+                undo(give_back, car)
+                raise NoFuel("empty")
+        except NoFuel:
+            sleep(seconds(60))
+    finally:
+        say("closed")
+"""
+
+
+def test_what_a_finally_does_is_no_step_of_a_compensation_that_is_over(tmp_path: Path) -> None:
+    with loaded(tmp_path, RENTED) as module:
+        shop = Shop(compile_workflow(module.rent).asl, tasks=lambda _: TaskSucceeded(None))
+    run = shop.start({"car": 1})
+    shop.world.run(until_ms=START_MS + 10_000)
+    shop.stop(run)
+    shop.world.run()
+    assert _undone(shop.history(run)) == ["task:say"]
+    assert check(shop.world) == []
