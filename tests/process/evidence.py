@@ -221,7 +221,19 @@ def unasked_tasks(found: Evidence, ledger: list[str]) -> Iterator[str]:
         for event in log.events
         if event.type == "TaskScheduled"
     }
+    # Its first task may have run before whoever ran it died without a record (R3).
+    asked |= {f"{log.run} 0 1" for log in found.logs.values() if _was_stopped_at_once(log)}
     yield from sorted(set(ledger) - asked)
+
+
+def _was_stopped_at_once(log: Log) -> bool:
+    """Somebody had stopped it before record 0, which then evaluates nothing, and nor does what
+    follows it.
+    """
+    control = str(log.events[-1].holdfast.get("control", ""))
+    is_aborted = log.events[-1].type == "ExecutionAborted" and control != ""
+    has_tasks = any(event.type == "TaskScheduled" for event in log.events)
+    return is_aborted and not has_tasks and int(control[:15]) < log.records[0].at_ms
 
 
 def stale_entries(found: Evidence) -> Iterator[str]:

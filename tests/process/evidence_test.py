@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from holdfast.runtime.effects import Item
+from holdfast.runtime.effects import Item, Message, Send
 from tests.builders import Machine, Shop, chain, machine
 from tests.process import evidence
 from tests.process.chaos import Wanted, draw_faults
@@ -131,6 +131,23 @@ def test_a_task_that_no_log_asked_for_is_found(left: Left) -> None:
     asked = [f"{run} {entry} 1" for entry in range(3)]
     assert list(evidence.unasked_tasks(found, asked)) == []
     assert list(evidence.unasked_tasks(found, [*asked, f"{run} 1 2"])) == [f"{run} 1 2"]
+
+
+def test_a_first_task_may_have_run_before_a_start_was_stopped_in_place_of_another_try() -> None:
+    shop = Shop(chain(3))
+    run = shop.start({"n": 0})
+    (start,) = shop.world.services.receive("work")
+    shop.stop(run)
+    shop.world.now_ms += 1_000
+    shop.world.services.perform(Send((Message({**start.body, "held": True}),)))
+    shop.world.run()
+    found = evidence.evidence_of([dict(one) for one in shop.world.services.items("executions")], [])
+
+    assert list(evidence.unasked_tasks(found, [f"{run} 0 1"])) == []
+    assert list(evidence.unasked_tasks(found, [f"{run} 1 1"])) == [f"{run} 1 1"]
+    late = replace(found.logs[run], records=(replace(found.logs[run].records[0], at_ms=0),))
+    (text,) = evidence.unasked_tasks(replace(found, logs={run: late}), [f"{run} 0 1"])
+    assert text == f"{run} 0 1"
 
 
 def test_an_entry_of_the_list_that_outlives_the_execution_is_found(left: Left) -> None:

@@ -10,6 +10,7 @@ import pytest
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import (
     DUE_SHARDS,
+    OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     WATCH_GRID_SECONDS,
     WATCH_LOOK_SECONDS_MAX,
@@ -17,7 +18,15 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import duties, keys, messages, quarantine, sweeper
-from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskSucceeded
+from holdfast.runtime.effects import (
+    Effect,
+    Put,
+    Query,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    Unlist,
+)
 from holdfast.runtime.formats import Formats
 from holdfast.sim.invariants import check
 from holdfast.sim.world import Killed, When, World, no_faults
@@ -343,6 +352,52 @@ def test_what_was_released_goes_round_as_often_again() -> None:
 
     assert queued(shop, "single") == []
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
+
+
+def test_what_has_ended_goes_round_until_all_is_done_that_its_end_owes() -> None:
+    """Nothing of it is evaluated, and who rests in quarantine would not be looked at again."""
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "End": True}}))
+
+    def refuse(_: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, Unlist) and when == "before":
+            raise ServiceFault("HF321", "slow down")
+
+    shop.world.hook = refuse
+    run = shop.start()
+    settle(shop, 10)
+    rounds = ("m1", "m2", "m3", "m4")
+    for number in range(2, 4):
+        revive(shop, messages.recover("default", run, rounds[:number]), rounds[number])
+        assert quarantine_items(shop) == []
+    assert any(
+        "#RUNNING#" in str(item.get("lp")) for item in shop.world.services.items("executions")
+    )
+
+    shop.world.hook = no_faults
+    (first, last) = queued(shop, "single")
+    assert (first["of"], first["released"]) == (["m1", "m2", "m3"], 3)
+    assert (last["of"], last["released"]) == (["m1", "m2", "m3", "m4"], 4)
+    shop.world.run()
+    assert check(shop.world) == []
+
+
+def test_a_retry_whose_wake_is_a_dead_letter_runs_as_soon_as_it_is_overdue() -> None:
+    """Who comes in place of the letter comes too soon to take it over, and nobody else comes."""
+    retry = [{"ErrorEquals": ["E"], "IntervalSeconds": 5}]
+    shop = Shop(
+        machine({"it": call("it", Retry=retry)}),
+        tasks=lambda task: TaskFailed("E", "") if task.attempt == 1 else TaskSucceeded(None),
+    )
+    run = shop.start()
+    settle(shop, 2)
+    shop.world.now_ms += 10_000
+    (wake,) = shop.world.services.receive("work")
+    shop.world.services.delete(wake.receipt)
+    revive(shop, wake.body, wake.message_id)
+    settle(shop, OVERDUE_SECONDS)
+
+    assert shop.describe(run)["status"] == "SUCCEEDED"
+    assert len(shop.world.task_runs) == 2
 
 
 def test_a_dead_renewal_still_evaluates_nothing() -> None:

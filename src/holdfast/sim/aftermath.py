@@ -196,7 +196,7 @@ def redrive_letters(simulation: Simulation) -> None:
     letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
     if not letters or simulation.open or _is_redrive_wished(simulation.services):
         return
-    before, ran = _contents(simulation.services), len(simulation.evidence.ran)
+    before, ran = _contents(simulation), len(simulation.evidence.ran)
     for letter in letters:
         for queue in ("work", "work-dlq"):
             simulation.services.queue(queue).put_back(letter)
@@ -208,8 +208,7 @@ def redrive_letters(simulation: Simulation) -> None:
     simulation.run_until(simulation.now_ms + _SETTLING_MS)
     redriven = simulation.evidence.redriven
     redriven += [
-        f"a dead letter changed {place}"
-        for place in sorted(_contents(simulation.services) ^ before)
+        f"a dead letter changed {place}" for place in sorted(_contents(simulation) ^ before)
     ]
     if len(simulation.evidence.ran) > ran:
         redriven.append("a dead letter ran a task of an execution that had ended")
@@ -229,8 +228,13 @@ def _is_redrive_wished(services: Services) -> bool:
     return False
 
 
-def _contents(services: Services) -> set[str]:
-    """The logs, and where they are listed. Mail may come at any time."""
-    return {
-        f"{item['pk']!s} {item['sk']!s} {item.get('lp')!s}" for item in services.items("executions")
-    }
+def _contents(simulation: Simulation) -> set[str]:
+    """The logs, and where they are listed; not of whom a wake is lost, for the sweeper's next look
+    may take him from his list at any time. Mail may come at any time, too.
+    """
+    found: set[str] = set()
+    for item in simulation.services.items("executions"):
+        place = str(item["pk"])
+        is_lost = _whose(place)[1] in simulation.evidence.lost
+        found.add(f"{place} {item['sk']!s} {'' if is_lost else item.get('lp')!s}")
+    return found

@@ -217,6 +217,14 @@ def _drop_letters(patch: Patch) -> None:
     _revive_only(patch, lambda kind: kind == messages.START)
 
 
+def _set_aside_what_is_over(patch: Patch) -> None:
+    def is_over(*_: Any) -> Any:
+        return False
+        yield
+
+    patch.setattr(sweeper, "_is_over", is_over)
+
+
 def _drop_what_is_released(patch: Patch) -> None:
     patch.setattr(quarantine, "release", quarantine.drop)
 
@@ -328,6 +336,14 @@ PLANTED = (
         PAID,
         {"killed before": 0.4},
         {"receives_max": 2, "safety_ms": 900_000},
+    ),
+    Planted(
+        "what has ended is set aside",
+        _set_aside_what_is_over,
+        _STUCK,
+        STOPPED,
+        {"throttled": 0.2, "killed before": 0.2},
+        {"receives_max": 2, "safety_ms": 4_000_000, "stop_percent": 100},
     ),
     Planted(
         "what is released from quarantine is dropped",
