@@ -223,9 +223,12 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     def deadly(effect: RunTask) -> TaskResult:
         raise Killed
 
-    states = {"nap": {**NAP, "Next": "it"}, "it": call("poison")}
+    caught = [{"ErrorEquals": ["States.ALL"], "Next": "rest"}]
+    rest = {"Type": "Wait", "Seconds": 30 * 86_400, "End": True}
+    states = {"nap": {**NAP, "Next": "it"}, "it": call("poison", Catch=caught), "rest": rest}
     shop = Shop(machine(states), tasks=deadly, hook=see)  # type: ignore[arg-type]
-    shop.run()
+    shop.start()
+    settle(shop, 3_600)
     (alone,) = sent
     sent.clear()
     letter = dict(alone)
@@ -338,7 +341,8 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
     send(shop, messages.recover("default", run, replaced))
     settle(shop)
     assert long_wakes(shop) == 0  # less than 300 s are left
-    assert len(shop.world.services.queue("work").messages) == 1
+    stored = shop.world.services.queue("work").messages.values()
+    assert [json.loads(one.text)["k"] for one in stored].count("wake.timer") == 1
 
     settle(shop, LONG_SECONDS)
     seconds = [count for (*_, attempt), count in shop.world.task_runs.items() if attempt == 2]
