@@ -27,13 +27,10 @@ from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLOCK_ERROR_MS,
-    OVERDUE_SECONDS,
-    SQS_DELAY_SECONDS_MAX,
     TAKEOVERS_IN_COMPANY_MAX,
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime import children, duties, mail, messages, status_events
-from holdfast.runtime.claims import attempts_of
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
@@ -71,28 +68,7 @@ def carry_out_again(errand: Errand, log: Log, program: Program, now_ms: int) -> 
         if command not in known and not _sees_to(state, command, now_ms)
     ]
     found = yield from duties.carry_out(log, program, again, now_ms)
-    if messages.replaced_by(errand.body):
-        yield from _look_later(errand, log, now_ms)
     return [*ended, *found]
-
-
-def _look_later(errand: Errand, log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """What this message stands for may have been the wake of a retry, and nobody but who has the
-    wake takes a retry before it is overdue: then somebody has to look.
-    """
-    assert log.state is not None
-    places = errand.places(log)
-    delays = {
-        duties.delay_until(attempt.due_ms + OVERDUE_SECONDS * 1_000, now_ms)
-        for attempt in attempts_of(log.state)
-        if attempt.claim is None
-        and not attempt.is_unknown
-        and not places.is_in_doubt(attempt.entry)
-    }
-    body = messages.recover(log.tenant, log.run)
-    looks = [Message(body, delay) for delay in sorted(delays) if 0 < delay <= SQS_DELAY_SECONDS_MAX]
-    if looks:
-        yield Send(tuple(looks))
 
 
 def _owed_again(errand: Errand, log: Log, now_ms: int) -> list[Command]:
@@ -206,5 +182,6 @@ def goes_alone(errand: Errand, log: Log) -> Generator[Effect, Any, bool]:
     # These are no dead letters: they have gone no round.
     uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
     body = messages.recover(log.tenant, log.run, replaced, uncounted)
-    yield Send((Message(body),), queue="single")
+    delay_seconds = duties.delay_after_wake(errand.body, now_ms)
+    yield Send((Message(body, delay_seconds),), queue="single")
     return True

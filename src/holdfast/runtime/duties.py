@@ -7,7 +7,7 @@ execution that nobody looks after. All of it may be done twice.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, assert_never
 
 from holdfast import resources
@@ -36,6 +36,7 @@ from holdfast.limits import (
     ERROR_CHARACTERS_MAX,
     EVENT_RETENTION_SECONDS,
     NAME_RETENTION_SECONDS,
+    OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
     WATCH_GRID_SECONDS,
@@ -158,6 +159,16 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
 def delay_until(due_ms: int, now_ms: int) -> int:
     """-> whole seconds until a timer may fire on any host whose clock is within the error."""
     return max(0, -(-(due_ms + 2 * CLOCK_ERROR_MS - now_ms) // 1_000))
+
+
+def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
+    """-> whole seconds until another message may come in place of this one. A retry is for whoever
+    has its wake, until it is overdue; who came sooner would leave it, and nobody else would come.
+    """
+    if body["k"] != messages.WAKE_TIMER:
+        return 0
+    overdue_ms = int(body["due"]) + OVERDUE_SECONDS * 1_000
+    return min(delay_until(overdue_ms, now_ms), SQS_DELAY_SECONDS_MAX)
 
 
 # -- watching --------------------------------------------------------------------------------------

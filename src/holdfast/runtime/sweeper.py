@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast import resources
+from holdfast.core.advance import is_redriven_by
 from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.facts import RedriveRequested
 from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame
-from holdfast.errors import HoldfastError, is_passing
+from holdfast.errors import FormatError, HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,
     OVERDUE_SECONDS,
@@ -128,7 +129,9 @@ def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, boo
 def _is_wished(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
     """Somebody has asked that it goes on, which has ended."""
     wishes = yield from mail.control_facts(log.tenant, state)
-    return any(isinstance(wish, RedriveRequested) for wish in wishes)
+    return any(
+        isinstance(wish, RedriveRequested) and is_redriven_by(state, wish) for wish in wishes
+    )
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
@@ -208,7 +211,7 @@ class DeadLetter:
 def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     """A dead letter goes round again, alone in its batch; the third time it is quarantined. A start
     that somebody has stopped goes to be stopped. What has ended goes round until all is done that
-    its end owes: a list, the bus or a parent may not have been told.
+    its end owes, and rings each third time: a list, the bus or a parent may not have been told.
 
     Not one that died of being given back by code of another release: raises HF301, HF302 as long
     as this code cannot read its log either, and the letter stays where it is.
@@ -230,6 +233,7 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     if is_quarantined and has_begun and (yield from _is_over(body, formats)):
         # All of them stay named: under one of them its end was written, and the bus is owed that.
         released, is_quarantined = len(rounds), False
+        yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
     if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms, formats)
     # Looked for after that: who stops it later finds it in quarantine (R13).
@@ -237,7 +241,8 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
         held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
         yield from quarantine.release_to_stop(held)
     elif not is_quarantined:
-        yield Send((Message(_again(body, rounds, released)),), queue="single")
+        delay_seconds = duties.delay_after_wake(body, now_ms)
+        yield Send((Message(_again(body, rounds, released), delay_seconds),), queue="single")
 
 
 def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> Mapping[str, Any]:
@@ -248,8 +253,8 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
 
 
 def _is_over(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
-    """It has ended, and no redrive would evaluate anything: no worker dies of it for good. What
-    cannot be read is not over.
+    """It has ended, and no redrive would evaluate anything: no worker dies of it for good. What is
+    damaged is not over. Raises FormatError: see `revive`.
     """
     log = Log(body["t"], body["run"], "sweeper", "", formats)
     try:
@@ -258,7 +263,7 @@ def _is_over(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any
             return False
         return not (yield from _is_wished(log, log.state))
     except HoldfastError as error:
-        if is_passing(error):
+        if is_passing(error) or isinstance(error, FormatError):
             raise
         return False
 
