@@ -18,6 +18,7 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import duties, keys, messages, quarantine, sweeper
+from holdfast.runtime.doctor import report_one
 from holdfast.runtime.effects import (
     Effect,
     Put,
@@ -354,31 +355,30 @@ def test_what_was_released_goes_round_as_often_again() -> None:
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
 
 
-def test_what_has_ended_goes_round_until_all_is_done_that_its_end_owes() -> None:
-    """Nothing of it is evaluated, and who rests in quarantine would not be looked at again."""
+def test_an_end_that_could_not_be_told_rests_until_it_is_repaired() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "End": True}}))
 
     def refuse(_: World, effect: Effect, when: When) -> None:
         if isinstance(effect, Unlist) and when == "before":
             raise ServiceFault("HF321", "slow down")
 
+    def doctor(*, is_repairing: bool) -> list[Any]:
+        handler = report_one("default", run, None, is_repairing=is_repairing)
+        return [one["reason"] for one in shop.world.call(handler)["findings"]]
+
     shop.world.hook = refuse
     run = shop.start()
     settle(shop, 10)
-    rounds = ("m1", "m2", "m3", "m4")
-    for number in range(2, 4):
-        revive(shop, messages.recover("default", run, rounds[:number]), rounds[number])
-        assert quarantine_items(shop) == []
-    assert any(
-        "#RUNNING#" in str(item.get("lp")) for item in shop.world.services.items("executions")
-    )
+    letters = ("m0", "m1", "m2", "m3")
+    revive(shop, messages.recover("default", run, letters, released=2), "m4")
+    assert shop.describe(run)["waits"] == []
+    assert doctor(is_repairing=False) == ["QUARANTINED"]
 
     shop.world.hook = no_faults
-    (first, last) = queued(shop, "single")
-    assert (first["of"], first["released"]) == (["m1", "m2", "m3"], 3)
-    assert (last["of"], last["released"]) == (["m1", "m2", "m3", "m4"], 4)
-    shop.world.run()
-    assert check(shop.world) == []
+    doctor(is_repairing=True)
+    (again,) = queued(shop, "single")
+    assert again["of"] == [*letters, "m4"]
+    assert doctor(is_repairing=False) == []
 
 
 def test_a_retry_whose_wake_is_a_dead_letter_runs_as_soon_as_it_is_overdue() -> None:

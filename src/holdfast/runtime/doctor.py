@@ -86,7 +86,7 @@ def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -
 
 def _place(tenant: str) -> Generator[Effect, Any, Place]:
     now_ms = yield Clock()
-    resting = yield from quarantine.resting(tenant)
+    resting = yield from quarantine.to_repair(tenant)
     return Place(tenant, now_ms, {held.run: held for held in resting})
 
 
@@ -269,7 +269,7 @@ def _of_held(place: Place, held: Quarantined) -> Generator[Effect, Any, Finding]
     name, workflow = held.body.get("name"), held.body.get("workflow")
     refusal = yield from quarantine.refusal(held, place.now_ms)
     advice = refusal or "mend the cause and deploy before"
-    if not held.is_redrive:
+    if not (held.is_redrive or held.is_end):
         advice = f"{advice}; `holdfast stop {held.run}` ends it"
     return Finding(
         run=held.run,

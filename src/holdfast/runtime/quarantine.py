@@ -5,6 +5,8 @@
 * It holds until the log goes on. What has moved since is not stuck, whatever the item says; such
   an item is deleted by a repair.
 * What has ended is held by the redrive that nobody could carry out, as long as its wish is stored.
+  Else it is not held, and rests here for a repair alone: what its end owes may not have been done,
+  and no message is left that knows of it.
 * Who is held is left alone: the sweeper does not wake it. Its own timers, events and answers may,
   and a stop does.
 * Who is held is watched (R11), or nobody would renew its log (R16).
@@ -61,7 +63,8 @@ NOTE_FRESH_MS: Final = 600_000
 class Quarantined:
     """`body` is the message that failed, `letters` the ids under which it did, in turn.
 
-    `is_redrive`: the execution has ended, and the redrive that it was asked for failed.
+    `is_redrive`: the execution has ended, and the redrive that it was asked for failed; `is_end`:
+    it has, and what its end owes failed.
     """
 
     tenant: str
@@ -70,6 +73,7 @@ class Quarantined:
     letters: tuple[str, ...]
     at_ms: int
     is_redrive: bool = False
+    is_end: bool = False
 
     @property
     def is_start(self) -> bool:
@@ -77,11 +81,11 @@ class Quarantined:
 
     @property
     def reason(self) -> str:
+        rounds = f"failed in every delivery, {DEAD_LETTER_ROUNDS_MAX + 1} times round"
+        if self.is_end:
+            return f"it has ended, and to tell so {rounds}: its list, the bus, or who waits for it"
         what = "its redrive" if self.is_redrive else f"a message of kind {self.body['k']}"
-        return (
-            f"{what} failed in every delivery, "
-            f"{DEAD_LETTER_ROUNDS_MAX + 1} times round: its worker may die of it"
-        )
+        return f"{what} {rounds}: its worker may die of it"
 
     def may_be_over(self, now_ms: int) -> bool:
         """A start that is so old may have begun since, and its log be gone by TTL."""
@@ -203,6 +207,11 @@ def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
 
 def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
     """-> those that hold. A log that cannot be read has not gone on."""
+    return [held for held in (yield from to_repair(tenant)) if not held.is_end]
+
+
+def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
+    """-> those that hold, and the ends that may not have been told."""
     found: list[Quarantined] = []
     for held in (yield from of_tenant(tenant)):
         still = yield from _still(held)
@@ -223,11 +232,17 @@ def _still(held: Quarantined) -> Generator[Effect, Any, Quarantined | None]:
     log = Log(held.tenant, held.run, "quarantine", "")
     try:
         yield from log.load()
-        return (yield from _if_it_holds(held, log))
+        return (yield from _if_it_holds(held, log)) or _if_it_is_an_end(held, log)
     except HoldfastError as error:
         if is_passing(error):
             raise
         return held
+
+
+def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
+    state = log.state
+    is_end = state is not None and state.is_ended and log.records[-1].at_ms <= held.at_ms
+    return replace(held, is_end=True) if is_end else None
 
 
 def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
@@ -279,7 +294,8 @@ def release_to_stop(held: Quarantined) -> Does:
 
 
 def _send_again(held: Quarantined, body: Mapping[str, Any]) -> Does:
-    letters = held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
+    # An end was written under one of them, and its message alone tells the bus of it.
+    letters = held.letters if held.is_end else held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
     again = {**body, "of": list(letters), "released": len(letters)}
     yield Send((Message(again),), queue="single")
     yield from drop(held)

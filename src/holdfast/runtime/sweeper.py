@@ -17,7 +17,7 @@ from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.facts import RedriveRequested
 from holdfast.core.state import Attempt, Awaiting, Children, Execution, Frame
-from holdfast.errors import FormatError, HoldfastError, is_passing
+from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,
     OVERDUE_SECONDS,
@@ -123,15 +123,11 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
 
 
 def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
-    return (yield from _is_wished(log, state)) and not (yield from _is_quarantined(log))
-
-
-def _is_wished(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
-    """Somebody has asked that it goes on, which has ended."""
     wishes = yield from mail.control_facts(log.tenant, state)
-    return any(
+    is_wished = any(
         isinstance(wish, RedriveRequested) and is_redriven_by(state, wish) for wish in wishes
     )
+    return is_wished and not (yield from _is_quarantined(log))
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
@@ -210,8 +206,7 @@ class DeadLetter:
 
 def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
     """A dead letter goes round again, alone in its batch; the third time it is quarantined. A start
-    that somebody has stopped goes to be stopped. What has ended goes round until all is done that
-    its end owes, and rings each third time: a list, the bus or a parent may not have been told.
+    that somebody has stopped goes to be stopped.
 
     Not one that died of being given back by code of another release: raises HF301, HF302 as long
     as this code cannot read its log either, and the letter stays where it is.
@@ -230,10 +225,6 @@ def revive(letter: DeadLetter, formats: Formats = FORMATS) -> Does:
         # Kept as a start it would begin again what is over, once its log is gone.
         body = messages.recover(body["t"], body["run"])
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
-    if is_quarantined and has_begun and (yield from _is_over(body, formats)):
-        # All of them stay named: under one of them its end was written, and the bus is owed that.
-        released, is_quarantined = len(rounds), False
-        yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
     if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms, formats)
     # Looked for after that: who stops it later finds it in quarantine (R13).
@@ -250,22 +241,6 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
         return {**body, "of": list(rounds)}
     again = messages.renew if body.get("held") else messages.recover
     return again(body["t"], body["run"], rounds, released)
-
-
-def _is_over(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
-    """It has ended, and no redrive would evaluate anything: no worker dies of it for good. What is
-    damaged is not over. Raises FormatError: see `revive`.
-    """
-    log = Log(body["t"], body["run"], "sweeper", "", formats)
-    try:
-        yield from log.load()
-        if log.state is None or not log.state.is_ended:
-            return False
-        return not (yield from _is_wished(log, log.state))
-    except HoldfastError as error:
-        if is_passing(error) or isinstance(error, FormatError):
-            raise
-        return False
 
 
 def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:

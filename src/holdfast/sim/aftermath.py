@@ -70,7 +70,7 @@ class Operator:
 
 
 def _release(tenant: str) -> Handler:
-    for held in (yield from quarantine.resting(tenant)):
+    for held in (yield from quarantine.to_repair(tenant)):
         yield from doctor.report_one(tenant, held.run, None, is_repairing=True)
 
 

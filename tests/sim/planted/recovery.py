@@ -217,12 +217,8 @@ def _drop_letters(patch: Patch) -> None:
     _revive_only(patch, lambda kind: kind == messages.START)
 
 
-def _set_aside_what_is_over(patch: Patch) -> None:
-    def is_over(*_: Any) -> Any:
-        return False
-        yield
-
-    patch.setattr(sweeper, "_is_over", is_over)
+def _forget_ends(patch: Patch) -> None:
+    patch.setattr(quarantine, "_if_it_is_an_end", lambda *_: None)
 
 
 def _drop_what_is_released(patch: Patch) -> None:
@@ -338,8 +334,8 @@ PLANTED = (
         {"receives_max": 2, "safety_ms": 900_000},
     ),
     Planted(
-        "what has ended is set aside",
-        _set_aside_what_is_over,
+        "an end in quarantine is forgotten",
+        _forget_ends,
         _STUCK,
         STOPPED,
         {"throttled": 0.2, "killed before": 0.2},
