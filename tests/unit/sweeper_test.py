@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -36,6 +37,7 @@ from tests.unit.core_kit import START_MS, Case, one
 
 DAY = 86_400
 RUN = "0" * 26
+NO = {"Type": "Fail", "Error": "E"}
 
 
 def settle(shop: Shop, seconds: float = 1) -> None:
@@ -50,6 +52,10 @@ def rows(shop: Shop) -> list[Any]:
         for item in shop.world.services.items("mail")
         if str(item["pk"]).startswith("~due#")
     ]
+
+
+def stored(shop: Shop) -> list[Any]:
+    return shop.world.services.items("executions")
 
 
 def queued(shop: Shop, queue: Any = "work") -> list[Any]:
@@ -355,8 +361,8 @@ def test_what_was_released_goes_round_as_often_again() -> None:
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
 
 
-def test_an_end_that_could_not_be_told_rests_until_it_is_repaired() -> None:
-    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "End": True}}))
+def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody() -> None:
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "Next": "no"}, "no": NO}))
 
     def refuse(_: World, effect: Effect, when: When) -> None:
         if isinstance(effect, Unlist) and when == "before":
@@ -366,18 +372,26 @@ def test_an_end_that_could_not_be_told_rests_until_it_is_repaired() -> None:
         handler = report_one("default", run, None, is_repairing=is_repairing)
         return [one["reason"] for one in shop.world.call(handler)["findings"]]
 
+    def listed(status: str) -> list[Any]:
+        rows = shop.insist(lambda: shop.front.executions("default", None, status))["executions"]
+        return [row.get("waits_for") for row in rows]
+
     shop.world.hook = refuse
     run = shop.start()
     settle(shop, 10)
     letters = ("m0", "m1", "m2", "m3")
     revive(shop, messages.recover("default", run, letters, released=2), "m4")
     assert shop.describe(run)["waits"] == []
+    assert listed("FAILED") == [None]
     assert doctor(is_repairing=False) == ["QUARANTINED"]
 
     shop.world.hook = no_faults
     doctor(is_repairing=True)
-    (again,) = queued(shop, "single")
-    assert again["of"] == [*letters, "m4"]
+    assert any("#RUNNING#" in str(item.get("lp")) for item in stored(shop))
+    (again,) = shop.world.services.queue("single").messages.values()
+    assert json.loads(again.text)["of"] == [*letters, "m4"]
+    settle(shop)
+    assert not any("#RUNNING#" in str(item.get("lp")) for item in stored(shop))
     assert doctor(is_repairing=False) == []
 
 

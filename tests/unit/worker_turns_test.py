@@ -33,7 +33,7 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.log import Log
-from holdfast.sim.world import Killed, When, World, no_faults
+from holdfast.sim.world import START_MS, Killed, When, World, no_faults
 from tests.builders import CHANCE, Shop, ask, call, chain, machine, wait_for
 from tests.sim.doctor_kit import DieOnce, purge, unwatch, vanish
 from tests.sim.map_run_test import MANY, a_map, work
@@ -223,12 +223,9 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     def deadly(effect: RunTask) -> TaskResult:
         raise Killed
 
-    caught = [{"ErrorEquals": ["States.ALL"], "Next": "rest"}]
-    rest = {"Type": "Wait", "Seconds": 30 * 86_400, "End": True}
-    states = {"nap": {**NAP, "Next": "it"}, "it": call("poison", Catch=caught), "rest": rest}
+    states = {"nap": {**NAP, "Next": "it"}, "it": call("poison")}
     shop = Shop(machine(states), tasks=deadly, hook=see)  # type: ignore[arg-type]
-    shop.start()
-    settle(shop, 3_600)
+    shop.run()
     (alone,) = sent
     sent.clear()
     letter = dict(alone)
@@ -238,6 +235,34 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
 
     assert [body["released"] for body in (alone, *sent)] == [1, 1, 1]
     assert [len(body["of"]) for body in (alone, *sent)] == [1, 2, 3]
+
+
+def test_what_goes_on_alone_in_place_of_a_wake_comes_when_the_retry_is_overdue() -> None:
+    """Its retry is for whoever has the wake, and that message is gone then."""
+
+    def work(effect: RunTask) -> TaskResult:
+        if effect.name == "poison" and shop.world.now_ms < START_MS + 365_000:
+            raise Killed
+        is_done = effect.name == "poison" or effect.attempt == 2
+        return TaskSucceeded(None) if is_done else TaskFailed("Busy", "")
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": 360, "MaxAttempts": 1}]
+    poison = {"nap": {**NAP, "Seconds": 30, "Next": "it"}, "it": {**call("poison"), "End": True}}
+    shop = lanes_of({"busy": {**call("busy", Retry=retry), "End": True}}, poison)
+    shop.world.tasks = work
+    run = shop.start()
+    shop.world.run(until_ms=START_MS + 359_000)
+    waiting = shop.world.services.queue("work").messages.values()
+    (wake,) = [one for one in waiting if "timer" in one.text and not one.receive_count]
+    wake.receive_count = 1  # who had it has died
+    shop.world.run(until_ms=START_MS + 364_000)
+    single = shop.world.services.queue("single").messages.values()
+    (alone,) = [one for one in single if wake.message_id in one.text]
+    assert 420_000 <= alone.visible_at - START_MS <= 425_000
+
+    shop.world.run()
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert sound(shop)
 
 
 def test_a_wake_that_comes_early_is_sent_again() -> None:
@@ -341,8 +366,7 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
     send(shop, messages.recover("default", run, replaced))
     settle(shop)
     assert long_wakes(shop) == 0  # less than 300 s are left
-    stored = shop.world.services.queue("work").messages.values()
-    assert [json.loads(one.text)["k"] for one in stored].count("wake.timer") == 1
+    assert len(shop.world.services.queue("work").messages) == 1
 
     settle(shop, LONG_SECONDS)
     seconds = [count for (*_, attempt), count in shop.world.task_runs.items() if attempt == 2]

@@ -163,7 +163,7 @@ def delay_until(due_ms: int, now_ms: int) -> int:
 
 def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
     """-> whole seconds until another message may come in place of this one. A retry is for whoever
-    has its wake, until it is overdue; who came sooner would leave it, and nobody else would come.
+    has its wake, until it is overdue: who came sooner would leave it to some look of the sweeper's.
     """
     if body["k"] != messages.WAKE_TIMER:
         return 0

@@ -262,7 +262,8 @@ def _of_lanes(place: Place, log: Log, frame: Frame, waiting: Children) -> Findin
 
 def _of_child(place: Place, log: Log, child: Log, frame: Frame) -> Findings:
     """Nothing in the mail says that the child is over: has it begun, is it over?"""
-    if child.run in place.held:
+    held = place.held.get(child.run)
+    if held is not None and not held.is_end:
         return []  # found in the quarantine
     if child.state is None:
         try:

@@ -83,7 +83,7 @@ class Quarantined:
     def reason(self) -> str:
         rounds = f"failed in every delivery, {DEAD_LETTER_ROUNDS_MAX + 1} times round"
         if self.is_end:
-            return f"it has ended, and to tell so {rounds}: its list, the bus, or who waits for it"
+            return f"a message {rounds}: its end may be unknown to its list, the bus or its parent"
         what = "its redrive" if self.is_redrive else f"a message of kind {self.body['k']}"
         return f"{what} {rounds}: its worker may die of it"
 
@@ -247,6 +247,8 @@ def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
 
 def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
     """-> why it is not sent again; None: `release` does it."""
+    if held.is_end:
+        return None
     if held.may_be_over(now_ms):
         return "it may have begun and ended: no log is kept for so long"
     if _has_name(held) and (yield from _name_row(held, now_ms)) is None:

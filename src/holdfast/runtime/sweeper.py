@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast import resources
-from holdfast.core.advance import is_redriven_by
 from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import Reason, diagnose
 from holdfast.core.facts import RedriveRequested
@@ -124,9 +123,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
 
 def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
     wishes = yield from mail.control_facts(log.tenant, state)
-    is_wished = any(
-        isinstance(wish, RedriveRequested) and is_redriven_by(state, wish) for wish in wishes
-    )
+    is_wished = any(isinstance(wish, RedriveRequested) for wish in wishes)
     return is_wished and not (yield from _is_quarantined(log))
 
 

@@ -126,7 +126,7 @@ class Hold:
             self.facts += yield from again.redrives(self.errand, self.log)
             if not self.facts:
                 return (yield from self._leave_ended())
-        elif self.errand.is_renewal:  # else it has ended since, and rests in quarantine no more
+        elif self.errand.is_renewal:  # else it has ended since: nothing is renewed
             return (yield from self._renew())
         if (yield from again.goes_alone(self.errand, self.log)):
             return True

@@ -37,7 +37,7 @@ _ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
 
 class Operator:
     """Sees the alarm of the quarantine. While things fail at random he waits; then he repairs what
-    is held, by name, as `holdfast doctor --repair NAME` does.
+    rests there, by name, as `holdfast doctor --repair NAME` does.
     """
 
     def __init__(self, simulation: Simulation) -> None:

@@ -141,11 +141,11 @@ class MemoryQueue:
         return True
 
     def duplicate(self, receipt: str, at_ms: int) -> None:
-        """A copy with the same id turns up, not received before. A copy has none: of messages that
-        multiply faster than anybody deletes them no queue is ever rid.
+        """A copy with the same id turns up, not received before; of one message one. Of what
+        multiplies faster than anybody deletes it no queue is ever rid.
         """
         stored = self.messages[receipt.partition("/")[0]]
-        if stored.key != stored.message_id:
+        if stored.message_id in self._copied:
             return
         key = self._key_of_copy(stored.message_id)
         self.place(replace(stored, key=key, visible_at=at_ms, receive_count=0))

@@ -164,17 +164,18 @@ def bounded(case: Case) -> Iterator[str]:
 
 def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     """Messages, records and rows for what has happened, be it that somebody is alive or that a
-    question was due; and a row for each hour.
+    question was due; a row for each hour; and for each row the message that comes of it.
     """
     hours = (history.records[-1].at_ms - history.records[0].at_ms) // _HOUR_MS + 1
     asking = {event.holdfast.get("frame") for event in history.events if event.type == "Polled"}
     events = sum(bool(event.id) or event.type == "HeartbeatSeen" for event in history.events)
     events += len(asking) * _QUESTIONS_PER_HOUR * hours
     happened = events + evidence.put_back
+    rows = len(evidence.dispatches.rows[history.run])
     bounds = {
-        "messages": (evidence.messages[history.run], MESSAGES_PER_EVENT_MAX * happened),
+        "messages": (evidence.messages[history.run], MESSAGES_PER_EVENT_MAX * happened + rows),
         "records": (len(history.records), events),
-        "rows for the sweeper": (len(evidence.dispatches.rows[history.run]), happened + hours),
+        "rows for the sweeper": (rows, happened + hours),
     }
     for what, (count, most) in bounds.items():
         if count > SPARE + most:
