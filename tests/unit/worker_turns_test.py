@@ -212,6 +212,32 @@ def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
     assert sound(shop)
 
 
+def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -> None:
+    """Who took over what was overdue died of it, and is counted by whoever comes next."""
+    runs: list[int] = []
+
+    def work(effect: RunTask) -> TaskResult:
+        runs.append(effect.attempt)
+        if runs == [1, 2]:  # it takes long; meanwhile another one is told
+            shop.world.now_ms += 62_000
+            send(shop, messages.recover("default", effect.run))
+            deliver_wakes(shop.world)
+            shop.world.now_ms += 50_000
+        elif runs == [1, 2, 2]:
+            raise Killed
+        return TaskFailed("Busy", "")
+
+    retry = [{"ErrorEquals": ["Busy"], "IntervalSeconds": 5, "MaxAttempts": 1}]
+    busy = call("busy", Retry=retry, TimeoutSeconds=40)
+    shop = Shop(machine({"busy": busy}), tasks=work)
+    history = shop.run()
+
+    claims = [event.holdfast["takeovers"] for event in history.events if event.type == "Claimed"]
+    assert (runs, claims) == ([1, 2, 2], [0])
+    assert history.state.status == "FAILED"
+    assert sound(shop)
+
+
 def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     """Its own message was alive; the next one goes round twice, as any other does."""
     sent: list[Any] = []

@@ -117,7 +117,8 @@ class Attempts:
         next_ms = _NEVER_MS
         for attempt in attempts_of(state) if self.taken else ():
             ticket, claim = ticket_of(attempt), attempt.claim
-            if ticket not in self.taken or (claim and claim.owner == self.errand.delivery.owner):
+            # What another has taken over since is his, and he counts as lost if he does not end it.
+            if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
                 continue
             late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
             if late_ms <= now_ms:
