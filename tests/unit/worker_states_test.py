@@ -485,6 +485,26 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
     assert sorted(set(told)) == ["RUNNING", "SUCCEEDED"]
 
 
+def test_of_an_end_whose_message_is_gone_whoever_recovers_tells() -> None:
+    """It was delivered twice: one deleted it, while the other one wrote the end, and died."""
+
+    def die(world: World, effect: Effect, when: When) -> None:
+        if not isinstance(effect, PutIfAbsent) or when != "after":
+            return
+        if effect.table == "executions" and effect.item["st"] == "FAILED":
+            purge(world)
+            raise Killed
+
+    firm = Firm(is_told=True)
+    firm.world.hook = die
+    firm.start(states(Rest={**WAIT, "Seconds": 1}, No=FAIL))
+    firm.office.wait(60)
+    (record, *_) = firm.world.services.items("executions")
+    body = messages.recover("default", str(record["pk"]).partition("#")[2])
+    assert handle(firm.world, Delivery(body, "m", 1, "another", 0))
+    assert [one.detail["status"] for one in firm.world.services.published] == ["RUNNING", "FAILED"]
+
+
 def test_data_that_no_event_can_hold_is_left_out() -> None:
     firm = Firm(is_told=True)
     machine = firm.office.create(states(Done={"Type": "Pass"}))

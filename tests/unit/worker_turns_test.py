@@ -216,7 +216,7 @@ def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -
     """Who took over what was overdue died of it, and is counted by whoever comes next."""
     runs: list[int] = []
 
-    def work(effect: RunTask) -> TaskResult:
+    def work(effect: RunTask) -> TaskFailed:
         runs.append(effect.attempt)
         if runs == [1, 2]:  # it takes long; meanwhile another one is told
             shop.world.now_ms += 62_000

@@ -39,7 +39,8 @@ from holdfast.runtime.log import Log
 
 
 def look_back(errand: Errand, log: Log, source: str | None) -> Generator[Effect, Any, None]:
-    """Who committed a beginning or an end under our message may not have told the bus (R8).
+    """Who committed a beginning or an end under our message may not have told the bus (R8). Nor may
+    who wrote the end under another one, if a twin of his had deleted that before he died.
 
     `source`: by whom it is told.
     """
@@ -54,6 +55,9 @@ def look_back(errand: Errand, log: Log, source: str | None) -> Generator[Effect,
             yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
         events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
+        newest = log.records[-1]
+        if log.state.is_ended and newest not in own:
+            yield from status_events.publish_folded(log.state, newest, log.sequence, source)
 
 
 def carry_out_again(errand: Errand, log: Log, program: Program, now_ms: int) -> mail.Facts:
