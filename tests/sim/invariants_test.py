@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
+from holdfast.runtime import keys
+from holdfast.runtime.effects import Effect, Query
 from holdfast.sim import invariants, levels
+from holdfast.sim.evidence import Evidence
+from holdfast.sim.invariants.heard import unheard
 from holdfast.sim.runner import play
 from holdfast.sim.swarm import QUIET
 from holdfast.sim.tape import WrittenTape
+from holdfast.sim.world import START_MS, Killed, When, World
+from tests.builders import Shop, machine, wait_for
 
 
 def test_the_invariants_are_numbered_from_1_to_20() -> None:
@@ -36,3 +42,26 @@ def test_a_check_that_is_at_a_loss_has_found_something_and_the_others_go_on(
         ("I1", "it cannot be told, for KeyError('entry')"),
         ("I2", "what comes after it"),
     ]
+
+
+def test_an_event_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
+    """It may have come long before, and been used for another."""
+
+    def kill(_: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, Query) and effect.begins_with == keys.EVENT_PREFIX:
+            raise Killed
+
+    nap = {"Type": "Wait", "Seconds": 600, "Next": "paid"}
+    shop = Shop(machine({"nap": nap, "paid": wait_for("paid")}), hook=kill)
+    run = shop.start()
+    shop.send_event()
+    shop.world.run(until_ms=START_MS + 610_000)
+    evidence = Evidence(levels.programs(None)[0].scenario, QUIET, shop.world.services)
+    stored = keys.event("default", "paid", "k1"), f"{keys.EVENT_PREFIX}e1"
+    evidence.stored[stored] = START_MS
+    found = [
+        list(unheard(evidence, shop.history(run), START_MS + seconds * 1_000))
+        for seconds in (590, 605)
+    ]
+
+    assert found == [[], [f"{run}: nobody has heard the event e1"]]

@@ -38,7 +38,8 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
         for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
             event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
             is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
-            if wait.kind == "event" and is_open:
+            # It may have been there long before the wait was, which has only just begun.
+            if wait.kind == "event" and is_open and wait.since_ms < before_ms:
                 yield f"{history.run}: nobody has heard the event {event_id}"
 
 
