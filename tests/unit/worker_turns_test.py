@@ -574,8 +574,9 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
     assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
-def test_who_has_been_overtaken_does_not_hand_on() -> None:
-    """The message has come again, and to one who has died; it comes once more."""
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -> None:
+    """It has come again, to one who has died; or who has deleted it, so that nobody else comes."""
 
     def the_message_comes_again(world: World, effect: Effect, when: When) -> None:
         if not isinstance(effect, RunTask) or when != "before":
@@ -586,6 +587,8 @@ def test_who_has_been_overtaken_does_not_hand_on() -> None:
         queue.show_again(f"{message.key}/1", world.now_ms)
         deliver_wakes(world)
         world.hook = no_faults
+        if is_gone:
+            queue.messages.clear()
 
     def die_at_once(_world: World, effect: Effect, when: When) -> None:
         if isinstance(effect, RunTask) and when == "before":
@@ -597,9 +600,9 @@ def test_who_has_been_overtaken_does_not_hand_on() -> None:
     shop.world.hook = the_message_comes_again
     run = shop.start({"n": 0})
     settle(shop, 20)
-    assert (shop.world.kills, shop.history(run).state.status) == (1, "RUNNING")
-    bodies = [stored.text for stored in shop.world.services.queue("work").messages.values()]
-    assert not any(json.loads(text)["k"] == messages.GO for text in bodies)
+    assert (shop.world.kills, shop.history(run).state.status) == (1, "SUCCEEDED")
+    left = [one.message_id for one in shop.world.services.queue("work").messages.values()]
+    assert len(left) == (0 if is_gone else 1)
 
     settle(shop, 300)
     assert shop.history(run).state.output == {"n": 2}

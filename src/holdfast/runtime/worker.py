@@ -368,8 +368,6 @@ class Hold:
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
         """Too little time is left for the next attempt: another invocation takes it from here."""
-        if self.errand.is_overtaken(self.log):
-            return False  # R10: whoever has the message later finds that our claim is lost
         self.facts += self.attempts.hand_on(self.state)
         told = self._decided(self.state, now_ms)
         if told.events and not (yield from self._commit(told, now_ms)):
@@ -383,7 +381,8 @@ class Hold:
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
-        return True
+        # R10: whoever has had our message later may have deleted it, or may need it still.
+        return not self.errand.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
         """-> R10: the message is another's too, for nothing of ours is left. It must outlive his
