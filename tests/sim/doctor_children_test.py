@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import ServiceFault
 from holdfast.runtime import keys, messages, sweeper
-from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskResult, TaskSucceeded
+from holdfast.runtime.effects import Effect, Put, PutIfAbsent, Query, RunTask, TaskResult, TaskSucceeded
 from holdfast.sim.world import Hook, Killed, When, World
 from tests.builders import Shop, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
@@ -41,6 +41,23 @@ def test_of_a_child_in_quarantine_nothing_is_said_twice() -> None:
     quarantine(family.world, child)
     kit.vanish(family.world)
     assert reasons(family.world, NAMES) == {(child, "QUARANTINED")}
+
+
+def test_of_a_child_whose_end_rests_in_quarantine_its_parent_is_told_as_well() -> None:
+    """Who asks for the parent alone has to learn why it waits."""
+    family, child = waiting_for_a_child()
+
+    def die(_: World, effect: Effect, when: When) -> None:
+        if isinstance(effect, PutIfAbsent) and when == "before" and effect.item["sk"] == "t#0.1":
+            raise Killed
+
+    family.world.hook = die
+    family.pay()
+    kit.settle(family.world)
+    quarantine(family.world, child)
+    kit.vanish(family.world)
+    expected = {(child, "QUARANTINED"), (child, "CHILD_UNTOLD")}
+    assert expected <= reasons(family.world, NAMES)
 
 
 def test_of_a_child_whose_log_cannot_be_read_nothing_is_said_twice() -> None:

@@ -396,7 +396,7 @@ def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody(
 
 
 def test_a_retry_whose_wake_is_a_dead_letter_runs_as_soon_as_it_is_overdue() -> None:
-    """Who came sooner in place of the letter would leave it, and nobody else would come."""
+    """Who came sooner in place of the letter would leave it to some look of the sweeper's."""
     retry = [{"ErrorEquals": ["E"], "IntervalSeconds": 5}]
     shop = Shop(
         machine({"it": call("it", Retry=retry)}),
