@@ -6,7 +6,15 @@ import pytest
 
 from holdfast.errors import ServiceFault
 from holdfast.runtime import keys, messages, sweeper
-from holdfast.runtime.effects import Effect, Put, PutIfAbsent, Query, RunTask, TaskResult, TaskSucceeded
+from holdfast.runtime.effects import (
+    Effect,
+    Put,
+    PutIfAbsent,
+    Query,
+    RunTask,
+    TaskResult,
+    TaskSucceeded,
+)
 from holdfast.sim.world import Hook, Killed, When, World
 from tests.builders import Shop, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
