@@ -449,3 +449,20 @@ def test_a_deadline_in_a_lane_that_is_unwound_is_over_though_another_lane_holds(
     scenario = scenarios.read({"name": "race", "about": "", "machines": {"main": flow}})
     result = play(Deployed(scenario), Swarm(safety_ms=0), WrittenTape([]))
     assert (result.violations, result.statuses) == ((), ("SUCCEEDED",))
+
+
+def test_what_no_worker_knows_is_looked_at_in_minutes_though_its_clock_is_behind() -> None:
+    """By its clock the first task of a start was not due yet; the message went with the next."""
+    task = {"main": machine({"work": call("work")})}
+    scenario = scenarios.read({"name": "a task", "about": "", "machines": task})
+    swarm = Swarm(safety_ms=2_000_000, skew_ms=400, callers=1)
+    choices = [
+        ("skew", 1, 633),
+        ("invocation", 0, "old"),
+        ("effect", 8, "throttled"),
+        ("effect", 11, "frozen before"),
+        ("freeze", 0, 4),
+        ("invocation", 2, "old"),
+    ]
+    result = play(Deployed(scenario), swarm, WrittenTape(choices))
+    assert (result.violations, result.statuses) == ((), ("SUCCEEDED",))

@@ -233,11 +233,17 @@ def is_held(state: Execution, now_ms: int) -> bool:
         bool(abandoned(state))
         or has_more(state)
         or any(
-            isinstance(frame.waiting, Attempt)
-            and (frame.waiting.claim is not None or frame.waiting.due_ms <= now_ms)
+            isinstance(frame.waiting, Attempt) and _is_in_hand(frame.waiting, now_ms)
             for frame in state.frames.values()
         )
     )
+
+
+def _is_in_hand(attempt: Attempt, now_ms: int) -> bool:
+    """Whoever did not know its function had it due, be his clock behind that of who asked for it:
+    else it would rest for an hour, not for minutes.
+    """
+    return attempt.claim is not None or attempt.is_unknown or attempt.due_ms <= now_ms
 
 
 # -- listing and the end ---------------------------------------------------------------------------
