@@ -14,6 +14,9 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Final
 
+from botocore.exceptions import BotoCoreError
+
+from holdfast.aws.faults import fault
 from holdfast.aws.host import Host
 from holdfast.aws.telemetry import log_fault
 from holdfast.errors import RequestError
@@ -229,7 +232,10 @@ class Caller:
 
     def _waiting(self) -> int:
         attribute = "ApproximateNumberOfMessages"
-        answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=[attribute])
+        try:
+            answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=[attribute])
+        except BotoCoreError as error:  # a server that stands still answers nobody
+            raise fault("GetQueueAttributes", error) from error
         return int(answer["Attributes"][attribute])
 
     def _event(self, action: Action) -> str:
