@@ -28,7 +28,7 @@ from holdfast.sim import levels, scenarios
 from holdfast.sim.invariants import check, histories
 from holdfast.sim.runner import Deployed, play
 from holdfast.sim.swarm import Swarm
-from holdfast.sim.tape import WrittenTape
+from holdfast.sim.tape import Choice, WrittenTape
 from holdfast.sim.world import START_MS, Killed, When, World
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
 
@@ -456,7 +456,7 @@ def test_what_no_worker_knows_is_looked_at_in_minutes_though_its_clock_is_behind
     task = {"main": machine({"work": call("work")})}
     scenario = scenarios.read({"name": "a task", "about": "", "machines": task})
     swarm = Swarm(safety_ms=2_000_000, skew_ms=400, callers=1)
-    choices = [
+    choices: list[Choice] = [
         ("skew", 1, 633),
         ("invocation", 0, "old"),
         ("effect", 8, "throttled"),
@@ -466,3 +466,27 @@ def test_what_no_worker_knows_is_looked_at_in_minutes_though_its_clock_is_behind
     ]
     result = play(Deployed(scenario), swarm, WrittenTape(choices))
     assert (result.violations, result.statuses) == ((), ("SUCCEEDED",))
+
+
+def test_a_heartbeat_counts_from_when_it_was_given_however_late_it_is_stored() -> None:
+    """The judge counted from when it was stored (I8). The one after it is frozen at its door."""
+    ask: Machine = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        "HeartbeatSeconds": 60,
+        "Arguments": {"FunctionName": "ask", "Payload": "{% $states.context.Task.Token %}"},
+        "End": True,
+    }
+    answers = {"ask": {"output": 1, "seconds": 200, "beat_seconds": 40}}
+    tasks = {"lambda:invoke": [{"output": 1}]}
+    flow = {"machines": {"main": machine({"ask": ask})}, "tasks": tasks, "answers": answers}
+    scenario = scenarios.read({"name": "alive", "about": "", **flow})
+    choices: list[Choice] = [
+        ("effect", 14, "slow"),
+        ("slow", 0, 2),
+        ("effect", 24, "frozen before"),
+        ("freeze", 0, 2),
+    ]
+    tape = WrittenTape(choices)
+    result = play(Deployed(scenario), Swarm(safety_ms=600_000, callers=1), tape)
+    assert (result.violations, result.statuses) == ((), ("FAILED",))

@@ -370,6 +370,8 @@ class Simulation:
         pk, sk = str(effect.item["pk"]), str(effect.item["sk"])
         if effect.table == "mail":
             self.evidence.stored.setdefault((pk, sk), self.now_ms)
+            if "at" in effect.item:
+                self.evidence.said.setdefault((pk, sk), int(effect.item["at"]))
         if pk == keys.QUARANTINE:
             for alarmed in self.on_quarantine:
                 alarmed()

@@ -111,8 +111,11 @@ def _stored_wins(case: Case, raised: set[tuple[str, int, int]]) -> Iterator[str]
                 f"{history.run}: {due.ticket} timed out at {due.came_ms}, and its answer was "
                 f"stored at {stored_ms}"
             )
-        beat_ms = schedule.stored.get((place[0], keys.heartbeat(due.ticket[0])))
-        if beat_ms is not None and due.beat_seconds is not None:
-            alive_ms = beat_ms + due.beat_seconds * 1_000 - CLOCK_ERROR_MS
-            if beat_ms < due.came_ms < alive_ms:
-                yield f"{history.run}: {due.ticket} was beaten for at {beat_ms}, and timed out"
+        beat = (place[0], keys.heartbeat(due.ticket[0]))
+        if beat in schedule.stored and due.beat_seconds is not None:
+            alive_ms = schedule.said[beat] + due.beat_seconds * 1_000 - CLOCK_ERROR_MS
+            if schedule.stored[beat] < due.came_ms < alive_ms:
+                yield (
+                    f"{history.run}: {due.ticket} was beaten for at {schedule.said[beat]}, and "
+                    "timed out"
+                )
