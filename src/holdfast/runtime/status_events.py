@@ -52,10 +52,16 @@ def publish_folded(
         yield from _tell(_as_begun(state), record.at_ms, source)
 
 
+def is_told(state: Execution) -> bool:
+    """-> whether the bus hears of the execution at all."""
+    return state.origin is not None and state.origin["type"] == "STANDARD"
+
+
 def _tell(state: Execution, at_ms: int, source: str | None) -> Generator[Effect, Any, None]:
-    origin = state.origin
-    if source is not None and origin is not None and origin["type"] == "STANDARD":
-        yield Publish(source, DETAIL_TYPE, _detail(state), (origin["execution_arn"],), at_ms)
+    if source is not None and is_told(state):
+        assert state.origin is not None
+        arn = state.origin["execution_arn"]
+        yield Publish(source, DETAIL_TYPE, _detail(state), (arn,), at_ms)
 
 
 def _as_begun(state: Execution) -> Execution:

@@ -27,7 +27,7 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import duties, keys, mail, messages, quarantine
+from holdfast.runtime import duties, keys, mail, messages, quarantine, status_events
 from holdfast.runtime.codec import reading
 from holdfast.runtime.control import require_writable
 from holdfast.runtime.effects import Clock, Effect, Get, Item, Measure, Message, Put, Query, Send
@@ -101,7 +101,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
-        yield from _finish(log)
+        yield from _finish(log, log.state)
         yield from duties.drop_row(row)
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
@@ -132,15 +132,23 @@ def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
     return (yield from quarantine.held_in(log)) is not None
 
 
-def _finish(log: Log) -> Does:
-    """The duties of the end, should their worker have died. A read is cheaper than a write."""
-    assert log.state is not None
-    if log.state.redrives:
-        yield from duties.at_end(log)
-    elif log.state.opened_at is not None:
-        opened = yield Get("executions", log.partition, log.state.opened_at)
-        if opened is not None and "lp" in opened:
-            yield from duties.at_end(log)
+def _finish(log: Log, state: Execution) -> Does:
+    """The duties of the end, should their worker have died. He may not have told the bus either,
+    and a twin of his have deleted the message: a worker does that, the sweeper has no such right.
+    """
+    if not state.redrives and not (yield from _is_listed_as_running(log, state)):
+        return
+    if status_events.is_told(state) and not (yield from _is_quarantined(log)):
+        yield Send((Message(messages.recover(log.tenant, log.run)),))
+    yield from duties.at_end(log)
+
+
+def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
+    """That goes last of all duties; and a read is cheaper than a write."""
+    if state.opened_at is None:
+        return False
+    opened = yield Get("executions", log.partition, state.opened_at)
+    return opened is not None and "lp" in opened
 
 
 def _wait_for_record(row: Item, now_ms: int) -> Does:
