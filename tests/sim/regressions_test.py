@@ -28,7 +28,7 @@ from holdfast.sim import levels, scenarios
 from holdfast.sim.invariants import check, histories
 from holdfast.sim.runner import Deployed, play
 from holdfast.sim.swarm import Swarm
-from holdfast.sim.tape import Choice, WrittenTape
+from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
 from holdfast.sim.world import START_MS, Killed, When, World
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
 
@@ -490,3 +490,13 @@ def test_a_heartbeat_counts_from_when_it_was_given_however_late_it_is_stored() -
     tape = WrittenTape(choices)
     result = play(Deployed(scenario), Swarm(safety_ms=600_000, callers=1), tape)
     assert (result.violations, result.statuses) == ((), ("FAILED",))
+
+
+def test_who_polls_while_all_is_throttled_asks_no_more_than_there_is_to_do() -> None:
+    """A poll of half a minute hardly ever ends well then, and was repeated for hours (I20)."""
+    (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "activity"]
+    for seed in (1, 5):
+        swarm = Swarm(rates={"throttled": 0.4}, safety_ms=20_000_000)
+        result = play(deployed, swarm, DrawnTape(seed))
+        assert result.violations == (), seed
+        assert result.steps < 10_000, seed

@@ -87,11 +87,13 @@ def create(front: Front, tenant: str, activity: str) -> Handler:
 
 
 def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
-    """-> {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet."""
+    """-> {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet, or
+    the poll failed: a long one that is throttled may never end well, and nothing need be offered.
+    """
     request = {"activityArn": _PLACE.activity(activity)}
     try:
         return (yield from _timed(get_activity_task(_service(front, tenant), request, chance)))
-    except StatesFault:
+    except (StatesFault, ServiceFault):
         return {}
 
 
