@@ -502,6 +502,28 @@ def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_loo
     assert [one.detail["status"] for one in firm.world.services.published] == ["RUNNING", "FAILED"]
 
 
+def test_of_an_end_that_is_redriven_at_once_the_bus_hears_though_its_writer_died() -> None:
+    has_died = False
+
+    def die(_world: World, effect: Effect, when: When) -> None:
+        nonlocal has_died
+        if has_died or not isinstance(effect, PutIfAbsent) or when != "after":
+            return
+        if effect.table == "executions" and effect.item["st"] == "FAILED":
+            has_died = True
+            raise Killed
+
+    firm = Firm(is_told=True)
+    firm.world.hook = die
+    execution = firm.start(states(Rest={**WAIT, "Seconds": 1}, No=FAIL))
+    firm.office.call("RedriveExecution", executionArn=execution)
+    firm.office.wait(4_000)
+    told = {
+        (one.detail["status"], one.detail["redriveCount"]) for one in firm.world.services.published
+    }
+    assert told == {("RUNNING", 0), ("FAILED", 0), ("RUNNING", 1), ("FAILED", 1)}
+
+
 def test_data_that_no_event_can_hold_is_left_out() -> None:
     firm = Firm(is_told=True)
     machine = firm.office.create(states(Done={"Type": "Pass"}))

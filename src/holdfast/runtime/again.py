@@ -30,6 +30,7 @@ from holdfast.limits import (
     TAKEOVERS_IN_COMPANY_MAX,
     VISIBILITY_SECONDS,
 )
+from holdfast.resources import WORK
 from holdfast.runtime import children, duties, mail, messages, status_events
 from holdfast.runtime.effects import Clock, Effect, Message, Send
 from holdfast.runtime.errand import Errand
@@ -134,11 +135,11 @@ def _is_question(state: Execution, entry: int) -> bool:
 # -- what has come to rest -------------------------------------------------------------------------
 
 
-def redrives(errand: Errand, log: Log) -> mail.Facts:
+def redrives(errand: Errand, log: Log, source: str | None) -> mail.Facts:
     """Somebody asks that an execution goes on which has ended.
 
     -> the redrive, if there is one that counts. Of several the last before a stop: it answers them
-    all, and none of them is left for the next end.
+    all, and none of them is left for the next end. `source`: by whom the bus is told.
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
@@ -153,7 +154,11 @@ def redrives(errand: Errand, log: Log) -> mail.Facts:
             break
     if wish is None:
         return []
-    # The duties of this end may still be owed, and the next state knows nothing of them.
+    # The duties of this end may still be owed, and the next state knows nothing of them. The bus,
+    # too, if the message of who wrote it may still be hidden.
+    assert log.state.stopped_ms is not None
+    if (yield Clock()) <= log.state.stopped_ms + WORK.visibility_seconds * 1_000:
+        yield from status_events.publish_folded(log.state, log.records[-1], log.sequence, source)
     yield from duties.at_end(log)
     return [wish]
 

@@ -38,7 +38,9 @@ from holdfast.limits import (
     NAME_RETENTION_SECONDS,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
+    SWEEP_AHEAD_SECONDS,
     TIMER_ROW_LEAD_SECONDS,
+    VISIBILITY_SECONDS,
     WATCH_GRID_SECONDS,
     WATCH_LOOK_SECONDS_MAX,
     WATCH_LOOK_SECONDS_MIN,
@@ -179,6 +181,17 @@ def watch(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, Non
     yield Put(mail.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
 
 
+def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
+    """Before a record under a message that another one has, too: he may have deleted it, and what
+    the record owes would wait for the row that there is. When the sweeper comes to this one, the
+    record is older than what a `recover` leaves to its writer.
+    """
+    seen_ms = now_ms + VISIBILITY_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
+    look_ms = on_grid(seen_ms + SWEEP_AHEAD_SECONDS * 1_000)
+    item = watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms)
+    yield Put(mail.MAIL, {**item, "ask": 1})
+
+
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
@@ -213,8 +226,12 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
         looks_ms.append(now_ms + min(max(rested_ms, grid_ms), shortest_ms))
     elif may_have_mail or not looks_ms:
         looks_ms.append(now_ms + max(WATCH_PARKED_FACTOR * rested_ms, shortest_ms))
-    look_ms = min(*looks_ms, now_ms + longest_ms)
-    return -(-look_ms // grid_ms) * grid_ms
+    return on_grid(min(*looks_ms, now_ms + longest_ms))
+
+
+def on_grid(at_ms: int) -> int:
+    grid_ms = WATCH_GRID_SECONDS * 1_000
+    return -(-at_ms // grid_ms) * grid_ms
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:

@@ -119,12 +119,26 @@ class Errand:
         )
 
     def notice_twin(self, log: Log) -> None:
-        """A record under our message id by another owner: its holder shares our message."""
-        self.is_recovering |= any(
+        self.is_recovering |= self.has_twin(log)
+
+    def has_twin(self, log: Log) -> bool:
+        """A record under our message id by another owner: its holder shares our message, and may
+        have deleted it.
+        """
+        return any(
             record.message == self.delivery.message_id
             and not record.nonce.startswith(f"{self.delivery.owner}.")
             for record in log.records
         )
+
+    @property
+    def shared_since_ms(self) -> int | None:
+        """-> since when others may have had the message, or those that it replaces; None: nobody
+        has. How old a dead letter was nobody says.
+        """
+        if messages.replaced_by(self.body):
+            return 0
+        return self.delivery.sent_ms if self.delivery.receive_count > 1 else None
 
     def has_message_of(self, claim: Claim | None) -> bool:
         """It was made under our message, which is kept for as long as it stands (R10)."""
@@ -174,7 +188,8 @@ class Errand:
         """
         if ours:
             return all(record.is_folded for record in ours)
-        return self.delivery.receive_count > 1 and log.may_reach_beyond(self.delivery.sent_ms)
+        since_ms = self.shared_since_ms
+        return since_ms is not None and log.may_reach_beyond(since_ms)
 
     def own_records(self, log: Log) -> list[Record]:
         """-> of the records at hand, those that were written under the ids of our message."""

@@ -58,7 +58,7 @@ def sweep(
             refused.append(error)
             if not is_passing(error):
                 later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
-                yield from _move(row, _on_grid(now_ms + later_seconds * 1_000))
+                yield from _move(row, duties.on_grid(now_ms + later_seconds * 1_000))
     return refused
 
 
@@ -106,7 +106,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
-    if controls or is_old or _needs_a_look(log.state, now_ms):
+    is_asked_for = "ask" in row and not is_announced
+    if controls or is_old or is_asked_for or _needs_a_look(log.state, now_ms):
         if controls or not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         elif is_old:
@@ -118,7 +119,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         # Who announced the record may have died before it: until then nothing else looks here.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
-        yield from _move({**row, "seq": log.sequence}, look_ms)
+        done = {name: value for name, value in row.items() if name != "ask"}
+        yield from _move({**done, "seq": log.sequence}, look_ms)
 
 
 def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
@@ -166,12 +168,7 @@ def _may_still_come(row: Item, now_ms: int) -> bool:
 def _record_look_ms(row: Item, now_ms: int) -> int:
     """-> when to look for that record again: the later the longer it has not come."""
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
-    return _on_grid(duties.look_after_ms(int(row["made"]), ahead_ms))
-
-
-def _on_grid(at_ms: int) -> int:
-    grid_ms = WATCH_GRID_SECONDS * 1_000
-    return -(-at_ms // grid_ms) * grid_ms
+    return duties.on_grid(duties.look_after_ms(int(row["made"]), ahead_ms))
 
 
 def _move(row: Item, look_ms: int) -> Does:

@@ -123,7 +123,8 @@ class Hold:
             return True  # its mail is stored; whoever opens the execution looks for it
         yield from self._look_back()
         if self.state.is_ended:
-            self.facts += yield from again.redrives(self.errand, self.log)
+            source = self.setting.status_source
+            self.facts += yield from again.redrives(self.errand, self.log, source)
             if not self.facts:
                 return (yield from self._leave_ended())
         elif self.errand.is_renewal:  # else it has ended since: nothing is renewed
@@ -137,8 +138,9 @@ class Hold:
 
     def _load(self, hint: messages.Hint | None = None) -> Does:
         yield from self.log.load(hint)
-        if self.log.state is not None and self.errand.delivery.receive_count > 1:
-            yield from self.log.read_back(self.errand.delivery.sent_ms)
+        since_ms = self.errand.shared_since_ms
+        if self.log.state is not None and since_ms is not None:
+            yield from self.log.read_back(since_ms)
 
     def _look_back(self) -> Does:
         yield from again.look_back(self.errand, self.log, self.setting.status_source)
@@ -154,7 +156,8 @@ class Hold:
         return not (yield from self._leave_to_another(now_ms))
 
     def _leave_ended(self) -> Delivers:
-        if self.errand.may_take_over:
+        """Others who wrote the end have their message for it, or the sweeper's look."""
+        if self.errand.is_recovering:
             yield from duties.at_end(self.log)
         return True
 
@@ -298,6 +301,8 @@ class Hold:
         )
         if must_open:
             yield from duties.watch(self.log, step.state, now_ms)
+        elif self.errand.has_twin(self.log):
+            yield from duties.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
             step = self._with_opened(step, now_ms)

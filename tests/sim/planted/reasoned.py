@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Generator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 from holdfast.errors import ServiceFault
 from holdfast.runtime import duties, log, messages, sweeper, worker
@@ -19,7 +19,7 @@ from holdfast.runtime.keys import CONTROL_PREFIX
 from holdfast.sim import runner
 from holdfast.sim.tape import Choice
 from tests.builders import call, machine, wait_for
-from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
 from tests.sim.planted.protocol import LATE, PAID, SOON, owe_nothing_after_a_race
 
 Does = Any
@@ -40,6 +40,21 @@ THEN_NAP = Scenario(
         )
     },
     tasks={"one": (Outcome(seconds=6, echo=True),)},
+)
+TASK_OF_AN_EVENT = Scenario(
+    "a task after an event",
+    "an event begins a task of twenty seconds, and then a nap",
+    {
+        "main": machine(
+            {
+                "a": wait_for("paid", "work"),
+                "work": call("work", "nap"),
+                "nap": {"Type": "Wait", "Seconds": 40, "End": True},
+            }
+        )
+    },
+    tasks={"work": (Outcome(seconds=20),)},
+    events=(Brought(10, "paid", "k1", 1, "e1"),),
 )
 STOPPED = Scenario(
     "stopped while it begins",
@@ -250,6 +265,22 @@ def _three_doubts(effect: int) -> list[Choice]:
     return [*doubts, *(("no answer", number, 3) for number in range(3)), ("message", 1, "vanished")]
 
 
+#: The wake of the event comes again, to a worker of the release before: that deletes the message.
+_OLD_TWIN: Final[tuple[Choice, ...]] = (
+    ("receive", 1, "delivered again"),
+    ("again", 0, 1),
+    ("invocation", 2, "old"),
+)
+
+
+def _watch_nobody_closely(patch: Patch) -> None:
+    def watch_closely(*_: Any) -> Does:
+        return
+        yield
+
+    patch.setattr(duties, "watch_closely", watch_closely)
+
+
 def _acknowledge_though_overtaken(patch: Patch) -> None:
     """He takes the message from him who has it now, and may not have done what he wrote."""
     real = worker.Hold._acknowledge
@@ -345,5 +376,13 @@ PLANTED = (
         TRIED_LATER,
         settings={**SOON, "takes_stale_receipts": True},
         tapes=_pairs("frozen before", "killed after", _AGAIN),
+    ),
+    Planted(
+        "beside a twin nobody is watched",
+        _watch_nobody_closely,
+        frozenset({"I4", "I17"}),
+        TASK_OF_AN_EVENT,
+        settings={"ends_with_tape": True, "receives_max": 30},
+        tapes=[(*_OLD_TWIN, ("effect", effect, "throttled")) for effect in range(20, 45)],
     ),
 )

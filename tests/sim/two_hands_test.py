@@ -1,0 +1,163 @@
+"""One message in the hands of two, one of whom deletes it while the other goes on with it.
+
+What the other one writes then is guarded by no message: whatever keeps him from doing what it asks
+for, somebody has to come for it within the stated time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pytest
+
+from holdfast.sim import scenarios
+from holdfast.sim.runner import Deployed, play
+from holdfast.sim.swarm import Swarm
+from holdfast.sim.tape import Choice, WrittenTape
+from tests.builders import Machine, call, machine, wait_for
+
+#: The wake of the event comes again after 5 s, to a worker of the release before: that does not
+#: know the task, and deletes the message.
+OLD_TWIN: list[Choice] = [
+    ("receive", 1, "delivered again"),
+    ("again", 0, 1),
+    ("invocation", 2, "old"),
+]
+PAID = {"after_seconds": 10, "event": "paid", "key": "k1", "data": 1, "id": "e1"}
+WORK = {"work": [{"output": 1, "seconds": 20}]}
+NAP = {"Type": "Wait", "Seconds": 40, "End": True}
+FEW_RECEIVES = 2
+
+
+def deployed(flow: Machine, **more: Any) -> Deployed:
+    given = {"name": "two hands", "about": "", "machines": {"main": flow}}
+    return Deployed(scenarios.read({**given, **more}))
+
+
+def require_clean(played: Deployed, choices: Iterable[Choice], receives_max: int = 30) -> None:
+    days = 400 * 86_400_000
+    swarm = Swarm(safety_ms=days, ends_with_tape=True, receives_max=receives_max)
+    tape = list(choices)
+    result = play(played, swarm, WrittenTape(tape))
+    assert result.violations == (), tape
+
+
+def one_lane(work: dict[str, Machine]) -> Machine:
+    config = {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+    states = {"nap": {"Type": "Wait", "Seconds": 1, "Next": next(iter(work))}, **work}
+    processor = {"ProcessorConfig": config, "StartAt": "nap", "States": states}
+    return machine({"all": {"Type": "Map", "Items": [1], "ItemProcessor": processor, "End": True}})
+
+
+@pytest.mark.parametrize("fault", ["killed before", "throttled"])
+def test_what_is_asked_for_beside_a_twin_is_done_though_its_message_is_gone(fault: str) -> None:
+    states = {"a": wait_for("paid", "work"), "work": call("work", "nap"), "nap": NAP}
+    played = deployed(machine(states), events=[PAID], tasks=WORK)
+    for effect in range(11, 50):
+        require_clean(played, [*OLD_TWIN, ("effect", effect, fault)])
+
+
+def test_who_may_not_hide_his_message_any_more_has_a_successor_in_time() -> None:
+    """Nobody dies: his function's time is over in the middle of the next task."""
+    states = {"a": wait_for("paid", "work"), "work": call("work", "long"), "long": call("long")}
+    tasks = {**WORK, "long": [{"output": 1, "seconds": 150}]}
+    require_clean(deployed(machine(states), events=[PAID], tasks=tasks), OLD_TWIN)
+
+
+def test_whose_elder_twin_deletes_the_message_is_looked_after() -> None:
+    """He froze before his last effect, and knows nothing of the younger one's record."""
+    lanes = [
+        {"StartAt": "a", "States": {"a": wait_for("paid", "nap"), "nap": {**NAP, "Seconds": 300}}},
+        {
+            "StartAt": "b",
+            "States": {
+                "b": {"Type": "Wait", "Seconds": 15, "Next": "late"},
+                "late": {**NAP, "Seconds": 60},
+            },
+        },
+    ]
+    both = {"Type": "Parallel", "Branches": lanes, "End": True}
+    go = {"after_seconds": 5, "event": "go", "key": "k1", "data": 1, "id": "e0"}
+    flow = machine({"go": wait_for("go", "both"), "both": both})
+    played = deployed(flow, events=[go, PAID])
+    twins: list[Choice] = [
+        ("receive", 2, "delivered again"),
+        ("again", 0, 0),
+        ("effect", 27, "frozen before"),
+        ("freeze", 0, 1),
+        ("message", 3, "late"),
+        ("late", 0, 3),
+    ]
+    for effect in range(28, 60):
+        require_clean(played, [*twins, ("effect", effect, "throttled")])
+
+
+def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -> None:
+    paid = {**PAID, "after_seconds": 400}
+    tasks = {"work": [{"output": 1, "seconds": 100}]}
+    flow = machine({"work": call("work", "a"), "a": wait_for("paid")})
+    played = deployed(flow, events=[paid], tasks=tasks)
+    twins: list[Choice] = [
+        ("receive", 0, "delivered again"),
+        ("again", 0, 2),
+        ("invocation", 1, "old"),
+    ]
+    for effect in range(3, 30):
+        require_clean(played, [*twins, ("effect", effect, "throttled")])
+
+
+@pytest.mark.parametrize("fault", ["killed before", "throttled"])
+def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fault: str) -> None:
+    twins: list[Choice] = [
+        ("effect", 6, "sent twice"),
+        ("message", 2, "late"),
+        ("late", 0, 3),
+        ("receive", 2, "delivered again"),
+        ("again", 0, 1),
+        ("invocation", 3, "old"),
+    ]
+    played = deployed(one_lane({"work": call("work")}), tasks=WORK)
+    for effect in range(14, 35):
+        require_clean(played, [*twins, ("effect", effect, fault)])
+
+
+# -- in the hands of the dead, one after another ---------------------------------------------------
+
+
+def talkative(count: int) -> tuple[dict[str, Machine], dict[str, Any]]:
+    """-> tasks in a row, and what they say: so much that snapshots are taken of it."""
+    draws = Random(1)
+    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"
+    said = ["".join(draws.choices(letters, k=9_000 if n < 4 else 100)) for n in range(count)]
+    states = {f"t{n}": call(f"t{n}", f"t{n + 1}" if n + 1 < count else None) for n in range(count)}
+    return states, {f"t{n}": [{"output": text, "seconds": 1}] for n, text in enumerate(said)}
+
+
+def test_what_replaces_a_dead_letter_knows_what_was_begun_under_it_long_before() -> None:
+    """By then records of others have hidden the beginning, which the bus has not heard of."""
+    states, tasks = talkative(14)
+    played = deployed(one_lane(states), tasks=tasks)
+    for second in range(45, 60):
+        both: list[Choice] = [("effect", 12, "killed before"), ("effect", second, "killed before")]
+        require_clean(played, both, FEW_RECEIVES)
+
+
+def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it() -> None:
+    retry = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 700}
+    states, tasks = talkative(14)
+    fails = [{"error": "E", "seconds": 1}, {"output": 1, "seconds": 1}]
+    lanes = [
+        {"StartAt": "a", "States": {"a": wait_for("paid", "f"), "f": call("f", Retry=[retry])}},
+        {"StartAt": "b", "States": {"b": wait_for("signed", "t0"), **states}},
+    ]
+    both = {"Type": "Parallel", "Branches": lanes, "End": True}
+    signed = {**PAID, "after_seconds": 20, "event": "signed", "id": "e2"}
+    played = deployed(machine({"both": both}), events=[PAID, signed], tasks={**tasks, "f": fails})
+    for second in range(72, 82):
+        deaths: list[Choice] = [
+            ("effect", 22, "killed before"),
+            ("effect", second, "killed before"),
+        ]
+        require_clean(played, deaths, FEW_RECEIVES)
