@@ -500,3 +500,50 @@ def test_who_polls_while_all_is_throttled_asks_no_more_than_there_is_to_do() -> 
         result = play(deployed, swarm, DrawnTape(seed))
         assert result.violations == (), seed
         assert result.steps < 10_000, seed
+
+
+def judged(flow: Machine, swarm: Swarm, choices: list[Choice], **more: Any) -> tuple[Any, ...]:
+    given = {"name": "judged", "about": "", "machines": {"main": flow}, **more}
+    return play(Deployed(scenarios.read(given)), swarm, WrittenTape(choices)).violations
+
+
+def test_who_has_hardly_any_time_left_when_the_faults_end_may_begin_nothing() -> None:
+    """I18 asked why: the next task was decided on after that, and begun two minutes later."""
+    flow = machine({"one": call("one", "two"), "two": call("two")})
+    tasks = {"one": [{"output": 1, "seconds": 4.997}], "two": [{"output": 2}]}
+    short: list[Choice] = [("invocation", 0, "short")]
+    assert judged(flow, Swarm(safety_ms=1_000, callers=1), short, tasks=tasks) == ()
+
+
+def test_an_answer_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
+    """It came before its call was over (I17)."""
+    ask: Machine = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        "TimeoutSeconds": 800,
+        "Arguments": {"FunctionName": "ask", "Payload": "{% $states.context.Task.Token %}"},
+        "End": True,
+    }
+    early: list[Choice] = [("hand over", 0, "answered early")]
+    for seconds in (309.990, 309.993):
+        tasks = {"lambda:invoke": [{"output": 1, "seconds": seconds}]}
+        answers = {"ask": {"output": "x", "seconds": 1}}
+        swarm = Swarm(safety_ms=10_000, callers=1)
+        flow = machine({"ask": ask})
+        assert judged(flow, swarm, early, tasks=tasks, answers=answers) == (), seconds
+
+
+def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop() -> None:
+    """Hours after, both: the judge of what was never asked for knew one of them (I4)."""
+    lanes = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
+    flow = machine({"both": {"Type": "Parallel", "Branches": lanes, "End": True}})
+    choices: list[Choice] = [
+        ("effect", 4, "frozen before"),
+        ("freeze", 0, 4),
+        ("stop", 0, 99),
+        ("stop time", 0, 14),
+        ("effect", 24, "frozen before"),
+        ("freeze", 1, 4),
+    ]
+    swarm = Swarm(safety_ms=30_000_000, receives_max=1, stop_percent=100)
+    assert judged(flow, swarm, choices, stops=True) == ()

@@ -325,6 +325,7 @@ class Minute:
             dead = sweeper.DeadLetter(letter.body, letter.message_id)
             self._simulation.evidence.marks[Seen.LETTER] += 1
             self._simulation.letters.append(letter)
+            self._simulation.evidence.letters[str(letter.body["run"])] += 1
             self._spawn(
                 f"{host.name}:{queue}",
                 host,

@@ -38,6 +38,8 @@ from holdfast.sim.swarm import FREEZES_MS
 _Asked: TypeAlias = dict[tuple[int, int], tuple[int, Json]]
 
 _SCHEDULED: Final = frozenset({"TaskScheduled", "LambdaFunctionScheduled"})
+#: Until who was frozen when the faults ended has gone on.
+_THAWED_MS: Final = 60_000
 #: Of a distributed Map: items are read, results written.
 _MAP_RUN: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 
@@ -50,8 +52,12 @@ def asked_for(case: Case) -> Iterator[str]:
     if case.evidence is not None:
         written = written_ms(case.evidence)
         for ran in case.evidence.ran:
-            # Its host may have been frozen before it began, and have thawed after record 0.
-            if ran.run in stopped and ran.at_ms < written[ran.run, 0] + FREEZES_MS[-1]:
+            # Its host may have been frozen before it began, more than once, and have thawed after
+            # record 0: at the latest when the faults end.
+            latest_ms = max(
+                written[ran.run, 0] + FREEZES_MS[-1], case.evidence.faults_end_ms + _THAWED_MS
+            )
+            if ran.run in stopped and ran.at_ms < latest_ms:
                 unknown.discard((ran.run, ran.entry, ran.attempt))
             else:
                 yield from _ran_in_time(ran, asked.get(ran.run, {}), written)

@@ -33,7 +33,8 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
         answer = keys.answer(wait.entry, wait.attempt)
         partition = keys.event(tenant, wait.event_name, wait.event_key)
         for item in _old(evidence, inbox, answer, before_ms):
-            if item["sk"] == answer:
+            # It may have come before its wait was written, which has only just begun.
+            if item["sk"] == answer and _shown_ms(evidence, history, wait) < before_ms:
                 yield f"{history.run}: nobody has heard the answer {answer}"
         for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
             event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
@@ -41,6 +42,20 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
             # It may have been there long before the wait was, which has only just begun.
             if wait.kind == "event" and is_open and wait.since_ms < before_ms:
                 yield f"{history.run}: nobody has heard the event {event_id}"
+
+
+def _shown_ms(evidence: Evidence, history: History, wait: Awaiting) -> int:
+    """-> when the first record was written that knows of the wait."""
+    place = (wait.entry, wait.attempt)
+    first = next(
+        record.sequence
+        for record, state in zip(history.records, history.states, strict=True)
+        for one in (frame.waiting for frame in state.frames.values())
+        if isinstance(one, Awaiting) and (one.entry, one.attempt) == place
+    )
+    record_of = (history.tenant, history.run, first)
+    wrote = (one for one in evidence.wrote if (one.tenant, one.run, one.sequence) == record_of)
+    return min((one.at_ms for one in wrote), default=0)
 
 
 def _is_obeyed(state: Execution) -> bool:

@@ -21,6 +21,7 @@ from holdfast.sim.invariants.dues import (
     skews,
     stuck_ms_max,
 )
+from holdfast.sim.invocations import SHORT_MS
 
 #: I18: how late a wait of up to 15 minutes may end, and a longer one, once nothing goes wrong.
 LATE_MS_MAX: Final = 60_000
@@ -125,6 +126,8 @@ def in_time(case: Case) -> Iterator[str]:
     """
     for history, due, late_ms in () if case.schedule.scenario.kills else _late(case):
         began_ms = due.set_ms - due.skew_ms - CLOCK_ERROR_MS
+        if due.what == "begin":
+            began_ms -= SHORT_MS  # who decided it may have been left with hardly any time
         is_undisturbed = began_ms > case.schedule.faults_end_ms and not due.is_parked
         latest_ms = LONG_LATE_MS_MAX if due.is_long else LATE_MS_MAX
         if is_undisturbed and late_ms > latest_ms:
@@ -164,16 +167,22 @@ def bounded(case: Case) -> Iterator[str]:
 
 def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     """Messages, records and rows for what has happened, be it that somebody is alive or that a
-    question was due; a row for each hour; and for each row the message that comes of it.
+    question was due; a row for each hour; for each row the message that comes of it, and for each
+    dead letter the one that replaces it.
     """
-    hours = (history.records[-1].at_ms - history.records[0].at_ms) // _HOUR_MS + 1
+    began_ms = history.records[0].at_ms
+    sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
+    hours = (history.records[-1].at_ms - min(began_ms, sent_ms)) // _HOUR_MS + 1
     asking = {event.holdfast.get("frame") for event in history.events if event.type == "Polled"}
     events = sum(bool(event.id) or event.type == "HeartbeatSeen" for event in history.events)
     events += len(asking) * _QUESTIONS_PER_HOUR * hours
     happened = events + evidence.put_back
     rows = len(evidence.dispatches.rows[history.run])
     bounds = {
-        "messages": (evidence.messages[history.run], MESSAGES_PER_EVENT_MAX * happened + rows),
+        "messages": (
+            evidence.messages[history.run],
+            MESSAGES_PER_EVENT_MAX * happened + rows + evidence.letters[history.run],
+        ),
         "records": (len(history.records), events),
         "rows for the sweeper": (rows, happened + hours),
     }
