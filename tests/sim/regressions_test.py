@@ -521,7 +521,10 @@ def test_an_answer_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
         "TimeoutSeconds": 800,
-        "Arguments": {"FunctionName": "ask", "Payload": "{% $states.context.Task.Token %}"},
+        "Arguments": {
+            "FunctionName": "ask",
+            "Payload": {"token": "{% $states.context.Task.Token %}"},
+        },
         "End": True,
     }
     early: list[Choice] = [("hand over", 0, "answered early")]
