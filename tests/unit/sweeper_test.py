@@ -13,6 +13,7 @@ from holdfast.limits import (
     DUE_SHARDS,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
+    SWEEP_AHEAD_SECONDS,
     WATCH_GRID_SECONDS,
     WATCH_LOOK_SECONDS_MAX,
     WATCH_LOOK_SECONDS_MIN,
@@ -291,6 +292,15 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
 
         assert look_ms % (WATCH_GRID_SECONDS * 1_000) == 0
         assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
+
+
+def test_who_comes_for_what_is_due_finds_it_overdue() -> None:
+    for due_ms in range(START_MS + 100_000, START_MS + 250_000, 250):
+        visited_ms = (
+            duties.on_grid(duties.look_after_ms(due_ms, START_MS)) - SWEEP_AHEAD_SECONDS * 1_000
+        )
+
+        assert due_ms + OVERDUE_SECONDS * 1_000 < visited_ms
 
 
 # -- dead letters ----------------------------------------------------------------------------------

@@ -235,10 +235,15 @@ def on_grid(at_ms: int) -> int:
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:
-    """-> when to look at what is due then: soon after, and later the longer nothing has come."""
+    """-> when to look at what is due then: soon after, and later the longer nothing has come.
+
+    The sweeper comes ahead of the look, and sees as overdue what is so by a minute: a look at that
+    very moment would see nothing, and the next one comes two minutes later.
+    """
     grid_ms, latest_ms = WATCH_GRID_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
     if due_ms > now_ms:
-        return due_ms + grid_ms
+        overdue_ms = due_ms + OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
+        return overdue_ms + SWEEP_AHEAD_SECONDS * 1_000
     return now_ms + min(max(now_ms - due_ms, grid_ms), latest_ms)
 
 

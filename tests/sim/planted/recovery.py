@@ -298,7 +298,14 @@ def _forget_the_watch(patch: Patch) -> None:
 _STUCK = frozenset({"I16", "I17"})
 PLANTED = (
     Planted("there is no sweeper", _never_sweep, _STUCK, LONG, {}),
-    Planted("the sweeper sees no timers", _see_no_timers, frozenset({"I17"}), LONG, {}),
+    Planted(
+        "the sweeper sees no timers",
+        _see_no_timers,
+        frozenset({"I18"}),
+        LONG,
+        {},
+        {"safety_ms": 0},
+    ),
     Planted(
         "the sweeper sees no lapsed claims",
         _see_no_lapsed_claims,
