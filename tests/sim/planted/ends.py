@@ -12,7 +12,7 @@ from holdfast.core import apply as apply_module
 from holdfast.core._apply_frames import without
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.state import Execution, Failed, Lanes
-from holdfast.runtime import mail
+from holdfast.runtime import duties, mail
 from holdfast.sim.scenarios import statemachine_scenarios
 from tests.builders import call, machine
 from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
@@ -335,6 +335,15 @@ FINALLY = Scenario(
     tasks={"work": (Outcome(seconds=20),)},
     stops=True,
 )
+CALLS = Scenario(
+    "a long child",
+    "it works for hours, and its parent is stopped meanwhile",
+    {
+        "main": machine({"a": {**call(""), "Resource": "holdfast:workflow:inner"}}),
+        "inner": machine({"b": _wait(40_000, "c"), "c": call("c")}),
+    },
+    stops=True,
+)
 
 
 # -- events that mean something else ---------------------------------------------------------------
@@ -428,6 +437,11 @@ def _wait_for_every_undo(patch: Patch) -> None:
 
 def _is_newer(state: Any, fact: Any) -> bool:
     return bool(fact.control_id > state.last_control)
+
+
+def _stop_no_children(patch: Patch) -> None:
+    """Whatever an execution ends as, those that it has called go on."""
+    patch.setattr(duties, "abandoned", lambda _state: [])
 
 
 # -- undos -----------------------------------------------------------------------------------------
@@ -621,6 +635,7 @@ PLANTED = (
     Planted("a second stop cuts the undo", _cut_at_the_second_stop, _I10, SLOW_UNDO, _LOST, _STOPS),
     Planted("a repeated stop is a new one", _obey_each_stop, _I9, SLOW_UNDO, _LOST, _STOPS),
     Planted("a stop at once has to wait", _wait_for_every_undo, _I9, SLOW_UNDO, {}, _STOPS),
+    Planted("an end stops no children", _stop_no_children, _I9, CALLS, {}, _STOPS),
     Planted("undone from the outside", _undo_from_outside, _I10, TWO_PARTS, {}, _STOPS),
     Planted("the last step is not undone", _skip_the_last_step, _I10, ORDER, {}, _STOPS),
     Planted("a step is undone that failed", _undo_what_is_not_done, _I10, SLOW_STEPS, {}, _STOPS),

@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.asl.program import Parallel, Program
+from holdfast.core.children import abandoned
 from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import Execution
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Item
-from holdfast.sim import reference
+from holdfast.sim import dispatches, reference
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
 from holdfast.sim.invariants import refusals
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.commands import written_ms
 from holdfast.sim.invariants.dues import stuck_ms_max
 from holdfast.sim.invariants.lines import Lines
 from holdfast.sim.invariants.programs import program_of
@@ -37,6 +41,7 @@ def one_end(case: Case) -> Iterator[str]:
         yield from _unheard(case)
         yield from refusals.of_stops(case)
         yield from _deserted(case)
+        yield from _left_running(case)
 
 
 class _Ends:
@@ -246,6 +251,48 @@ class _Deserted(Lines):
         since_ms = max(self.since_ms.pop(child, event.at_ms), self.faults_end_ms)
         if event.at_ms > since_ms + self.late_ms:
             yield f"nobody waits for child {child} since {since_ms}: it is told at {event.at_ms}"
+
+
+def _left_running(case: Case) -> Iterator[str]:
+    """A child that may run when its parent ends is stopped within the stated time, or has ended of
+    itself by then. Where tasks kill their workers, the faults never end; what was in quarantine
+    waits for a person.
+    """
+    evidence = case.schedule
+    if evidence.scenario.kills or evidence.is_endless:
+        return
+    written = written_ms(evidence)
+    ends = {(one.tenant, one.run): list(_ends_of(one, written)) for one in case.histories}
+    for history in case.histories:
+        if _was_in_quarantine(evidence, history):
+            continue
+        for ended_ms, state in ends[history.tenant, history.run]:
+            latest_ms = max(ended_ms, evidence.faults_end_ms)
+            latest_ms += _late_ms_max(evidence, history.run)
+            for entry, number in abandoned(state):
+                child = child_run(history.run, entry, number)
+                stop = dispatches.stop(history.tenant, child)
+                over_ms = [at_ms for at_ms, _ in ends.get((history.tenant, child), ())]
+                over_ms.append(evidence.dispatches.first_ms.get(stop, evidence.ended_ms))
+                if min(over_ms) > latest_ms:
+                    yield (
+                        f"{history.run} ended at {ended_ms}, and {child} ran on: it was stopped,"
+                        f" or over, at {min(over_ms)}"
+                    )
+
+
+def _ends_of(
+    history: History, written: Mapping[tuple[str, int], int]
+) -> Iterator[tuple[int, Execution]]:
+    """-> each end that it has had, and when that got into the log."""
+    for record, state in zip(history.records, history.states, strict=True):
+        if state.is_ended:
+            yield written.get((history.run, record.sequence), record.at_ms), state
+
+
+def _was_in_quarantine(evidence: Evidence, history: History) -> bool:
+    place = (keys.QUARANTINE, keys.execution(history.tenant, history.run))
+    return place in evidence.stored
 
 
 def as_the_reference_says(case: Case) -> Iterator[str]:
