@@ -12,7 +12,8 @@ from holdfast.core import apply as apply_module
 from holdfast.core._apply_frames import without
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.state import Execution, Failed, Lanes
-from holdfast.runtime import duties, mail
+from holdfast.runtime import again, duties, examination, mail, quarantine
+from holdfast.sim import aftermath
 from holdfast.sim.scenarios import statemachine_scenarios
 from tests.builders import call, machine
 from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
@@ -598,6 +599,12 @@ def _redrive_a_success(patch: Patch) -> None:
     patch.setattr(apply_module, "_ended", ended)
 
 
+def _redrive_nothing(patch: Patch) -> None:
+    """The door has taken the wish, and whoever reads it takes it for an old one."""
+    for module in (advance, again, aftermath, examination, quarantine):
+        patch.setattr(module, "is_redriven_by", lambda _state, _fact: False)
+
+
 def _forget_failed_lanes(patch: Patch) -> None:
     """Those that had failed are taken for ended."""
 
@@ -664,5 +671,6 @@ PLANTED = (
     Planted("one more failure is tolerated", _tolerate_one_more, _I11, TOLERATED, {}),
     Planted("a block's time is forgotten behind a shield", _ignore_lateness, _I9, LATE, {}),
     Planted("a success is redriven", _redrive_a_success, _I9, SHORT, {}, _REDRIVES),
+    Planted("a redrive is never carried out", _redrive_nothing, _I9, REDRIVEN, {}, _REDRIVES),
     Planted("a redrive forgets a failed lane", _forget_failed_lanes, _I11, REDRIVEN, {}, _REDRIVES),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any, Final
 
 from holdfast.asl.program import Parallel, Program
@@ -39,6 +40,7 @@ def one_end(case: Case) -> Iterator[str]:
                 yield f"{history.run}: {text}"
     if case.evidence is not None:
         yield from _unheard(case)
+        yield from _not_redriven(case)
         yield from refusals.of_stops(case)
         yield from _deserted(case)
         yield from _left_running(case)
@@ -164,7 +166,7 @@ def _unheard(case: Case) -> Iterator[str]:
             yield f"the stop of {run} was accepted, and is not stored"
     for history in case.histories:
         if (history.tenant, history.run) in wanted:
-            for item in _stops(case, history):
+            for item in _controls(case, history, None):
                 control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
                 at_ms = case.schedule.stored[str(item["pk"]), str(item["sk"])]
                 latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history))
@@ -177,13 +179,60 @@ def _unheard(case: Case) -> Iterator[str]:
                     )
 
 
-def _stops(case: Case, history: History) -> Iterator[Item]:
-    """-> the mail of what somebody has asked for."""
+def _not_redriven(case: Case) -> Iterator[str]:
+    """A redrive that was accepted is carried out within the stated time, if it is for the end that
+    there was when it was stored: then that end is not the last record any more. One whose message
+    has vanished may never be seen; where tasks kill their workers, the faults never end.
+    """
+    evidence = case.schedule
+    if evidence.scenario.kills or evidence.is_endless:
+        return
+    found = {(one.tenant, one.run): one for one in case.histories}
+    written = written_ms(evidence)
+    for told in evidence.told:
+        history = found.get((told.tenant, str(told.run)))
+        if told.what != "redrive" or told.refused is not None or history is None:
+            continue
+        if history.run in evidence.lost or _was_in_quarantine(evidence, history):
+            continue
+        latest_ms = max(told.at_ms, evidence.faults_end_ms) + _late_ms_max(evidence, history.run)
+        for item in _controls(case, history, "redrive"):
+            at_ms = evidence.stored[str(item["pk"]), str(item["sk"])]
+            if not told.asked_ms <= at_ms <= told.at_ms:
+                continue  # an earlier request has stored it, and was not answered
+            control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+            redriven_ms = _redriven_ms(history, written, control, at_ms)
+            if redriven_ms is not None and min(redriven_ms, evidence.ended_ms) > latest_ms:
+                yield (
+                    f"{history.run}: redrive {control} was accepted at {told.at_ms}, and is not"
+                    f" carried out by {latest_ms}"
+                )
+
+
+def _redriven_ms(
+    history: History, written: Mapping[tuple[str, int], int], control: str, at_ms: int
+) -> float | None:
+    """-> when what comes after its end got into the log; None: it need not go on, for it runs, has
+    succeeded, or is undone, or the redrive seems older than the end, or than what has ended it.
+    """
+    moments = [written.get((history.run, one.sequence), one.at_ms) for one in history.records]
+    there = sum(one <= at_ms for one in moments)
+    if not there:
+        return None
+    state = history.states[there - 1]
+    if not state.resting or state.is_undone or state.stopped_ms is None:
+        return None
+    if control <= state.last_control or control < f"{state.stopped_ms:015d}":
+        return None
+    return next(iter(moments[there:]), inf)
+
+
+def _controls(case: Case, history: History, kind: str | None) -> Iterator[Item]:
+    """-> the control mail of that kind; what somebody asks for who wants an end has none."""
     inbox = keys.inbox(history.tenant, history.run)
     for item in case.services.items("mail"):
-        sk = str(item["sk"])
-        is_control = item["pk"] == inbox and sk.startswith(keys.CONTROL_PREFIX)
-        if is_control and "kind" not in item:
+        is_control = item["pk"] == inbox and str(item["sk"]).startswith(keys.CONTROL_PREFIX)
+        if is_control and item.get("kind") == kind:
             yield item
 
 
