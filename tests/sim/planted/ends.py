@@ -345,6 +345,12 @@ CALLS = Scenario(
     },
     stops=True,
 )
+LONG = Scenario(
+    "a long wait",
+    "stopped, redriven, and stopped once more",
+    {"main": machine({"a": _wait(40_000, "b"), "b": call("b")})},
+    stops=True,
+)
 
 
 # -- events that mean something else ---------------------------------------------------------------
@@ -438,6 +444,15 @@ def _wait_for_every_undo(patch: Patch) -> None:
 
 def _is_newer(state: Any, fact: Any) -> bool:
     return bool(fact.control_id > state.last_control)
+
+
+def _stop_nothing_twice(patch: Patch) -> None:
+    """Who has been redriven goes on, whoever wants it to end."""
+    real = is_stopped_by
+    for module in (advance, mail):
+        patch.setattr(
+            module, "is_stopped_by", lambda state, fact: not state.redrives and real(state, fact)
+        )
 
 
 def _stop_no_children(patch: Patch) -> None:
@@ -642,6 +657,14 @@ PLANTED = (
     Planted("a second stop cuts the undo", _cut_at_the_second_stop, _I10, SLOW_UNDO, _LOST, _STOPS),
     Planted("a repeated stop is a new one", _obey_each_stop, _I9, SLOW_UNDO, _LOST, _STOPS),
     Planted("a stop at once has to wait", _wait_for_every_undo, _I9, SLOW_UNDO, {}, _STOPS),
+    Planted(
+        "what was redriven is not stopped",
+        _stop_nothing_twice,
+        _I9,
+        LONG,
+        {"duplicated": 0.5},
+        {**_STOPS, **_REDRIVES},
+    ),
     Planted("an end stops no children", _stop_no_children, _I9, CALLS, {}, _STOPS),
     Planted("undone from the outside", _undo_from_outside, _I10, TWO_PARTS, {}, _STOPS),
     Planted("the last step is not undone", _skip_the_last_step, _I10, ORDER, {}, _STOPS),

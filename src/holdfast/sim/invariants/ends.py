@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
@@ -164,19 +164,43 @@ def _unheard(case: Case) -> Iterator[str]:
     for tenant, run in wanted:
         if keys.inbox(tenant, run) not in kept:
             yield f"the stop of {run} was accepted, and is not stored"
+    written = written_ms(evidence)
     for history in case.histories:
         if (history.tenant, history.run) in wanted:
-            for item in _controls(case, history, None):
-                control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
-                at_ms = case.schedule.stored[str(item["pk"]), str(item["sk"])]
-                latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history))
-                latest_ms += _late_ms_max(evidence, history.run)
-                heard_ms = _heard_ms(history, control, is_now="now" in item)
-                if heard_ms > latest_ms:
-                    yield (
-                        f"{history.run}: stop {control} was stored at {at_ms} and heard of at"
-                        f" {heard_ms}"
-                    )
+            late_ms = _late_ms_max(evidence, history.run)
+            yield from _heard_late(case, history, written, None, late_ms)
+
+
+def _heard_late(
+    case: Case,
+    history: History,
+    written: Mapping[tuple[str, int], int],
+    kind: str | None,
+    late_ms: int,
+) -> Iterator[str]:
+    """-> the stops of that kind that were not heard of for so long."""
+    evidence = case.schedule
+    for item in _controls(case, history, kind):
+        control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+        at_ms = evidence.stored[str(item["pk"]), str(item["sk"])]
+        latest_ms = max(at_ms, evidence.faults_end_ms, _begun_ms(history)) + late_ms
+        events = _since_redriven(history, written, at_ms)
+        heard_ms = _heard_ms(events, control, is_now="now" in item)
+        if heard_ms > latest_ms:
+            yield f"{history.run}: stop {control} was stored at {at_ms} and heard of at {heard_ms}"
+
+
+def _since_redriven(
+    history: History, written: Mapping[tuple[str, int], int], at_ms: int
+) -> list[Event]:
+    """-> its events since it was last redriven before that; an end before is none any more."""
+    found: list[Event] = []
+    for record in history.records:
+        is_before = written.get((history.run, record.sequence), record.at_ms) <= at_ms
+        if is_before and any(event.type == "ExecutionRedriven" for event in record.events):
+            found = []
+        found += record.events
+    return found
 
 
 def _not_redriven(case: Case) -> Iterator[str]:
@@ -244,14 +268,14 @@ def _begun_ms(history: History) -> int:
     return history.records[0].at_ms
 
 
-def _heard_ms(history: History, control: str, *, is_now: bool) -> int:
+def _heard_ms(events: Sequence[Event], control: str, *, is_now: bool) -> int:
     """-> when it, or what makes it void, got into the log: an end, or a stop that is the same."""
-    for event in history.events:
+    for event in events:
         is_heard = event.holdfast.get("control", "") >= control
         is_obeyed = not is_now and _is_asked_for(event.holdfast.get("stopping"))
         if is_heard or is_obeyed or event.type in TERMINAL_EVENTS:
             return event.at_ms
-    return history.records[-1].at_ms
+    return events[-1].at_ms
 
 
 def _deserted(case: Case) -> Iterator[str]:
