@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,11 @@ from holdfast.core import _apply_cancelling, advance, cancelling, lanes
 from holdfast.core import apply as apply_module
 from holdfast.core._apply_frames import without
 from holdfast.core.advance import is_stopped_by
+from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution, Failed, Lanes
-from holdfast.runtime import again, duties, examination, mail, quarantine
+from holdfast.runtime import again, children, duties, examination, mail, quarantine
+from holdfast.runtime.effects import Effect, PutIfAbsent
+from holdfast.runtime.log import Log
 from holdfast.sim import aftermath
 from holdfast.sim.scenarios import statemachine_scenarios
 from tests.builders import call, machine
@@ -460,6 +463,18 @@ def _stop_no_children(patch: Patch) -> None:
     patch.setattr(duties, "abandoned", lambda _state: [])
 
 
+def _wake_no_child(patch: Patch) -> None:
+    """Its stop is stored, and it reads that when the sweeper looks at it."""
+
+    def stop(log: Log, entry: int, number: int, now_ms: int) -> Iterator[Effect]:
+        run = child_run(log.run, entry, number)
+        fields = {"kind": mail.PARENT}
+        item = mail.control_item(log.tenant, run, children._CONTROL_ID, now_ms, fields)
+        yield PutIfAbsent("mail", item)
+
+    patch.setattr(children, "stop", stop)
+
+
 # -- undos -----------------------------------------------------------------------------------------
 
 
@@ -666,6 +681,7 @@ PLANTED = (
         {**_STOPS, **_REDRIVES},
     ),
     Planted("an end stops no children", _stop_no_children, _I9, CALLS, {}, _STOPS),
+    Planted("a child is not woken for its stop", _wake_no_child, _I9, CALLS, {}, _STOPS),
     Planted("undone from the outside", _undo_from_outside, _I10, TWO_PARTS, {}, _STOPS),
     Planted("the last step is not undone", _skip_the_last_step, _I10, ORDER, {}, _STOPS),
     Planted("a step is undone that failed", _undo_what_is_not_done, _I10, SLOW_STEPS, {}, _STOPS),

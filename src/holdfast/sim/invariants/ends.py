@@ -13,6 +13,7 @@ from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution
 from holdfast.runtime import keys
 from holdfast.runtime.effects import Item
+from holdfast.runtime.mail import PARENT, REDRIVE
 from holdfast.sim import dispatches, reference
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
@@ -44,6 +45,7 @@ def one_end(case: Case) -> Iterator[str]:
         yield from refusals.of_stops(case)
         yield from _deserted(case)
         yield from _left_running(case)
+        yield from _unheard_of_parents(case)
 
 
 class _Ends:
@@ -171,6 +173,24 @@ def _unheard(case: Case) -> Iterator[str]:
             yield from _heard_late(case, history, written, None, late_ms)
 
 
+def _unheard_of_parents(case: Case) -> Iterator[str]:
+    """A child obeys its parent's stop within the stated time, after that in which the parent sends
+    the message of what it has stored. Excused are those that `_left_running` excuses.
+    """
+    evidence = case.schedule
+    if evidence.scenario.kills or evidence.is_endless:
+        return
+    written = written_ms(evidence)
+    found = {(one.tenant, one.run): one for one in case.histories}
+    for history in case.histories:
+        told = history.state.parent
+        parent = None if told is None else found.get((history.tenant, told["run"]))
+        family = (history,) if parent is None else (history, parent)
+        if parent is not None and not any(_was_in_quarantine(evidence, one) for one in family):
+            late_ms = sum(_late_ms_max(evidence, one.run) for one in family)
+            yield from _heard_late(case, history, written, PARENT, late_ms)
+
+
 def _heard_late(
     case: Case,
     history: History,
@@ -187,7 +207,8 @@ def _heard_late(
         events = _since_redriven(history, written, at_ms)
         heard_ms = _heard_ms(events, control, is_now="now" in item)
         if heard_ms > latest_ms:
-            yield f"{history.run}: stop {control} was stored at {at_ms} and heard of at {heard_ms}"
+            whose = "the stop" if kind is None else f"the stop of its {kind},"
+            yield f"{history.run}: {whose} {control} was stored at {at_ms}, heard of at {heard_ms}"
 
 
 def _since_redriven(
@@ -220,7 +241,7 @@ def _not_redriven(case: Case) -> Iterator[str]:
         if history.run in evidence.lost or _was_in_quarantine(evidence, history):
             continue
         latest_ms = max(told.at_ms, evidence.faults_end_ms) + _late_ms_max(evidence, history.run)
-        for item in _controls(case, history, "redrive"):
+        for item in _controls(case, history, REDRIVE):
             at_ms = evidence.stored[str(item["pk"]), str(item["sk"])]
             if not told.asked_ms <= at_ms <= told.at_ms:
                 continue  # an earlier request has stored it, and was not answered
