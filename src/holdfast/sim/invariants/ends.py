@@ -12,7 +12,7 @@ from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution
 from holdfast.runtime import keys
-from holdfast.runtime.effects import Item
+from holdfast.runtime.effects import Item, Query
 from holdfast.runtime.mail import PARENT, REDRIVE
 from holdfast.sim import dispatches, reference
 from holdfast.sim.evidence import Evidence
@@ -29,7 +29,7 @@ from holdfast.sim.rulings import ended, rulings_of
 def one_end(case: Case) -> Iterator[str]:
     """Each execution ends once for each time that it begins or is redriven, and what it ends as is
     what came first: a stop that won is all that there is from there on, and one that lost leaves
-    no trace.
+    no trace. Who was asked to stop, or to go on, does so in time, children too.
     """
     mail = {(str(item["pk"]), str(item["sk"])) for item in case.services.items("mail")}
     for history in case.histories:
@@ -272,13 +272,11 @@ def _redriven_ms(
     return next(iter(moments[there:]), inf)
 
 
-def _controls(case: Case, history: History, kind: str | None) -> Iterator[Item]:
+def _controls(case: Case, history: History, kind: str | None) -> list[Item]:
     """-> the control mail of that kind; what somebody asks for who wants an end has none."""
     inbox = keys.inbox(history.tenant, history.run)
-    for item in case.services.items("mail"):
-        is_control = item["pk"] == inbox and str(item["sk"]).startswith(keys.CONTROL_PREFIX)
-        if is_control and item.get("kind") == kind:
-            yield item
+    items = case.services.perform(Query("mail", inbox, begins_with=keys.CONTROL_PREFIX))
+    return [item for item in items if item.get("kind") == kind]
 
 
 def _late_ms_max(evidence: Evidence, run: str) -> int:
