@@ -164,7 +164,10 @@ CONTROL_PREFIX: Final = "x#"
 
 
 def heartbeat(entry: int) -> str:
-    return f"h#{entry}"
+    return f"{HEARTBEAT_PREFIX}{entry}"
+
+
+HEARTBEAT_PREFIX: Final = "h#"
 
 
 def taken(entry: int, attempt: int) -> str:

@@ -74,9 +74,9 @@ class Evidence:
     """`faults_end_ms`: from then on nothing went wrong. `stuck`: (run, since, at) of executions
     that should have moved long before they were looked at. `foreign`: effects on another tenant's
     keys. `messages`: how many were sent, by execution; `letters`: how many dead ones were met.
-    `stored`: the true time at which each item of `mail` was first stored, by its key; `said`: when
-    its door says that it was asked for, where that is part of it. `refused_by_bug`: errors of our
-    own code.
+    `stored`: the true time at which each item of `mail` was first stored, by its key; `beats`: of
+    heartbeats each time, and when its door says that it was asked for. `refused_by_bug`: errors of
+    our own code.
 
     `lost`: executions of which a message vanished; `unhidden`: of which one stayed hidden for as
     long as its queue hides it. `unguarded`: those that run, and nobody will look at them.
@@ -101,7 +101,7 @@ class Evidence:
     messages: Counter[str] = field(default_factory=Counter)
     letters: Counter[str] = field(default_factory=Counter)
     stored: dict[tuple[str, str], int] = field(default_factory=dict)
-    said: dict[tuple[str, str], int] = field(default_factory=dict)
+    beats: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     marks: Counter[str] = field(default_factory=Counter)
     refused_by_bug: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)

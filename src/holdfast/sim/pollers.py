@@ -69,10 +69,11 @@ class Pollers:
     def _work(self, tenant: str, activity: str, token: str, data: str) -> None:
         place = require_token(token, self._front.keys, tenant, 0)
         outcome = self._simulation.scenario.outcome(activity, place.attempt)
-        for beat_ms in heartbeats.moments_ms(outcome):
-            alive = partial(heartbeats.beat, self._front, tenant, token)
-            self._insist("beat", tenant, alive, lambda *_: None, beat_ms)
         request = answer_of(token, outcome, data)
+        alive = partial(heartbeats.beat, self._front, tenant, token)
+        felt = noting(self._simulation, "heartbeat", tenant, place.run, request)
+        for beat_ms in heartbeats.moments_ms(outcome):
+            self._insist("beat", tenant, alive, felt, beat_ms)
         make = partial(answer, self._front, tenant, request)
         told = noting(self._simulation, "answer", tenant, place.run, request)
         self._insist("answer", tenant, make, told, int(outcome.seconds * 1_000))

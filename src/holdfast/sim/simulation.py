@@ -39,6 +39,7 @@ from holdfast.runtime.effects import (
     Pause,
     Put,
     PutIfAbsent,
+    Replace,
     RunTask,
     Send,
 )
@@ -334,6 +335,7 @@ class Simulation:
             self._see_record(process, effect, answer, is_heard=is_heard)
         if isinstance(effect, Put | PutIfAbsent):
             self._see_stored(effect)
+        self._see_beat(effect, answer)
         return answer
 
     def _see_whose(self, process: Process, effect: Effect) -> None:
@@ -370,8 +372,6 @@ class Simulation:
         pk, sk = str(effect.item["pk"]), str(effect.item["sk"])
         if effect.table == "mail":
             self.evidence.stored.setdefault((pk, sk), self.now_ms)
-            if "at" in effect.item:
-                self.evidence.said.setdefault((pk, sk), int(effect.item["at"]))
         if pk == keys.QUARANTINE:
             for alarmed in self.on_quarantine:
                 alarmed()
@@ -383,6 +383,20 @@ class Simulation:
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             for told in self.on_due:
                 told(-(-max(look_ms, self.now_ms + 1) // SWEEP_MS) * SWEEP_MS)
+
+    def _see_beat(self, effect: Effect, answer: Any) -> None:
+        """Only the first heartbeat of an entry is put where nothing is."""
+        match effect:
+            case PutIfAbsent("mail", item):
+                is_stored = answer is None
+            case Replace("mail", item):
+                is_stored = answer
+            case _:
+                return
+        place = (str(item["pk"]), str(item["sk"]))
+        if is_stored and place[1].startswith(keys.HEARTBEAT_PREFIX):
+            beats = self.evidence.beats.setdefault(place, [])
+            beats.append((self.now_ms, int(item["at"])))
 
     def _send_messages(self, effect: Send) -> None:
         for message in effect.messages:

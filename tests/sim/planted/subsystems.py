@@ -16,7 +16,9 @@ from holdfast.runtime import again, children, duties, sweeper
 from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
+from holdfast.sim import heartbeats
 from holdfast.sim.scenarios import corpus
+from holdfast.stepfunctions import tasks
 from tests.sim.planted.kit import Patch, Planted, Scenario
 
 _CORPUS = {one.name: one for one in corpus()}
@@ -77,6 +79,18 @@ def never_ask_for_jobs(patch: Patch) -> None:
 
 def offer_no_activity(patch: Patch) -> None:
     patch.setattr(duties, "_offer_activity", _nothing)
+
+
+def refuse_heartbeats(patch: Patch) -> None:
+    def send_task_heartbeat(*_arguments: Any) -> Generator[Any, Any, Any]:
+        yield from ()
+        raise tasks._timed_out()
+
+    patch.setattr(heartbeats, "send_task_heartbeat", send_task_heartbeat)
+
+
+def keep_no_heartbeat(patch: Patch) -> None:
+    patch.setattr(tasks, "_beat", _nothing)
 
 
 def count_from_the_schedule(patch: Patch) -> None:
@@ -158,6 +172,20 @@ PLANTED = (
         frozenset({"I6"}),
         ACTIVITY,
         rates={"killed before": 0.05},
+    ),
+    Planted(
+        "the heartbeats of an activity are refused",
+        refuse_heartbeats,
+        frozenset({"I7"}),
+        ACTIVITY,
+        rates={},
+    ),
+    Planted(
+        "no heartbeat of an activity is kept",
+        keep_no_heartbeat,
+        frozenset({"I7"}),
+        ACTIVITY,
+        rates={},
     ),
     Planted(
         "a task that a worker did not know is never tried by another",

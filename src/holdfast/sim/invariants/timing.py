@@ -111,11 +111,8 @@ def _stored_wins(case: Case, raised: set[tuple[str, int, int]]) -> Iterator[str]
                 f"{history.run}: {due.ticket} timed out at {due.came_ms}, and its answer was "
                 f"stored at {stored_ms}"
             )
-        beat = (place[0], keys.heartbeat(due.ticket[0]))
-        if beat in schedule.stored and due.beat_seconds is not None:
-            alive_ms = schedule.said[beat] + due.beat_seconds * 1_000 - CLOCK_ERROR_MS
-            if schedule.stored[beat] < due.came_ms < alive_ms:
-                yield (
-                    f"{history.run}: {due.ticket} was beaten for at {schedule.said[beat]}, and "
-                    "timed out"
-                )
+        if due.beat_seconds is not None:
+            beats = schedule.beats.get((place[0], keys.heartbeat(due.ticket[0])), ())
+            for beat_ms, said_ms in beats:
+                if beat_ms < due.came_ms < said_ms + due.beat_seconds * 1_000 - CLOCK_ERROR_MS:
+                    yield f"{history.run}: {due.ticket} was beaten for at {said_ms}, and timed out"
