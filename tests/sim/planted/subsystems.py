@@ -18,14 +18,32 @@ from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
 from holdfast.sim import heartbeats
 from holdfast.sim.scenarios import corpus
-from holdfast.stepfunctions import tasks
-from tests.sim.planted.kit import Patch, Planted, Scenario
+from holdfast.stepfunctions import activities, tasks
+from tests.builders import machine
+from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
 
 _CORPUS = {one.name: one for one in corpus()}
 DISTRIBUTED = _CORPUS["distributed"]
 FAILING = _CORPUS["distributed fails"]
 JOBS = _CORPUS["jobs"]
 ACTIVITY = _CORPUS["activity"]
+SLOW_ACTIVITY = Scenario(
+    "a slow activity",
+    "whoever has taken its task is at it for an hour",
+    {
+        "main": machine(
+            {
+                "weigh": {
+                    "Type": "Task",
+                    "Resource": "arn:aws:states:local:0:activity:scales",
+                    "TimeoutSeconds": 7_200,
+                    "End": True,
+                }
+            }
+        )
+    },
+    tasks={"scales": (Outcome(output=1, seconds=3_600),)},
+)
 LONG = _CORPUS["ninety-three days"]
 RETRIED = _CORPUS["retry count"]
 
@@ -91,6 +109,13 @@ def refuse_heartbeats(patch: Patch) -> None:
 
 def keep_no_heartbeat(patch: Patch) -> None:
     patch.setattr(tasks, "_beat", _nothing)
+
+
+def tell_nobody_who_has_taken_it(patch: Patch) -> None:
+    def tell(_tenant: str, _run: str, _key: str, row: Any) -> Iterator[Any]:
+        yield activities._drop(row)
+
+    patch.setattr(activities, "_tell", tell)
 
 
 def count_from_the_schedule(patch: Patch) -> None:
@@ -185,6 +210,13 @@ PLANTED = (
         keep_no_heartbeat,
         frozenset({"I7"}),
         ACTIVITY,
+        rates={},
+    ),
+    Planted(
+        "nobody is told that somebody has taken the task of an activity",
+        tell_nobody_who_has_taken_it,
+        frozenset({"I17"}),
+        SLOW_ACTIVITY,
         rates={},
     ),
     Planted(

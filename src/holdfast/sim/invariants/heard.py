@@ -30,7 +30,11 @@ def unheard(evidence: Evidence, history: History, before_ms: int) -> Iterator[st
                     yield f"{history.run}: nobody has heard the notice {notice}"
         if not isinstance(wait, Awaiting):
             continue
-        answer = keys.answer(wait.entry, wait.attempt)
+        taken, answer = (key(wait.entry, wait.attempt) for key in (keys.taken, keys.answer))
+        for item in _old(evidence, inbox, taken, before_ms):
+            is_its = item["sk"] == taken and not wait.is_begun
+            if is_its and _shown_ms(evidence, history, wait) < before_ms:
+                yield f"{history.run}: nobody has heard that somebody has taken {taken}"
         partition = keys.event(tenant, wait.event_name, wait.event_key)
         for item in _old(evidence, inbox, answer, before_ms):
             # It may have come before its wait was written, which has only just begun.

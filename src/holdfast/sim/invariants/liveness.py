@@ -91,32 +91,43 @@ def _late_beginnings(evidence: Evidence) -> Iterator[str]:
 
 
 def _late_mail(evidence: Evidence, history: History) -> Iterator[str]:
-    """What was stored for a wait is applied as soon."""
+    """What was stored for a wait is applied as soon; and that an activity's task was taken, from
+    when on its time counts.
+    """
     skew_of, most_ms = skews(evidence), stuck_ms_max(evidence, history.run)
-    inbox = keys.inbox(history.tenant, history.run)
     waits: dict[str, tuple[Event, int]] = {}
     for record in history.records:
         skew_ms = skew_of.get((history.tenant, history.run, record.sequence), 0)
         for event in record.events:
-            own, frame = event.holdfast, str(event.holdfast.get("frame", ""))
+            frame = str(event.holdfast.get("frame", ""))
             if event.type.endswith("Scheduled") or event.type == "TaskSubmitted":
                 asked = waits[frame][0] if event.type == "TaskSubmitted" else event
                 waits[frame] = (asked, event.at_ms - skew_ms)
-            elif frame in waits and event.type.endswith(("Succeeded", "Failed", "TimedOut")):
-                asked, since_ms = waits.pop(frame)
-                if "event" in own:
-                    arguments = asked.details["parameters"]
-                    named = keys.event(history.tenant, arguments["event"], arguments["key"])
-                    place = (named, f"{keys.EVENT_PREFIX}{own['event']}")
-                else:
-                    ticket = (asked.holdfast["entry"], asked.holdfast["attempt"])
-                    place = (inbox, keys.answer(*ticket))
+            elif frame in waits and event.type.endswith(_APPLIES_MAIL):
+                asked, since_ms = waits[frame]
+                if event.type != "ActivityStarted":
+                    del waits[frame]
+                place = _mail_of(history, asked, event)
                 stored_ms = evidence.stored.get(place)
                 if stored_ms is not None:
                     wanted_ms = max(stored_ms, since_ms, evidence.faults_end_ms)
                     late_ms = event.at_ms - skew_ms - wanted_ms
                     if late_ms > most_ms:
                         yield f"{history.run}: {place[1]} was applied {late_ms} ms late"
+
+
+_APPLIES_MAIL: Final = ("Succeeded", "Failed", "TimedOut", "ActivityStarted")
+
+
+def _mail_of(history: History, asked: Event, event: Event) -> tuple[str, str]:
+    """-> where what `event` tells of a task, which `asked` has scheduled, was stored before."""
+    if "event" in event.holdfast:
+        arguments = asked.details["parameters"]
+        partition = keys.event(history.tenant, arguments["event"], arguments["key"])
+        return partition, keys.stored_event(event.holdfast["event"])
+    key = keys.taken if event.type == "ActivityStarted" else keys.answer
+    ticket = (asked.holdfast["entry"], asked.holdfast["attempt"])
+    return keys.inbox(history.tenant, history.run), key(*ticket)
 
 
 def in_time(case: Case) -> Iterator[str]:
