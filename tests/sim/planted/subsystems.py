@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.asl.program import TaskKind
-from holdfast.core import _apply_tasks, map_results, map_run
+from holdfast.core import _apply_tasks, advance, map_results, map_run
 from holdfast.core.events import Event
 from holdfast.core.state import Attempt, Awaiting, Frame
 from holdfast.runtime import again, children, duties, sweeper
@@ -93,6 +93,21 @@ def tolerate_one_more(patch: Patch) -> None:
 
 def never_ask_for_jobs(patch: Patch) -> None:
     patch.setattr(Attempts, "poll", _nothing)
+
+
+def ask_for_jobs_every_two_hours(patch: Patch) -> None:
+    for module in (advance, _apply_tasks):
+        patch.setattr(module, "poll_seconds", lambda _polls: 7_200)
+
+
+def leave_questions_to_the_sweeper(patch: Patch) -> None:
+    true_one = Attempts.poll
+
+    def poll(self: Attempts, now_ms: int) -> Iterator[Any]:
+        if self.errand.is_recovering:
+            yield from true_one(self, now_ms)
+
+    patch.setattr(Attempts, "poll", poll)
 
 
 def offer_no_activity(patch: Patch) -> None:
@@ -181,6 +196,20 @@ PLANTED = (
         "nobody asks whether a job has ended",
         never_ask_for_jobs,
         frozenset({"I17"}),
+        JOBS,
+        rates={},
+    ),
+    Planted(
+        "a job is asked for every two hours",
+        ask_for_jobs_every_two_hours,
+        frozenset({"I17", "I18"}),
+        JOBS,
+        rates={},
+    ),
+    Planted(
+        "whose wake says that a job is to be asked for leaves it to the sweeper",
+        leave_questions_to_the_sweeper,
+        frozenset({"I18"}),
         JOBS,
         rates={},
     ),

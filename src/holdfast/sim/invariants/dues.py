@@ -6,6 +6,7 @@ true. A wait of so many seconds counts from the decision that began it, by the c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.limits import (
     INLINE_TIMEOUT_SECONDS_MAX,
+    POLL_SECONDS_MAX,
     STUCK_SECONDS,
     WATCH_GRID_SECONDS,
     WATCH_LOOK_SECONDS_MAX,
@@ -87,8 +89,8 @@ def late_ms_max(evidence: Evidence, history: History, set_ms: int) -> int:
 @dataclass(eq=False, slots=True)
 class Due:
     """`what`: "timer", "delay" (of a Parallel or Map), "retry" (of a task), "begin" (of one that is
-    claimed at once), "time-out", "attempt" (the time-out of one that a worker runs), "deadline" (of
-    a block), "execution".
+    claimed at once), "time-out", "attempt" (the time-out of one that a worker runs), "question" (to
+    a job), "deadline" (of a block), "execution".
 
     `due_ms` and `set_ms` are by the clock of who set it, `skew_ms` is the error of that clock;
     `came_ms` is true, None while it has not come; `over_ms` when something else ended the wait
@@ -121,7 +123,7 @@ class Due:
 @dataclass(slots=True)
 class _Task:
     """What is open in a line: its attempt, and since when it is waited for. `is_offered`: it is an
-    activity's, and has no time of its own until somebody has begun it.
+    activity's, and has no time of its own until somebody has begun it. `is_job`: it is asked for.
     """
 
     ticket: tuple[int, int]
@@ -130,6 +132,7 @@ class _Task:
     seconds: int | None
     beat_seconds: int | None
     is_offered: bool = False
+    is_job: bool = False
 
 
 @dataclass
@@ -300,6 +303,11 @@ class _Walk:
         elif kind == "TaskSubmitted":
             task.is_attempt = False
             self._await(frame, event, task, event.at_ms)
+            if task.is_job:
+                self._ask(frame, event, task, event.at_ms + _FIRST_QUESTION_MS)
+        elif kind == "Polled":
+            self._come((frame, "question", 0), event)
+            self._ask(frame, event, task, own["due"])
         elif kind == "ActivityStarted":
             task.since_ms, task.is_offered = event.at_ms, False
             self._await(frame, event, task, event.at_ms)
@@ -323,8 +331,14 @@ class _Walk:
         elif task.is_attempt and since_ms > event.at_ms:
             self._set(event, frame, "retry", since_ms, ticket=task.ticket)
         task.is_offered = event.type == "ActivityScheduled"
+        task.is_job = _JOB.fullmatch(resource) is not None
         if not task.is_offered:
             self._await(frame, event, task, since_ms)
+
+    def _ask(self, frame: str, event: Event, task: _Task, due_ms: int) -> None:
+        """When the next question is due, whatever is said of it: each minute at the least."""
+        due_ms = min(due_ms, event.at_ms + POLL_SECONDS_MAX * 1_000)
+        self._set(event, frame, "question", due_ms, ticket=task.ticket)
 
     def _await(self, frame: str, event: Event, task: _Task, alive_ms: int) -> None:
         """A wait ends with its time, or with the heartbeat that is missed before."""
@@ -352,6 +366,9 @@ class _Walk:
                 due.set_ms, due.skew_ms = before.set_ms, before.skew_ms  # it was so all the time
 
 
+#: What begins an execution is told of its end.
+_JOB: Final = re.compile(r"(?!states:|holdfast:).*\.sync(:2)?")
+_FIRST_QUESTION_MS: Final = 1_000
 _TASKS: Final = ("Task", "LambdaFunction", "Activity")
 _OF_OPEN_TASKS: Final = frozenset(
     {"TaskSubmitted", "ActivityStarted", "HeartbeatSeen", "Polled", "TaskUnknown", "Claimed"}
