@@ -583,6 +583,10 @@ def _one_more_at_once(patch: Patch) -> None:
     patch.setattr(lanes, "_has_room", has_room)
 
 
+def _any_number_at_once(patch: Patch) -> None:
+    patch.setattr(lanes, "whole_number", lambda _value, _field: 0)
+
+
 def _drop_who_has_to_unwind(patch: Patch) -> None:
     real = cancelling.close
 
@@ -705,6 +709,7 @@ PLANTED = (
     Planted("a finally is run twice", _undo_again_after_a_shield, _I10, FINALLY, {}, _STOPS),
     Planted("results stand as they came", _number_by_completion, _I11, ITEMS, {}),
     Planted("one more runs at once", _one_more_at_once, _I11, ITEMS, {}),
+    Planted("any number of items runs at once", _any_number_at_once, _I11, ITEMS, {}),
     Planted("who has to unwind is dropped", _drop_who_has_to_unwind, _I10, LOSERS, {}),
     Planted("a quorum counts failures", _count_failures, _I11, QUORUM, {}),
     Planted("one more failure is tolerated", _tolerate_one_more, _I11, TOLERATED, {}),

@@ -91,6 +91,11 @@ def tolerate_one_more(patch: Patch) -> None:
     patch.setattr(map_run, "_failures_max", lambda *given: true_one(*given) + 1)
 
 
+def allow_any_number_at_once(patch: Patch) -> None:
+    true_one = map_run._bounds
+    patch.setattr(map_run, "_bounds", lambda *given: {**true_one(*given), "concurrency": 0})
+
+
 def never_ask_for_jobs(patch: Patch) -> None:
     patch.setattr(Attempts, "poll", _nothing)
 
@@ -190,6 +195,13 @@ PLANTED = (
         tolerate_one_more,
         frozenset({"I13"}),
         FAILING,
+        rates={},
+    ),
+    Planted(
+        "a distributed Map has as many children at once as it has items",
+        allow_any_number_at_once,
+        frozenset({"I11"}),
+        DISTRIBUTED,
         rates={},
     ),
     Planted(

@@ -1,15 +1,20 @@
-"""I11: the lanes of Parallel and inline Map."""
+"""I11: the lanes of Parallel and inline Map, the children of a distributed one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from holdfast.asl.program import Map, Parallel, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.limits import STUCK_SECONDS
+from holdfast.core.run_ids import child_run
+from holdfast.limits import CHILDREN_AT_ONCE_MAX, STUCK_SECONDS
+from holdfast.sim import dispatches
+from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
 from holdfast.sim.invariants.lines import Lines, Opening, place_of
-from holdfast.sim.invariants.programs import program_of
+from holdfast.sim.invariants.programs import numbers_at_once, program_of
 
 
 def joined(case: Case) -> Iterator[str]:
@@ -17,18 +22,24 @@ def joined(case: Case) -> Iterator[str]:
         if any(event.type in _STARTS for event in history.events):
             program = program_of(case, history)
             if program is not None:
-                for text in _Joins(program).read(history.events):
+                at_once = numbers_at_once(case, history)
+                for text in _Joins(program, at_once).read(history.events):
                     yield f"{history.run}: {text}"
+                if case.evidence is not None:
+                    yield from _too_many_children(case, history, at_once)
 
 
 _STARTS = frozenset({"ParallelStateStarted", "MapStateStarted"})
 
 
 class _Joins(Lines):
-    """Lanes begin when they may, end once, and are joined when they are decided."""
+    """Lanes begin when they may, end once, and are joined when they are decided. `at_once`: how
+    many of a Map may run, where its program says so.
+    """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, at_once: Mapping[str, int]) -> None:
         super().__init__(program)
+        self.at_once = at_once
         #: The results that the line has to leave its state with.
         self.results: dict[str, list[object]] = {}
         #: When it was redriven; and the lines that have done nothing since.
@@ -56,8 +67,9 @@ class _Joins(Lines):
     def on_begun(self, opening: Opening, lane: int) -> Iterator[str]:
         where = f"lane {lane} of {opening.state}"
         running = len(opening.begun) - opening.ended
-        if running >= opening.concurrency:
-            yield f"{where} begins beside {running}, and {opening.concurrency} may run"
+        most = min(opening.concurrency, self.at_once.get(opening.state) or opening.concurrency)
+        if running >= most:
+            yield f"{where} begins beside {running}, and {most} may run"
         if lane in opening.begun or lane >= opening.count:
             yield f"{where} begins, of {opening.count}, and after {sorted(opening.begun)}"
         if opening.is_closing:
@@ -109,3 +121,59 @@ class _Joins(Lines):
             )
         if opening.needed is None and opening.ended < opening.count:
             yield f"{opening.state} is joined with {opening.ended} of {opening.count} lanes"
+
+
+@dataclass
+class _MapRun:
+    """`most` children may run at once. `ended_ms`: when the log was told of the end of each."""
+
+    state: str
+    entry: int
+    most: int
+    count: int = 0
+    ended_ms: list[int] = field(default_factory=list)
+
+
+def _too_many_children(case: Case, history: History, at_once: Mapping[str, int]) -> Iterator[str]:
+    """A child is under way from when its start is sent until a record of its parent tells its end:
+    a start follows the record that has made room for it.
+    """
+    first_ms = case.schedule.dispatches.first_ms
+    for one in _map_runs(case, history, at_once):
+        starts = (
+            dispatches.start(history.tenant, child_run(history.run, one.entry, lane))
+            for lane in range(one.count)
+        )
+        begun_ms = sorted(first_ms[start] for start in starts if start in first_ms)
+        for begun, at_ms in enumerate(begun_ms, start=1):
+            running = begun - bisect_right(one.ended_ms, at_ms)
+            if running > one.most:
+                where = f"{history.run}: child {begun} of {one.state}"
+                yield f"{where} begins at {at_ms} as one of {running}, and {one.most} may run"
+
+
+def _map_runs(case: Case, history: History, at_once: Mapping[str, int]) -> list[_MapRun]:
+    """A redriven Map has another entry, and children of its own."""
+    wrote_ms = {
+        one.sequence: one.at_ms
+        for one in case.schedule.wrote
+        if (one.tenant, one.run) == (history.tenant, history.run)
+    }
+    found: list[_MapRun] = []
+    entered: dict[str, str] = {}
+    running: dict[str, _MapRun] = {}
+    for record in history.records:
+        for event in record.events:
+            own, frame = event.holdfast, str(event.holdfast.get("frame", ""))
+            if event.type.endswith("StateEntered"):
+                entered[frame] = event.details["name"]
+            elif event.type == "MapRunStarted":
+                most = at_once.get(entered[frame], own["concurrency"]) or CHILDREN_AT_ONCE_MAX
+                most = min(most, CHILDREN_AT_ONCE_MAX)
+                running[frame] = _MapRun(entered[frame], own["entry"], most)
+                found.append(running[frame])
+            elif event.type == "ChildrenStarted":
+                running[frame].count = len(own["inputs"])
+            elif event.type == "ChildEnded":
+                running[frame].ended_ms.append(wrote_ms[record.sequence])
+    return found

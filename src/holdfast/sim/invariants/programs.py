@@ -42,6 +42,12 @@ def undo_steps(case: Case, history: History) -> dict[str, str]:
     return {} if document is None else _steps(document)
 
 
+def numbers_at_once(case: Case, history: History) -> dict[str, int]:
+    """-> how many may run at once in each Map that says it with a number; 0: as many as can be."""
+    document = _document(case, history)
+    return {} if document is None else _at_once(document)
+
+
 def _document(case: Case, history: History) -> bytes | None:
     partition = keys.definition(history.tenant, history.state.definition)
     item = case.services.perform(Get("mail", partition, keys.ONLY))
@@ -68,6 +74,27 @@ def _steps(document: bytes) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
+def _at_once(document: bytes) -> dict[str, int]:
+    return {
+        name: state["MaxConcurrency"]
+        for name, state in _states(_machine(document))
+        if isinstance(state.get("MaxConcurrency"), int)
+    }
+
+
+def _states(machine: Any) -> Iterator[tuple[str, Any]]:
+    for name, state in machine["States"].items():
+        yield name, state
+        for part in _inside(state):
+            yield from _states(part)
+
+
+def _inside(state: Any) -> list[Any]:
+    parts = [*state.get("Branches", ()), state.get("ItemProcessor"), state.get("Iterator")]
+    return [part for part in parts if part is not None]
+
+
+@lru_cache(maxsize=256)
 def _silent(document: bytes) -> frozenset[str]:
     machine = _machine(document)
     return frozenset(_failing_silently(machine, machine.get("QueryLanguage", "JSONPath")))
@@ -79,7 +106,5 @@ def _failing_silently(machine: Any, language: str) -> Iterator[str]:
         has_no_way_out = state["Type"] == "Choice" and "Default" not in state
         if own == "JSONPath" or has_no_way_out:
             yield name
-        inner = [*state.get("Branches", ()), state.get("ItemProcessor"), state.get("Iterator")]
-        for part in inner:
-            if part is not None:
-                yield from _failing_silently(part, language)
+        for part in _inside(state):
+            yield from _failing_silently(part, language)
