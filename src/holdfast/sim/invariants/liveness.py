@@ -239,9 +239,13 @@ def _owners(history: History) -> Iterator[str]:
     claims: Counter[str] = Counter()
     for event in history.events:
         frame = str(event.holdfast.get("frame", ""))
-        if event.type.endswith("Scheduled") or event.type == "TaskUnknown":
+        if event.type.endswith(_BEGINS_ANEW):
             claims[frame] = 0
         elif event.type == "Claimed":
             claims[frame] += 1
             if claims[frame] > TAKEOVERS_MAX + 1:
                 yield f"{history.run}: an attempt was claimed {claims[frame]} times"
+
+
+#: An attempt, one of a distributed Map included; and a function that was not known.
+_BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
