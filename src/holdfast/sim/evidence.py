@@ -83,6 +83,7 @@ class Evidence:
     `restless`: those that run, and nothing that they wait for is still to come.
     `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
     sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
+    `in_company`: owners of claims whose worker has other messages as well.
     `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
     `forgotten`: what was asked for, and never carried out in time; `unheard`: mail that nobody read
     in time.
@@ -106,6 +107,7 @@ class Evidence:
     refused_by_bug: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     unhidden: set[str] = field(default_factory=set)
+    in_company: set[str] = field(default_factory=set)
     unguarded: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
     diagnosed: list[str] = field(default_factory=list)

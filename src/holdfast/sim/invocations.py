@@ -131,6 +131,8 @@ class Workers:
         simulation = self._simulation
         owner = f"{invocation.host.name}m{simulation.number()}"
         is_alone = len(invocation.receipts) == 1
+        if not is_alone:
+            simulation.evidence.in_company.add(owner)
         receives, sent_ms = received.receive_count, received.sent_at
         delivery = Delivery(received.body, received.message_id, receives, owner, sent_ms, is_alone)
         bound = simulation.services.for_message(invocation.queue, received.receipt)

@@ -8,7 +8,7 @@ from holdfast.core import facts
 from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import Execution
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import fast_path, keys, messages, outside, worker
+from holdfast.runtime import again, fast_path, keys, messages, outside, worker
 from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.effects import Query
 from tests.builders import call, machine, wait_for
@@ -63,6 +63,32 @@ MONTH = Scenario(
 )
 
 
+KILLERS = Scenario(
+    "killers",
+    "one event wakes three lanes in one batch, and each runs what kills its worker",
+    {
+        "main": machine(
+            {
+                "all": {
+                    "Type": "Map",
+                    "Items": [1, 2, 3],
+                    "ItemProcessor": {
+                        "ProcessorConfig": _LANE["ProcessorConfig"],
+                        "StartAt": "paid",
+                        "States": {"paid": wait_for("paid", "it"), "it": call("it")},
+                    },
+                    "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "end"}],
+                    "Next": "end",
+                },
+                "end": {"Type": "Succeed"},
+            }
+        )
+    },
+    tasks={"it": (Outcome(error="SIGKILL", seconds=1),)},
+    events=(Brought(7_200, "paid", "k1", {"n": 1}, "e1"),),
+)
+
+
 def _leave_the_stop_to_the_twin(patch: Patch) -> None:
     real = worker.Hold._after_race
 
@@ -94,6 +120,14 @@ def _take_what_was_handed_on_again_and_again(patch: Patch) -> None:
         return taken
 
     patch.setattr(Attempts, "take", take)
+
+
+def _go_on_in_company(patch: Patch) -> None:
+    def goes_alone(*_arguments: Any) -> Does:
+        yield from ()
+        return False
+
+    patch.setattr(again, "goes_alone", goes_alone)
 
 
 def _time_the_execution_out_unread(patch: Patch) -> None:
@@ -139,6 +173,14 @@ PLANTED = (
         frozenset({"I5"}),
         HANDED_ON,
         {},
+    ),
+    Planted(
+        "what kills its workers goes on beside others",
+        _go_on_in_company,
+        frozenset({"I20"}),
+        KILLERS,
+        {},
+        {"safety_ms": 0, "batch_size": 10},
     ),
     Planted(
         "the whole execution times out, and no mail is read",

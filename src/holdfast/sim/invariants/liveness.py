@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.core.events import Event
-from holdfast.limits import CLOCK_ERROR_MS, POLL_SECONDS_MAX, SQS_DELAY_SECONDS_MAX, TAKEOVERS_MAX
+from holdfast.limits import (
+    CLOCK_ERROR_MS,
+    POLL_SECONDS_MAX,
+    SQS_DELAY_SECONDS_MAX,
+    TAKEOVERS_IN_COMPANY_MAX,
+    TAKEOVERS_MAX,
+)
 from holdfast.runtime import keys
 from holdfast.sim.evidence import Evidence
 from holdfast.sim.histories import History
@@ -168,6 +174,7 @@ def bounded(case: Case) -> Iterator[str]:
             yield "it goes round in circles"
         for history in case.histories:
             yield from _amounts(history, case.evidence)
+            yield from _in_company(history, case.evidence)
         yield from _ran_once(case, case.evidence)
     for history in case.histories:
         for item, record in zip(history.items, history.records, strict=True):
@@ -219,6 +226,40 @@ def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
 
 
+def _in_company(history: History, evidence: Evidence) -> Iterator[str]:
+    """What has killed its workers is taken over by one who has nothing else that would die with it.
+
+    Of what is scheduled when the faults are long over, and was lost for sure when its next worker
+    came: a claim may lapse while he looks, and he looks once. What is handed on is not lost. Until
+    it is opened the start message guards an execution, in whatever company.
+    """
+    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
+    claims: dict[str, tuple[str, int, int]] = {}
+    is_opened = False
+    for record, state in zip(history.records, history.states, strict=True):
+        for event in record.events:
+            own, frame = event.holdfast, str(event.holdfast.get("frame", ""))
+            if event.type.endswith(_BEGINS_ANEW):
+                claims.pop(frame, None)
+                if event.at_ms > settled_ms:
+                    _, message, _, until_ms = own.get("claim", ("", "", 0, 0))
+                    claims[frame] = (message, until_ms, 0)
+            elif event.type == "Claimed" and frame in claims:
+                owner, message, _, until_ms = own["claim"]
+                before, lapsed_ms, takeovers = claims[frame]
+                claims[frame] = (message, until_ms, own["takeovers"])
+                is_sure = message == before or event.at_ms > lapsed_ms + _WHILE_HE_LOOKS_MS
+                is_marked = own["takeovers"] > max(takeovers, TAKEOVERS_IN_COMPANY_MAX)
+                if is_marked and is_sure and is_opened and owner in evidence.in_company:
+                    yield f"{history.run}: what was lost {own['takeovers']} times has company"
+        is_opened = state.is_opened
+
+
+_WHILE_HE_LOOKS_MS: Final = 60_000
+#: An attempt, one of a distributed Map included; and a function that was not known.
+_BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
+
+
 def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
     """-> when its wake was sent at the soonest; -1 for one whose record never came."""
     run, *ticket = place
@@ -245,7 +286,3 @@ def _owners(history: History) -> Iterator[str]:
             claims[frame] += 1
             if claims[frame] > TAKEOVERS_MAX + 1:
                 yield f"{history.run}: an attempt was claimed {claims[frame]} times"
-
-
-#: An attempt, one of a distributed Map included; and a function that was not known.
-_BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
