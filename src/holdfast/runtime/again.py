@@ -155,9 +155,10 @@ def redrives(errand: Errand, log: Log, source: str | None) -> mail.Facts:
     if wish is None:
         return []
     # The duties of this end may still be owed, and the next state knows nothing of them. The bus,
-    # too, if the message of who wrote it may still be hidden.
+    # too, if the message of who wrote it may still be hidden; who recovers has told it (R8).
     assert log.state.stopped_ms is not None
-    if (yield Clock()) <= log.state.stopped_ms + WORK.visibility_seconds * 1_000:
+    hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
+    if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
         yield from status_events.publish_folded(log.state, log.records[-1], log.sequence, source)
     yield from duties.at_end(log)
     return [wish]

@@ -161,13 +161,11 @@ def control(control_id: str) -> str:
 
 
 CONTROL_PREFIX: Final = "x#"
+HEARTBEAT_PREFIX: Final = "h#"
 
 
 def heartbeat(entry: int) -> str:
     return f"{HEARTBEAT_PREFIX}{entry}"
-
-
-HEARTBEAT_PREFIX: Final = "h#"
 
 
 def taken(entry: int, attempt: int) -> str:

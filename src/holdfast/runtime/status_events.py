@@ -52,13 +52,13 @@ def publish_folded(
         yield from _tell(_as_begun(state), record.at_ms, source)
 
 
-def is_told(state: Execution) -> bool:
+def is_heard_of(state: Execution) -> bool:
     """-> whether the bus hears of the execution at all."""
     return state.origin is not None and state.origin["type"] == "STANDARD"
 
 
 def _tell(state: Execution, at_ms: int, source: str | None) -> Generator[Effect, Any, None]:
-    if source is not None and is_told(state):
+    if source is not None and is_heard_of(state):
         assert state.origin is not None
         arn = state.origin["execution_arn"]
         yield Publish(source, DETAIL_TYPE, _detail(state), (arn,), at_ms)

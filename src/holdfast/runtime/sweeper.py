@@ -119,8 +119,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         # Who announced the record may have died before it: until then nothing else looks here.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
-        done = {name: value for name, value in row.items() if name != "ask"}
-        yield from _move({**done, "seq": log.sequence}, look_ms)
+        plain = {name: value for name, value in row.items() if name != "ask"}
+        yield from _move({**plain, "seq": log.sequence}, look_ms)
 
 
 def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
@@ -136,13 +136,13 @@ def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
 
 def _finish(log: Log, state: Execution) -> Does:
     """The duties of the end, should their worker have died. He may not have told the bus either,
-    and a twin of his have deleted the message: a worker does that, the sweeper has no such right.
+    and a twin of his may have deleted the message: a worker does that, the sweeper has no right to.
     """
-    if not state.redrives and not (yield from _is_listed_as_running(log, state)):
-        return
-    if status_events.is_told(state) and not (yield from _is_quarantined(log)):
+    is_listed = yield from _is_listed_as_running(log, state)
+    if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
-    yield from duties.at_end(log)
+    if is_listed or state.redrives:
+        yield from duties.at_end(log)
 
 
 def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, bool]:

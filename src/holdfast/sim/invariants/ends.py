@@ -12,6 +12,7 @@ from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution
 from holdfast.runtime import keys
+from holdfast.runtime.children import notice_key
 from holdfast.runtime.effects import Item, Query
 from holdfast.runtime.mail import PARENT, REDRIVE
 from holdfast.sim import dispatches, reference
@@ -175,7 +176,8 @@ def _unheard(case: Case) -> Iterator[str]:
 
 def _unheard_of_parents(case: Case) -> Iterator[str]:
     """A child obeys its parent's stop within the stated time, after that in which the parent sends
-    the message of what it has stored. Excused are those that `_left_running` excuses.
+    the message of what it has stored. Excused are those of whom one was in quarantine, and where
+    tasks kill their workers.
     """
     evidence = case.schedule
     if evidence.scenario.kills or evidence.is_endless:
@@ -365,12 +367,21 @@ def _left_running(case: Case) -> Iterator[str]:
                 child = child_run(history.run, entry, number)
                 stop = dispatches.stop(history.tenant, child)
                 over_ms = [at_ms for at_ms, _ in ends.get((history.tenant, child), ())]
+                over_ms += _told_ms(evidence, history, entry, number)
                 over_ms.append(evidence.dispatches.first_ms.get(stop, evidence.ended_ms))
                 if min(over_ms) > latest_ms:
                     yield (
                         f"{history.run} ended at {ended_ms}, and {child} ran on: it was stopped,"
                         f" or over, at {min(over_ms)}"
                     )
+
+
+def _told_ms(evidence: Evidence, history: History, entry: int, number: int) -> Iterator[int]:
+    """-> when the child has stored its end for its parent: its own log may be over its TTL."""
+    inbox = keys.inbox(history.tenant, history.run)
+    for key in (notice_key(entry, number), keys.answer(entry, number)):
+        if (inbox, key) in evidence.stored:
+            yield evidence.stored[inbox, key]
 
 
 def _ends_of(

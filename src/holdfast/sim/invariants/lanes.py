@@ -175,5 +175,5 @@ def _map_runs(case: Case, history: History, at_once: Mapping[str, int]) -> list[
             elif event.type == "ChildrenStarted":
                 running[frame].count = len(own["inputs"])
             elif event.type == "ChildEnded":
-                running[frame].ended_ms.append(wrote_ms[record.sequence])
+                running[frame].ended_ms.append(wrote_ms.get(record.sequence, record.at_ms))
     return found
