@@ -13,6 +13,7 @@ from holdfast.limits import CHILDREN_AT_ONCE_MAX, STUCK_SECONDS
 from holdfast.sim import dispatches
 from holdfast.sim.histories import History
 from holdfast.sim.invariants.case import Case
+from holdfast.sim.invariants.commands import written_ms
 from holdfast.sim.invariants.lines import Lines, Opening, place_of
 from holdfast.sim.invariants.programs import numbers_at_once, program_of
 
@@ -154,11 +155,7 @@ def _too_many_children(case: Case, history: History, at_once: Mapping[str, int])
 
 def _map_runs(case: Case, history: History, at_once: Mapping[str, int]) -> list[_MapRun]:
     """A redriven Map has another entry, and children of its own."""
-    wrote_ms = {
-        one.sequence: one.at_ms
-        for one in case.schedule.wrote
-        if (one.tenant, one.run) == (history.tenant, history.run)
-    }
+    written = written_ms(case.schedule)
     found: list[_MapRun] = []
     entered: dict[str, str] = {}
     running: dict[str, _MapRun] = {}
@@ -175,5 +172,6 @@ def _map_runs(case: Case, history: History, at_once: Mapping[str, int]) -> list[
             elif event.type == "ChildrenStarted":
                 running[frame].count = len(own["inputs"])
             elif event.type == "ChildEnded":
-                running[frame].ended_ms.append(wrote_ms.get(record.sequence, record.at_ms))
+                ended_ms = written.get((history.run, record.sequence), record.at_ms)
+                running[frame].ended_ms.append(ended_ms)
     return found
