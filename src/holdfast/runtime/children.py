@@ -6,6 +6,7 @@ Rules of this file:
 * The notice is stored before the parent is woken, under a key that only this child has (R12).
 * The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
 * A wake may never be sent: who recovers the parent, or sweeps it, looks for notices as well.
+* Who has told an end before tells it again as long as the parent waits for it, and no longer.
 * A child that is no longer waited for is told to stop; the state owes it until the log says so.
 """
 
@@ -20,6 +21,7 @@ from holdfast.core.children import awaited
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import Children, ChildResult, Execution, Frame, Origin, Parent
+from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, keys, mail, messages
 from holdfast.runtime.effects import Effect, Get, Item, Message, PutIfAbsent, Query, Send
@@ -89,15 +91,35 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Origi
 
 
 def notify_parent(log: Log) -> Does:
-    """The end is stored in the parent's mail, then the parent is woken."""
+    """The end is stored in the parent's mail, then the parent is woken: again, for as long as it
+    waits for this child. What waits later looks for itself (R13).
+    """
     state = log.state
     assert state is not None
     parent = state.parent
     if parent is None:
         return
     item, key = yield from _notice(log.tenant, state, parent)
-    yield PutIfAbsent("mail", item)
-    yield Send((Message(messages.wake_mail(log.tenant, parent["run"], key)),))
+    told_before = yield PutIfAbsent("mail", item)
+    if told_before is None or (yield from _may_wait(log, parent["run"])):
+        yield Send((Message(messages.wake_mail(log.tenant, parent["run"], key)),))
+
+
+def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
+    """-> False: it has ended, or counted this child, and to wake it changes nothing. Were it woken
+    whenever an end is delivered again, it would wake its own parent as often: where nothing can be
+    deleted the messages would multiply from level to level.
+    """
+    above = Log(log.tenant, parent, log.owner, log.message, log.formats)
+    try:
+        yield from above.load()
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        return True  # whoever is woken says what is wrong with that log
+    if above.state is None:
+        return not above.is_gone
+    return is_awaited(above.state, log.run)
 
 
 def _notice(

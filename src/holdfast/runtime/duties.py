@@ -189,7 +189,7 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
     seen_ms = now_ms + VISIBILITY_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     look_ms = on_grid(seen_ms + SWEEP_AHEAD_SECONDS * 1_000)
     item = watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms)
-    yield Put(mail.MAIL, {**item, "ask": 1})
+    yield Put(mail.MAIL, {**item, "sk": keys.asking_row(look_ms, log.tenant, log.run)})
 
 
 def watch_item(
@@ -216,16 +216,16 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     sends a message, and some worker may die of it. Mail may come, or nothing tells when it moves:
     the longer it has rested the later, from an hour on.
     """
-    grid_ms = WATCH_GRID_SECONDS * 1_000
-    shortest_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
+    first_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
     looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None]
     rested_ms = now_ms - parked_ms
     may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
     if is_held(state, now_ms):
-        looks_ms.append(now_ms + min(max(rested_ms, grid_ms), shortest_ms))
+        looks_ms.append(parked_ms + _age_of_patience_ms(rested_ms))
     elif may_have_mail or not looks_ms:
-        looks_ms.append(now_ms + max(WATCH_PARKED_FACTOR * rested_ms, shortest_ms))
+        parked_for_ms = _next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, longest_ms)
+        looks_ms.append(parked_ms + parked_for_ms)
     return on_grid(min(*looks_ms, now_ms + longest_ms))
 
 
@@ -240,11 +240,26 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
     The sweeper comes ahead of the look, and sees as overdue what is so by a minute: a look at that
     very moment would see nothing, and the next one comes two minutes later.
     """
-    grid_ms, latest_ms = WATCH_GRID_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
     if due_ms > now_ms:
         overdue_ms = due_ms + OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
         return overdue_ms + SWEEP_AHEAD_SECONDS * 1_000
-    return now_ms + min(max(now_ms - due_ms, grid_ms), latest_ms)
+    return due_ms + _age_of_patience_ms(now_ms - due_ms)
+
+
+def _age_of_patience_ms(age_ms: int) -> int:
+    """-> how old it is at the next look: each comes as late as all before it, up to an hour."""
+    return _next_age_ms(age_ms, WATCH_GRID_SECONDS * 1_000, 1, WATCH_LOOK_SECONDS_MIN * 1_000)
+
+
+def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
+    """-> the first of a series of ages that is beyond this one: each `factor` times itself after
+    the one before, and no more than `longest_ms`. Whoever looks, and whenever, finds the same one:
+    so two rows of one execution, which crashes have parted, become one again.
+    """
+    next_ms = first_ms
+    while next_ms <= age_ms:
+        next_ms += min(factor * next_ms, longest_ms)
+    return next_ms
 
 
 def is_held(state: Execution, now_ms: int) -> bool:

@@ -106,7 +106,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
-    is_asked_for = "ask" in row and not is_announced
+    is_asked_for = keys.is_asking(str(row["sk"]))
     if controls or is_old or is_asked_for or _needs_a_look(log.state, now_ms):
         if controls or not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
@@ -119,8 +119,9 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         # Who announced the record may have died before it: until then nothing else looks here.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
-        plain = {name: value for name, value in row.items() if name != "ask"}
-        yield from _move({**plain, "seq": log.sequence}, look_ms)
+        made_ms = int(row["made"])
+        later = duties.watch_item(log.tenant, log.run, look_ms, log.sequence, made_ms)
+        yield from _replace(row, later)
 
 
 def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
@@ -172,9 +173,13 @@ def _record_look_ms(row: Item, now_ms: int) -> int:
 
 
 def _move(row: Item, look_ms: int) -> Does:
-    """Written at its next place, behind all that this sweep has read, before the old one goes."""
     _, _, what = str(row["sk"]).partition("#")
-    yield Put("mail", {**row, "sk": f"{look_ms:015d}#{what}"})
+    yield from _replace(row, {**row, "sk": f"{look_ms:015d}#{what}"})
+
+
+def _replace(row: Item, later: Item) -> Does:
+    """Written at its next place, behind all that this sweep has read, before the old one goes."""
+    yield Put(mail.MAIL, later)
     yield from duties.drop_row(row)
 
 

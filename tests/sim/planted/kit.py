@@ -15,12 +15,13 @@ import pytest
 
 from holdfast.sim import swarm
 from holdfast.sim.runner import Deployed, Result, play
-from holdfast.sim.scenarios import Brought, Outcome, Scenario
+from holdfast.sim.scenarios import Brought, Outcome, Scenario, corpus
 from holdfast.sim.swarm import RATES_MAX, Swarm
 from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
 
 Patch = pytest.MonkeyPatch
 
+CORPUS = {one.name: one for one in corpus()}
 #: A bug that lives longer than this is not caught.
 SCHEDULES_MAX = 5_000
 
@@ -85,4 +86,4 @@ def require_caught(planted: Planted, first_seed: int = 0) -> int:
     raise AssertionError(f"{planted.name}: survived {SCHEDULES_MAX} schedules")
 
 
-__all__ = ["Brought", "Outcome", "Patch", "Planted", "Scenario", "require_caught"]
+__all__ = ["CORPUS", "Brought", "Outcome", "Patch", "Planted", "Scenario", "require_caught"]

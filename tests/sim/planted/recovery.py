@@ -25,12 +25,10 @@ from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.effects import Message, Send
 from holdfast.runtime.errand import Errand
 from holdfast.sim import invocations
-from holdfast.sim.scenarios import corpus
 from tests.builders import call, machine, wait_for
-from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, Brought, Outcome, Patch, Planted, Scenario
 from tests.sim.planted.timing import DAY_SECONDS, LONG, nothing
 
-_CORPUS = {one.name: one for one in corpus()}
 _SLOW = (Outcome(output=1, seconds=30),)
 SLOW = Scenario(
     "slow",
@@ -375,14 +373,14 @@ PLANTED = (
         "who comes again sees to no place that his record does not name",
         _see_to_named_places,
         _STUCK | {"I4"},
-        _CORPUS["distributed one by one"],
+        CORPUS["distributed one by one"],
         {"killed after": 0.1},
     ),
     Planted(
         "who runs a retry at length never claims it",
         _never_claim_late,
         frozenset({"I20"}),
-        _CORPUS["retried at length"],
+        CORPUS["retried at length"],
         {},
     ),
     Planted("a message copies itself", _copy_the_message, frozenset({"I20"}), SLOW, {}),

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from holdfast.core import advance, diagnosis
 from holdfast.core.state import Delay
 from holdfast.limits import WATCH_GRID_SECONDS
-from holdfast.runtime import duties, view
+from holdfast.runtime import children, duties, view
+from holdfast.runtime.effects import Effect
 from tests.builders import ask, call, machine
-from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, Outcome, Patch, Planted, Scenario
 from tests.sim.planted.timing import DAY_SECONDS, LONG, NAP
 
 
@@ -80,6 +82,16 @@ def _ask_each_second(patch: Patch) -> None:
     patch.setattr(advance, "poll_seconds", lambda _polls: 1)
 
 
+def _wake_whoever_has_ended(patch: Patch) -> None:
+    """Each end that is delivered again wakes the parent, which wakes its own, and so on."""
+
+    def may_wait(*_: Any) -> Generator[Effect, Any, bool]:
+        return True
+        yield
+
+    patch.setattr(children, "_may_wait", may_wait)
+
+
 _LOST = {"vanished": 0.5}
 PLANTED = (
     Planted(
@@ -99,6 +111,14 @@ PLANTED = (
         frozenset({"I20"}),
         LONG,
         {},
+    ),
+    Planted(
+        "a parent that has ended is woken again and again",
+        _wake_whoever_has_ended,
+        frozenset({"I20"}),
+        CORPUS["recursion"],
+        {"not deleted": 0.8, "delivered again": 0.1},
+        {"safety_ms": 2_000_000},
     ),
     Planted("a job is asked for each second", _ask_each_second, frozenset({"I20"}), JOB, {}),
 )

@@ -17,16 +17,14 @@ from holdfast.runtime.attempts import Attempts
 from holdfast.runtime.errand import Errand
 from holdfast.runtime.log import Log
 from holdfast.sim import heartbeats
-from holdfast.sim.scenarios import corpus
 from holdfast.stepfunctions import activities, tasks
 from tests.builders import machine
-from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, Outcome, Patch, Planted, Scenario
 
-_CORPUS = {one.name: one for one in corpus()}
-DISTRIBUTED = _CORPUS["distributed"]
-FAILING = _CORPUS["distributed fails"]
-JOBS = _CORPUS["jobs"]
-ACTIVITY = _CORPUS["activity"]
+DISTRIBUTED = CORPUS["distributed"]
+FAILING = CORPUS["distributed fails"]
+JOBS = CORPUS["jobs"]
+ACTIVITY = CORPUS["activity"]
 SLOW_ACTIVITY = Scenario(
     "a slow activity",
     "whoever has taken its task is at it for an hour",
@@ -44,8 +42,8 @@ SLOW_ACTIVITY = Scenario(
     },
     tasks={"scales": (Outcome(output=1, seconds=3_600),)},
 )
-LONG = _CORPUS["ninety-three days"]
-RETRIED = _CORPUS["retry count"]
+LONG = CORPUS["ninety-three days"]
+RETRIED = CORPUS["retry count"]
 
 
 def _without_time_out(scenario: Scenario, state: str) -> Scenario:
