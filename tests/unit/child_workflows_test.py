@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from holdfast.dsl.surface import InvalidArguments
-from holdfast.errors import RequestError, VaultFault
+from holdfast.errors import RequestError, ServiceFault, VaultFault
 from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import child_workflows, messages
-from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send, TaskSucceeded
+from holdfast.runtime.effects import Effect, Message, Put, PutIfAbsent, Query, Send, TaskSucceeded
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
@@ -408,6 +408,58 @@ def test_a_child_that_no_worker_has_begun_is_known_and_one_that_was_made_up_is_n
     for made_up in (f"{run}.0.2", f"{run}.9.1", f"{run}.0.1.0.1"):
         with pytest.raises(RequestError, match="HF207"):
             family.describe(made_up)
+
+
+# -- an end that comes again -----------------------------------------------------------------------
+
+
+def _told_and_left() -> tuple[Family, str]:
+    """-> the child has ended, the parent counted it and goes on."""
+    nap = {"Type": "Wait", "Seconds": 3_600, "End": True}
+    outer = machine({"it": call_of("inner", "nap", Arguments={}), "nap": nap})
+    family = Family({"outer": outer, "inner": machine({"it": {"Type": "Succeed"}})})
+    run = family.start()
+    family.settle(60)
+    assert family.statuses() == ("RUNNING", ["SUCCEEDED"])
+    return family, run
+
+
+def _sends_of_its_end_again(family: Family) -> int:
+    sends = family.world.services.effects["Send"]
+    recover = Message(messages.recover(TENANT, family.children[0].run))
+    family.world.services.perform(Send((recover,)))
+    family.settle(300)
+    return family.world.services.effects["Send"] - sends - 1
+
+
+def test_an_end_that_comes_again_does_not_wake_a_parent_that_has_counted_it() -> None:
+    """Where nothing can be deleted each level of parents would multiply the messages."""
+    family, _ = _told_and_left()
+    assert _sends_of_its_end_again(family) == 0
+
+
+def test_an_end_that_comes_again_wakes_a_parent_whose_log_cannot_be_read() -> None:
+    family, run = _told_and_left()
+    stored = family.world.services.items("executions")
+    newest = max((item for item in stored if str(item["pk"]).endswith(run)), key=lambda i: i["sk"])
+    torn = {key: value for key, value in newest.items() if key != "sn"}
+    family.world.services.perform(Put("executions", torn))
+    assert _sends_of_its_end_again(family) == 1
+
+
+def test_an_end_whose_parent_cannot_be_read_for_a_moment_comes_once_more() -> None:
+    family, run = _told_and_left()
+    faults: list[Effect] = []
+
+    def busy_once(_world: World, effect: Effect, when: When) -> None:
+        is_read = isinstance(effect, Query) and effect.pk.endswith(run) and when == "before"
+        if is_read and not faults:
+            faults.append(effect)
+            raise ServiceFault("HF321", "slow down")
+
+    family.world.hook = busy_once
+    assert _sends_of_its_end_again(family) == 0
+    assert len(faults) == len(family.world.faults) == 1
 
 
 # -- what is not known -----------------------------------------------------------------------------
