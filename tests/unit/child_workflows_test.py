@@ -11,7 +11,16 @@ from holdfast.dsl.surface import InvalidArguments
 from holdfast.errors import RequestError, ServiceFault, VaultFault
 from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import child_workflows, messages
-from holdfast.runtime.effects import Effect, Message, Put, PutIfAbsent, Query, Send, TaskSucceeded
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Message,
+    Put,
+    PutIfAbsent,
+    Query,
+    Send,
+    TaskSucceeded,
+)
 from holdfast.sim.world import Killed, When, World
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
@@ -444,6 +453,14 @@ def test_an_end_that_comes_again_wakes_a_parent_whose_log_cannot_be_read() -> No
     newest = max((item for item in stored if str(item["pk"]).endswith(run)), key=lambda i: i["sk"])
     torn = {key: value for key, value in newest.items() if key != "sn"}
     family.world.services.perform(Put("executions", torn))
+    assert _sends_of_its_end_again(family) == 1
+
+
+def test_an_end_that_comes_again_wakes_a_parent_that_has_no_log_yet() -> None:
+    family, run = _told_and_left()
+    for item in family.world.services.items("executions"):
+        if str(item["pk"]).endswith(run):
+            family.world.services.perform(Delete("executions", str(item["pk"]), int(item["sk"])))
     assert _sends_of_its_end_again(family) == 1
 
 
