@@ -257,19 +257,26 @@ def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
     assert (history.state.stopped_ms or 0) - deaths[0] <= 5 * 60_000
 
 
-def test_rows_that_a_crash_has_parted_become_one_again() -> None:
+@pytest.mark.parametrize(
+    ("state", "seconds"),
+    [
+        (wait_for("paid"), 3 * 3_600),
+        ({"Type": "Wait", "Seconds": 90 * DAY, "End": True}, 8 * DAY),
+    ],
+)
+def test_rows_that_a_crash_has_parted_become_one_again(state: Any, seconds: int) -> None:
     """Who died between the two places of a row has left both."""
-    shop = Shop(machine({"it": wait_for("paid")}))
+    shop = Shop(machine({"it": state}))
     shop.start()
     settle(shop)
-    (row,) = rows(shop)
+    (row,) = [row for row in rows(shop) if "entry" not in row]
     for minutes in (4, 20, 50):
         look_ms = shop.world.now_ms + minutes * 60_000
         parted = {**row, "sk": keys.watch_row(look_ms, "default", str(row["run"]))}
         shop.world.services.perform(Put("mail", parted))
-    settle(shop, 3 * 3_600)
+    settle(shop, seconds)
 
-    assert len(rows(shop)) == 1
+    assert len([row for row in rows(shop) if "entry" not in row]) == 1
 
 
 def test_rows_that_a_crash_has_parted_wait_for_their_record_as_one() -> None:
@@ -351,6 +358,19 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
 
         assert look_ms % (WATCH_GRID_SECONDS * 1_000) == 0
         assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
+
+
+def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> None:
+    """A look sends a message: of forty lanes that nobody moves each would have one an hour."""
+    naps = [{"Type": "Wait", "Seconds": 60 + 97 * lane, "End": True} for lane in range(40)]
+    execution = Case(one(beside(*naps))).start().state
+    now_ms = START_MS + 5 * 3_600_000
+    looks_ms = []
+    while now_ms < START_MS + 10 * 3_600_000:
+        now_ms = duties.next_look_ms(execution, START_MS, now_ms)
+        looks_ms.append(now_ms)
+
+    assert len(looks_ms) <= 6
 
 
 def test_who_comes_for_what_is_due_finds_it_overdue() -> None:

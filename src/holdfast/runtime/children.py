@@ -21,7 +21,7 @@ from holdfast.core.children import awaited
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import Children, ChildResult, Execution, Frame, Origin, Parent
-from holdfast.errors import HoldfastError, is_passing
+from holdfast.errors import HoldfastError
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, keys, mail, messages
 from holdfast.runtime.effects import Effect, Get, Item, Message, PutIfAbsent, Query, Send
@@ -113,10 +113,8 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
     above = Log(log.tenant, parent, log.owner, log.message, log.formats)
     try:
         yield from above.load()
-    except HoldfastError as error:
-        if is_passing(error):
-            raise
-        return True  # whoever is woken says what is wrong with that log
+    except HoldfastError:
+        return True  # what is wrong with that log, now or for good, is its own worker's to find
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)

@@ -216,17 +216,21 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     sends a message, and some worker may die of it. Mail may come, or nothing tells when it moves:
     the longer it has rested the later, from an hour on.
     """
-    first_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
+    soonest_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
-    looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None]
-    rested_ms = now_ms - parked_ms
-    may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
+    looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None and due > now_ms]
+    late_ms = [due for due in dues if due is not None and due <= now_ms]
     if is_held(state, now_ms):
-        looks_ms.append(parked_ms + _age_of_patience_ms(rested_ms))
-    elif may_have_mail or not looks_ms:
-        parked_for_ms = _next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, longest_ms)
-        looks_ms.append(parked_ms + parked_for_ms)
-    return on_grid(min(*looks_ms, now_ms + longest_ms))
+        late_ms.append(parked_ms)
+    may_have_mail = any(isinstance(f.waiting, Awaiting | Children) for f in state.frames.values())
+    if late_ms:  # a series for each of them would be a look every few minutes
+        looks_ms.append(look_after_ms(max(late_ms), now_ms))
+    else:
+        first_ms = soonest_ms if may_have_mail or not looks_ms else longest_ms
+        rested_ms = now_ms - parked_ms
+        age_ms = _next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, longest_ms)
+        looks_ms.append(parked_ms + age_ms)
+    return on_grid(min(looks_ms))
 
 
 def on_grid(at_ms: int) -> int:
@@ -235,20 +239,15 @@ def on_grid(at_ms: int) -> int:
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:
-    """-> when to look at what is due then: soon after, and later the longer nothing has come.
+    """-> when to look at what is due, or held, from then on: soon after, and each time as late as
+    all looks before, up to an hour.
 
     The sweeper comes ahead of the look, and sees as overdue what is so by a minute: a look at that
-    very moment would see nothing, and the next one comes two minutes later.
+    very moment would see nothing.
     """
-    if due_ms > now_ms:
-        overdue_ms = due_ms + OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
-        return overdue_ms + SWEEP_AHEAD_SECONDS * 1_000
-    return due_ms + _age_of_patience_ms(now_ms - due_ms)
-
-
-def _age_of_patience_ms(age_ms: int) -> int:
-    """-> how old it is at the next look: each comes as late as all before it, up to an hour."""
-    return _next_age_ms(age_ms, WATCH_GRID_SECONDS * 1_000, 1, WATCH_LOOK_SECONDS_MIN * 1_000)
+    overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
+    first_ms, longest_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
+    return due_ms + _next_age_ms(now_ms - due_ms, first_ms, 1, longest_ms)
 
 
 def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:

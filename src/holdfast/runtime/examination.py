@@ -309,6 +309,6 @@ def watched_in(place: Place, shard: int) -> Generator[Effect, Any, frozenset[str
 
 def _watched(rows: Iterable[Item]) -> Iterator[str]:
     for row in rows:
-        key = str(row["sk"])
-        if key.endswith("#w"):
-            yield key.partition("#")[2].removesuffix("#w")
+        watched = keys.watched_by(str(row["sk"]))
+        if watched is not None:
+            yield watched

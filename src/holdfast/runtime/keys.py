@@ -272,20 +272,23 @@ def due_shard(run: str) -> int:
     return zlib.crc32(run.encode()) % DUE_SHARDS
 
 
-_ASKING: Final = "#a"
-
-
 def watch_row(look_ms: int, tenant: str, run: str) -> str:
     return f"{look_ms:015d}#{tenant}#{run}#w"
 
 
 def asking_row(look_ms: int, tenant: str, run: str) -> str:
     """Apart from the watch rows: one of those that moves to the same look must not replace it."""
-    return f"{look_ms:015d}#{tenant}#{run}{_ASKING}"
+    return f"{look_ms:015d}#{tenant}#{run}#a"
 
 
 def is_asking(row: str) -> bool:
-    return row.endswith(_ASKING)
+    return row.endswith("#a")
+
+
+def watched_by(row: str) -> str | None:
+    """-> `T#run` of a watch row, be it one that asks; None: a timer's."""
+    what, _, kind = row.rpartition("#")
+    return what.partition("#")[2] if kind in {"w", "a"} else None
 
 
 def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:

@@ -107,7 +107,7 @@ def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
         partition, key = str(item["pk"]), str(item["sk"])
         if partition == keys.QUARANTINE:
             yield _whose(key)
-        elif partition.startswith("~due#") and key.endswith("#w") and int(key[:15]) < latest_ms:
+        elif partition.startswith("~due#") and keys.watched_by(key) and int(key[:15]) < latest_ms:
             yield str(item["t"]), str(item["run"])
 
 
