@@ -492,11 +492,14 @@ def test_a_heartbeat_counts_from_when_it_was_given_however_late_it_is_stored() -
     assert (result.violations, result.statuses) == ((), ("FAILED",))
 
 
-def test_who_polls_while_all_is_throttled_asks_no_more_than_there_is_to_do() -> None:
+@pytest.mark.parametrize("fault", ["throttled", "killed before"])
+def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_do(
+    fault: str,
+) -> None:
     """A poll of half a minute hardly ever ends well then, and was repeated for hours (I20)."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "activity"]
     for seed in (1, 5):
-        swarm = Swarm(rates={"throttled": 0.4}, safety_ms=20_000_000)
+        swarm = Swarm(rates={fault: 0.4}, safety_ms=20_000_000)
         result = play(deployed, swarm, DrawnTape(seed))
         assert result.violations == (), seed
         assert result.steps < 10_000, seed

@@ -131,6 +131,12 @@ class Errand:
             for record in log.records
         )
 
+    def may_have_twin(self, log: Log) -> bool:
+        """Who had the message before may be alive, or a copy of it under way, without a record: one
+        of them who finds nothing to do deletes it.
+        """
+        return self.delivery.receive_count > 1 or self.has_twin(log)
+
     @property
     def shared_since_ms(self) -> int | None:
         """-> since when others may have had the message, or those that it replaces; None: nobody

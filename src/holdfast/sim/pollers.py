@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Generator, Mapping
@@ -32,7 +33,7 @@ _ACTIVITY: Final = re.compile(r"arn:aws:states:local:0:activity:(\w+)")
 
 class Pollers:
     """Somebody polls whenever a task is offered, sometimes two at once. `insist` is that of
-    `People`: who dies, polls again.
+    `People`: who dies, polls again, if there is something to take.
     """
 
     def __init__(self, simulation: Simulation, front: Front, insist: Insist) -> None:
@@ -58,13 +59,22 @@ class Pollers:
         def told(answer: Any, refused: str | None, _asked_ms: int) -> None:
             if refused is None and "taskToken" in answer:
                 self._work(tenant, activity, answer["taskToken"], answer["input"])
-            rows = Query("mail", keys.activity_tasks(tenant, activity), limit=1)
-            if simulation.services.perform(rows):
+            if self._is_offered(tenant, activity):
                 self._poll(tenant, activity, 1_000)
 
         chance = simulation.number().to_bytes(_CHANCE_BYTES, "big")
-        make = partial(poll, self._front, tenant, activity, chance)
+        polls = itertools.count()
+
+        def make() -> Handler:
+            if next(polls) == 0 or self._is_offered(tenant, activity):
+                return poll(self._front, tenant, activity, chance)
+            return _nothing()  # a long poll may never end well where hosts die all the time
+
         self._insist("poller", tenant, make, told, delay_ms)
+
+    def _is_offered(self, tenant: str, activity: str) -> bool:
+        rows = Query("mail", keys.activity_tasks(tenant, activity), limit=1)
+        return bool(self._simulation.services.perform(rows))
 
     def _work(self, tenant: str, activity: str, token: str, data: str) -> None:
         place = require_token(token, self._front.keys, tenant, 0)
@@ -96,6 +106,11 @@ def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
         return (yield from _timed(get_activity_task(_service(front, tenant), request, chance)))
     except (StatesFault, ServiceFault):
         return {}
+
+
+def _nothing() -> Handler:
+    yield Clock()
+    return {}
 
 
 def answer_of(token: str, outcome: Outcome, data: str) -> dict[str, Any]:
