@@ -553,3 +553,48 @@ def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop
     ]
     swarm = Swarm(safety_ms=30_000_000, receives_max=1, stop_percent=100)
     assert judged(flow, swarm, choices, stops=True) == ()
+
+
+def test_a_child_whose_workers_were_lost_says_so_to_a_parent_that_has_lost_fewer() -> None:
+    """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""
+    (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "slow child undoes"]
+    choices: list[Choice] = [
+        ("effect", 2, "throttled"),
+        ("latency", 6, 232),
+        ("effect", 8, "killed after"),
+        ("receive", 1, "delivered again"),
+        ("again", 0, 3),
+        ("effect", 12, "killed before"),
+        ("effect", 22, "killed after"),
+        ("receive", 4, "delivered again"),
+        ("again", 1, 3),
+        ("effect", 26, "done later"),
+        ("effect", 29, "killed before"),
+        ("latency", 28, 172),
+        ("latency", 29, 120),
+        ("effect", 38, "killed after"),
+        ("effect", 41, "killed after"),
+        ("effect", 44, "killed before"),
+        ("skew", 13, 565),
+        ("effect", 50, "frozen before"),
+        ("effect", 55, "done later"),
+        ("effect", 59, "throttled"),
+        ("latency", 52, 227),
+        ("receive", 10, "delivered again"),
+        ("latency", 53, 154),
+        ("latency", 54, 287),
+        ("latency", 55, 84),
+        ("latency", 56, 212),
+        ("effect", 64, "killed after"),
+    ]
+    swarm = Swarm(
+        safety_ms=24_706_604,
+        skew_ms=400,
+        batch_size=1,
+        receives_max=10,
+        latency_ms=300,
+        callers=2,
+        redrive_percent=60,
+    )
+    result = play(deployed, swarm, WrittenTape(choices))
+    assert (result.violations, result.statuses) == ((), ("FAILED", "FAILED"))

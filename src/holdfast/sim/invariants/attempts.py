@@ -191,12 +191,14 @@ class _Walk:
         """
         if self._evidence is None or line.is_submitted:
             return  # what the task came to is not known here: it may have said so itself
-        if event.details.get("error") == _WORKER_LOST and line.takeovers < TAKEOVERS_MAX:
+        resource = str(event.details.get("resource", ""))
+        is_lost = event.details.get("error") == _WORKER_LOST
+        # The error of a child is passed on as it is, and those workers were the child's.
+        if is_lost and line.takeovers < TAKEOVERS_MAX and not resource.startswith("workflow:"):
             yield f"tells of a lost worker after {line.takeovers} losses"
         place = (self._history.run, line.entry, line.attempt)
         ran = self._runs.get(place)
         if ran is None:
-            resource = str(event.details.get("resource", ""))
             if event.type in _SUCCEEDED and resource.startswith(("task:", "pure:")):
                 yield f"attempt {line.entry}.{line.attempt} succeeded and never ran"
             return
