@@ -7,13 +7,12 @@ for, somebody has to come for it within the stated time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from holdfast.sim import levels, scenarios
+from holdfast.sim import scenarios
 from holdfast.sim.runner import Deployed, play
 from holdfast.sim.swarm import Swarm
 from holdfast.sim.tape import Choice, WrittenTape
@@ -30,7 +29,6 @@ PAID = {"after_seconds": 10, "event": "paid", "key": "k1", "data": 1, "id": "e1"
 WORK = {"work": [{"output": 1, "seconds": 20}]}
 NAP = {"Type": "Wait", "Seconds": 40, "End": True}
 FEW_RECEIVES = 2
-WORKFLOWS = Path(__file__).parents[2] / "statemachines"
 
 
 def deployed(flow: Machine, **more: Any) -> Deployed:
@@ -128,41 +126,6 @@ def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fau
 # -- in the hands of the dead, one after another ---------------------------------------------------
 
 
-def test_a_copy_that_finds_nothing_to_do_takes_the_message_from_who_has_it_again() -> None:
-    """The copy has no record by which he could know of it, and he dies before he has done what his
-    own asks for.
-    """
-    signing = "document_signing 3"
-    (played,) = [one for one in levels.programs(WORKFLOWS) if one.scenario.name == signing]
-    tape: list[Choice] = [
-        ("effect", 2, "sent twice"),
-        # Nobody is registered when the event comes, so none is woken.
-        ("effect", 12, "throttled"),
-        ("effect", 13, "throttled"),
-        ("effect", 16, "slow"),
-        ("effect", 18, "not done"),
-        ("effect", 19, "frozen before"),
-        ("freeze", 0, 3),
-        # Of the second start; the first one's worker is slow, and finds all of it done.
-        ("receive", 3, "duplicated"),
-        ("effect", 23, "slow"),
-        ("slow", 1, 3),
-        ("effect", 25, "slow"),
-        ("effect", 31, "frozen before"),
-        ("freeze", 1, 3),
-    ]
-    swarm = Swarm(
-        safety_ms=2_865_762,
-        batch_size=1,
-        receives_max=30,
-        latency_ms=20,
-        callers=1,
-        stop_percent=30,
-        takes_stale_receipts=True,
-    )
-    assert play(played, swarm, WrittenTape(tape)).violations == ()
-
-
 def talkative(count: int) -> tuple[dict[str, Machine], dict[str, Any]]:
     """-> tasks in a row, and what they say: so much that snapshots are taken of it."""
     draws = Random(1)
@@ -198,3 +161,15 @@ def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it
             ("effect", second, "killed before"),
         ]
         require_clean(played, deaths, FEW_RECEIVES)
+
+
+def test_what_replaces_a_dead_letter_knows_that_the_attempt_was_handed_on() -> None:
+    """Else it is left to a claim of a quarter of an hour, and then to a look an hour away."""
+    states = {"a": wait_for("paid", "first"), "first": call("first", "long")}
+    long = call("long", TimeoutSeconds=840)
+    tasks = {"first": [{"output": 1, "seconds": 70}], "long": [{"output": 2}]}
+    played = deployed(machine({**states, "long": long}), events=[PAID], tasks=tasks)
+    for effect in range(20, 36):
+        for later in range(effect + 1, effect + 8):
+            deaths: list[Choice] = [("effect", one, "killed before") for one in (effect, later)]
+            require_clean(played, deaths, FEW_RECEIVES)

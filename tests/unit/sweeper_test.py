@@ -292,34 +292,56 @@ def test_rows_that_a_crash_has_parted_wait_for_their_record_as_one() -> None:
 
 def asking(shop: Shop, run: str, sequence: int) -> None:
     row = duties.watch_item("default", run, 0, sequence, shop.world.now_ms)
-    sk = keys.asking_row(shop.world.now_ms, "default", run)
+    sk = keys.asking_row(shop.world.now_ms, "default", run, sequence)
     shop.world.services.perform(Put("mail", {**row, "sk": sk}))
 
 
-@pytest.mark.parametrize("missing", [0, 1])
-def test_a_row_that_asks_is_answered_though_its_own_record_never_came(missing: int) -> None:
-    """The one before it may be owed, too: of two that ask for one look the later stays."""
+def asks(shop: Shop) -> list[Any]:
+    return [row for row in rows(shop) if keys.is_asking(str(row["sk"]))]
+
+
+def at_rest() -> tuple[Shop, str, int]:
+    """-> one that sleeps, and its newest record."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 600, "End": True}}))
     run = shop.start()
     settle(shop)
-    newest = max(int(item["sk"]) for item in stored(shop))
-    asking(shop, run, newest + missing)
+    return shop, run, max(int(item["sk"]) for item in stored(shop))
+
+
+def test_a_row_that_asks_is_answered_once_its_record_is_there() -> None:
+    shop, run, newest = at_rest()
+    asking(shop, run, newest)
     sweep(shop)
 
     assert [body["k"] for body in queued(shop)] == ["recover"]
-    assert sum(keys.is_asking(str(row["sk"])) for row in rows(shop)) == missing
+    assert asks(shop) == []
 
 
-def test_a_row_that_asks_is_not_replaced_by_one_that_moves_to_its_look() -> None:
-    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 600, "End": True}}))
+def test_rows_that_ask_for_what_cannot_be_written_send_nothing() -> None:
+    """Each receipt of a message puts one more of them, and what they send is received, too."""
+    shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
-    asking(shop, run, 0)
-    (asks,) = [row for row in rows(shop) if keys.is_asking(str(row["sk"]))]
-    look_ms = int(str(asks["sk"])[:15])
-    shop.world.services.perform(Put("mail", duties.watch_item("default", run, look_ms, 0, 0)))
+    newest = max(int(item["sk"]) for item in stored(shop))
+    asking(shop, run, newest + 1)
+    sweep(shop)
 
-    assert asks in rows(shop)
+    assert queued(shop) == []
+    assert len(asks(shop)) == 1
+
+
+def test_rows_that_ask_for_several_records_at_one_look_do_not_replace_each_other() -> None:
+    shop, run, newest = at_rest()
+    asking(shop, run, newest)
+    asking(shop, run, newest + 1)
+    look_ms = int(str(asks(shop)[0]["sk"])[:15])
+    plain = duties.watch_item("default", run, look_ms, newest, look_ms)
+    shop.world.services.perform(Put("mail", plain))
+
+    assert len(asks(shop)) == 2
+    sweep(shop)
+    assert [body["k"] for body in queued(shop)] == ["recover"]
+    assert [row["seq"] for row in asks(shop)] == [newest + 1]
 
 
 # -- the next look ---------------------------------------------------------------------------------

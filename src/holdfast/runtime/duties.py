@@ -188,8 +188,10 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
     """
     seen_ms = now_ms + VISIBILITY_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     look_ms = on_grid(seen_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    item = watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms)
-    yield Put(mail.MAIL, {**item, "sk": keys.asking_row(look_ms, log.tenant, log.run)})
+    sequence = log.sequence + 1
+    item = watch_item(log.tenant, log.run, look_ms, sequence, now_ms)
+    sk = keys.asking_row(look_ms, log.tenant, log.run, sequence)
+    yield Put(mail.MAIL, {**item, "sk": sk})
 
 
 def watch_item(
@@ -216,7 +218,7 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     sends a message, and some worker may die of it. Mail may come, or nothing tells when it moves:
     the longer it has rested the later, from an hour on.
     """
-    soonest_ms, longest_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
+    hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
     looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None and due > now_ms]
     late_ms = [due for due in dues if due is not None and due <= now_ms]
@@ -226,9 +228,9 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     if late_ms:  # a series for each of them would be a look every few minutes
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
     else:
-        first_ms = soonest_ms if may_have_mail or not looks_ms else longest_ms
+        first_ms = hour_ms if may_have_mail or not looks_ms else week_ms
         rested_ms = now_ms - parked_ms
-        age_ms = _next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, longest_ms)
+        age_ms = _next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, week_ms)
         looks_ms.append(parked_ms + age_ms)
     return on_grid(min(looks_ms))
 
@@ -246,8 +248,8 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
     very moment would see nothing.
     """
     overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
-    first_ms, longest_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
-    return due_ms + _next_age_ms(now_ms - due_ms, first_ms, 1, longest_ms)
+    first_ms, hour_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
+    return due_ms + _next_age_ms(now_ms - due_ms, first_ms, 1, hour_ms)
 
 
 def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:

@@ -97,8 +97,10 @@ class Errand:
         return is_wake and bool(self.body["entry"] == entry)
 
     def is_handed(self, claim: Claim) -> bool:
-        """Its holder had no time left for the attempt, and sent this message to have it run."""
-        return self.kind == messages.GO and bool(claim.owner == self.body["from"])
+        """Its holder had no time left for the attempt, and sent this message to have it run, or the
+        one that this replaces.
+        """
+        return bool(claim.owner == self.body.get("from"))
 
     def has_lost(self, claim: Claim, now_ms: int) -> bool:
         """Its holder is lost, or whoever had the message by which the holder handed it on."""
@@ -130,12 +132,6 @@ class Errand:
             and not record.nonce.startswith(f"{self.delivery.owner}.")
             for record in log.records
         )
-
-    def may_have_twin(self, log: Log) -> bool:
-        """Who had the message before may be alive, or a copy of it under way, without a record: one
-        of them who finds nothing to do deletes it.
-        """
-        return self.delivery.receive_count > 1 or self.has_twin(log)
 
     @property
     def shared_since_ms(self) -> int | None:

@@ -276,19 +276,26 @@ def watch_row(look_ms: int, tenant: str, run: str) -> str:
     return f"{look_ms:015d}#{tenant}#{run}#w"
 
 
-def asking_row(look_ms: int, tenant: str, run: str) -> str:
-    """Apart from the watch rows: one of those that moves to the same look must not replace it."""
-    return f"{look_ms:015d}#{tenant}#{run}#a"
+def asking_row(look_ms: int, tenant: str, run: str, sequence: int) -> str:
+    """A watch row that asks what has become of that record. Its own: another row that moves to the
+    same look must not replace it.
+    """
+    return f"{look_ms:015d}#{tenant}#{run}#a{sequence}"
 
 
 def is_asking(row: str) -> bool:
-    return row.endswith("#a")
+    return _kind(row).startswith("a")
 
 
 def watched_by(row: str) -> str | None:
     """-> `T#run` of a watch row, be it one that asks; None: a timer's."""
-    what, _, kind = row.rpartition("#")
-    return what.partition("#")[2] if kind in {"w", "a"} else None
+    is_watching = _kind(row) == "w" or is_asking(row)
+    return row.partition("#")[2].rpartition("#")[0] if is_watching else None
+
+
+def _kind(row: str) -> str:
+    """Of a timer's the entry."""
+    return row.rpartition("#")[2]
 
 
 def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:

@@ -162,7 +162,7 @@ _OWN: Final[Mapping[str, Mapping[str, Check]]] = {
     WAKE_TIMER: {"entry": _is_position, "due": _is_number},
     WAKE_MAIL: {"key": _is_text},
     GO: {"from": _is_text},
-    RECOVER: {"held": _optional(lambda value: value is True)},
+    RECOVER: {"held": _optional(lambda value: value is True), "from": _optional(_is_text)},
 }
 _FIELDS: Final = {kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()}
 

@@ -94,6 +94,11 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
     log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
     yield from log.load()
     is_announced = log.sequence < int(row["seq"])
+    is_asking = keys.is_asking(str(row["sk"]))
+    if is_announced and is_asking:
+        # It sends nothing: while nothing can be written, each receipt of a message puts one more.
+        yield from _wait_for_record(row, now_ms)
+        return
     if log.state is None or (is_announced and log.state.is_ended):
         if log.state is not None and (yield from _is_to_be_redriven(log, log.state)):
             # Who put the row may have died before the record, and the wake been lost with it.
@@ -106,8 +111,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> Does:
         return
     controls = yield from mail.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
-    is_asked_for = keys.is_asking(str(row["sk"]))
-    if controls or is_old or is_asked_for or _needs_a_look(log.state, now_ms):
+    if controls or is_old or is_asking or _needs_a_look(log.state, now_ms):
         if controls or not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         elif is_old:
@@ -247,7 +251,9 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
     if body["k"] == messages.START:
         return {**body, "of": list(rounds)}
     again = messages.renew if body.get("held") else messages.recover
-    return again(body["t"], body["run"], rounds, released)
+    found = again(body["t"], body["run"], rounds, released)
+    # Nothing else says that the claim of who handed on is nobody's: it may be minutes long.
+    return {**found, "from": body["from"]} if "from" in body else found
 
 
 def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:

@@ -301,7 +301,7 @@ class Hold:
         )
         if must_open:
             yield from duties.watch(self.log, step.state, now_ms)
-        if self.errand.may_have_twin(self.log):
+        if self.errand.has_twin(self.log):
             yield from duties.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
