@@ -131,16 +131,19 @@ def _compile(value: Json, location: str) -> Template | None:
             return _field(value, location)
         case dict():
             fields = {key: _compile(item, f"{location}/{key}") for key, item in value.items()}
-            if any(fields.values()):
-                return _Object(
-                    tuple((key, fields[key] or _Literal(item)) for key, item in value.items())
-                )
+            if not any(fields.values()):
+                return None
+            return _Object(
+                tuple((key, fields[key] or _Literal(item)) for key, item in value.items())
+            )
         case list():
             items = [_compile(item, f"{location}[{at}]") for at, item in enumerate(value)]
-            if any(items):
-                pairs = zip(items, value, strict=True)
-                return _Array(tuple(item or _Literal(literal) for item, literal in pairs))
-    return None
+            if not any(items):
+                return None
+            pairs = zip(items, value, strict=True)
+            return _Array(tuple(item or _Literal(literal) for item, literal in pairs))
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
