@@ -215,8 +215,8 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
 
     Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. Something
     is due: after that; once it is overdue the later the longer it is, up to an hour, for each look
-    sends a message, and some worker may die of it. Mail may come, or nothing tells when it moves:
-    the longer it has rested the later, from an hour on.
+    sends a message, and some worker may die of it. Nothing is late, and mail may come or nothing
+    tells when it moves: the longer it has rested the later, from an hour on.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
