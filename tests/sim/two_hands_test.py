@@ -7,12 +7,13 @@ for, somebody has to come for it within the stated time.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from holdfast.sim import scenarios
+from holdfast.sim import levels, scenarios
 from holdfast.sim.runner import Deployed, play
 from holdfast.sim.swarm import Swarm
 from holdfast.sim.tape import Choice, WrittenTape
@@ -25,6 +26,7 @@ OLD_TWIN: list[Choice] = [
     ("again", 0, 1),
     ("invocation", 2, "old"),
 ]
+WORKFLOWS = Path(__file__).parents[2] / "statemachines"
 PAID = {"after_seconds": 10, "event": "paid", "key": "k1", "data": 1, "id": "e1"}
 WORK = {"work": [{"output": 1, "seconds": 20}]}
 NAP = {"Type": "Wait", "Seconds": 40, "End": True}
@@ -121,6 +123,39 @@ def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fau
     played = deployed(one_lane({"work": call("work")}), tasks=WORK)
     for effect in range(14, 35):
         require_clean(played, [*twins, ("effect", effect, fault)])
+
+
+def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished() -> None:
+    """Nobody is registered when the event comes, and the second start finds it. The first one finds
+    all of that done, and deletes the message; the second one is throttled.
+    """
+    signing = "document_signing 3"
+    (played,) = [one for one in levels.programs(WORKFLOWS) if one.scenario.name == signing]
+    tape: list[Choice] = [
+        ("effect", 2, "sent twice"),
+        ("effect", 12, "throttled"),
+        ("effect", 13, "throttled"),
+        ("effect", 16, "slow"),
+        ("effect", 18, "not done"),
+        ("effect", 19, "frozen before"),
+        ("freeze", 0, 3),
+        ("receive", 3, "duplicated"),
+        ("effect", 23, "slow"),
+        ("slow", 1, 3),
+        ("effect", 25, "slow"),
+        ("effect", 31, "frozen before"),
+        ("freeze", 1, 3),
+    ]
+    swarm = Swarm(
+        safety_ms=2_865_762,
+        batch_size=1,
+        receives_max=30,
+        latency_ms=20,
+        callers=1,
+        stop_percent=30,
+        takes_stale_receipts=True,
+    )
+    assert play(played, swarm, WrittenTape(tape)).violations == ()
 
 
 # -- in the hands of the dead, one after another ---------------------------------------------------

@@ -39,7 +39,9 @@ class Invocation:
     receipts: dict[str, str]
     runs: dict[str, str]
     open: int
-    acknowledged: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    #: (message, receipt)
+    acknowledged: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Workers:
@@ -130,6 +132,7 @@ class Workers:
     def _deliver(self, invocation: Invocation, received: Received, setting: Setting) -> None:
         simulation = self._simulation
         owner = f"{invocation.host.name}m{simulation.number()}"
+        invocation.owners.append(owner)
         is_alone = len(invocation.receipts) == 1
         if not is_alone:
             simulation.evidence.in_company.add(owner)
@@ -154,6 +157,7 @@ class Workers:
             return answer
 
         def finished(is_done: Any) -> None:
+            simulation.orphans.over(owner, is_done=bool(is_done))
             self._over(invocation, received if is_done else None)
 
         name = f"{owner}:{received.body.get('k')}"
@@ -171,6 +175,8 @@ class Workers:
     def _lost(self, invocation: Invocation) -> None:
         if not invocation.host.is_alive:
             self._simulation.watcher.died_with(invocation.open)
+            for owner in invocation.owners:
+                self._simulation.orphans.over(owner, is_done=False)
         self.poke()
 
     def _refused(self, error: Exception) -> bool:
@@ -181,7 +187,7 @@ class Workers:
     def _over(self, invocation: Invocation, acknowledged: Received | None) -> None:
         invocation.open -= 1
         if acknowledged is not None:
-            invocation.acknowledged.append(acknowledged.receipt)
+            invocation.acknowledged.append((acknowledged.message_id, acknowledged.receipt))
         if invocation.open:
             return
         simulation = self._simulation
@@ -189,10 +195,11 @@ class Workers:
             return
         if simulation.tape.fault("batch", self._batch_menu) == "batch lost":
             return
-        for receipt in invocation.acknowledged:
+        for message_id, receipt in invocation.acknowledged:
             if simulation.tape.fault("delete", self._delete_menu) is None:
                 accepts_stale = simulation.swarm.takes_stale_receipts
                 simulation.services.delete(receipt, accepts_stale=accepts_stale)
+                simulation.orphans.deleted(message_id)
 
     # -- visibility --------------------------------------------------------------------------------
 

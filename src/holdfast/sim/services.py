@@ -138,6 +138,11 @@ class Services:
         """
         return any(q.delete(receipt, accepts_stale=accepts_stale) for q in self._queues.values())
 
+    def has_message(self, message_id: str) -> bool:
+        """-> whether any queue has it, or a copy of it."""
+        stored = (one for queue in self._queues.values() for one in queue.messages.values())
+        return any(one.message_id == message_id for one in stored)
+
     def extend_visibility(self, queue: AnyQueueName, receipts: Iterable[str], seconds: int) -> None:
         for receipt in receipts:
             self._queues[queue].set_visibility(receipt, seconds)

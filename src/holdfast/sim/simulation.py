@@ -48,6 +48,7 @@ from holdfast.sim.dispatches import canaries_of
 from holdfast.sim.evidence import Evidence, Ran, Wrote
 from holdfast.sim.jobs import Jobs
 from holdfast.sim.marks import Seen
+from holdfast.sim.orphans import Orphans
 from holdfast.sim.processes import Deadly, Host, Process
 from holdfast.sim.queues import Received
 from holdfast.sim.scenarios import KILLS, Scenario
@@ -82,6 +83,7 @@ class Simulation:
         for queue in WORK_QUEUES:
             self.services.queue(queue).receives_max = swarm.receives_max
         self.evidence = Evidence(scenario, swarm, self.services)
+        self.orphans = Orphans(self.evidence)
         self.evidence.dispatches.canaries = canaries_of(scenario)
         self.evidence.faults_end_ms = START_MS + swarm.safety_ms
         #: Until when nothing goes wrong; 0: it may.
@@ -361,6 +363,7 @@ class Simulation:
         skew_ms = process.host.skew_ms
         wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms, skew_ms)
         self.evidence.wrote.append(wrote)
+        self.orphans.wrote(run, str(item["m"]), process.name.partition(":")[0])
         if item["st"] == "RUNNING":
             self.open.add((tenant, run))
         else:

@@ -262,7 +262,7 @@ def _acknowledge_all(patch: Patch) -> None:
 
     def over(self: Any, invocation: Any, acknowledged: Any) -> None:
         if invocation.open == 1:
-            invocation.acknowledged = list(invocation.receipts.values())
+            invocation.acknowledged = list(invocation.receipts.items())
         real(self, invocation, acknowledged)
 
     patch.setattr(Workers, "_over", over)
