@@ -56,13 +56,23 @@ def test_nothing_is_lost_once_he_who_wrote_has_done_it_all(failed: str) -> None:
     assert not hands.evidence.lost
 
 
-def test_who_may_see_that_another_has_the_message_is_not_excused() -> None:
+def test_of_who_may_see_that_another_had_the_message_only_the_claim_is_excused() -> None:
     hands = Hands()
     hands.write("b")
     hands.delete()
     hands.write("a")
     hands.orphans.over("a", is_done=False)
     assert not hands.evidence.lost
+    assert hands.evidence.unhidden == {RUN}
+
+
+def test_who_fails_before_his_message_is_deleted_is_not_excused() -> None:
+    hands = Hands()
+    hands.write("a")
+    hands.delete()
+    hands.orphans.over("a", is_done=False)
+    assert not hands.evidence.lost
+    assert not hands.evidence.unhidden
 
 
 def test_a_copy_that_is_left_is_as_good_as_the_message() -> None:

@@ -61,6 +61,24 @@ def test_what_is_asked_for_beside_a_twin_is_done_though_its_message_is_gone(faul
         require_clean(played, [*OLD_TWIN, ("effect", effect, fault)])
 
 
+@pytest.mark.parametrize("fault", ["killed before", "killed after", "throttled"])
+def test_a_claim_without_a_message_is_left_to_its_time_out_and_no_longer(fault: str) -> None:
+    """The start came again to a worker of the release before, which deleted the message."""
+    flow = machine({"work": call("work", "long"), "long": call("long", TimeoutSeconds=840)})
+    played = deployed(
+        flow, tasks={name: [{"output": 1, "seconds": 1}] for name in ("work", "long")}
+    )
+    twins: list[Choice] = [
+        ("receive", 0, "delivered again"),
+        ("slow", 0, 3),
+        ("invocation", 1, "old"),
+    ]
+    for slow in (4, 6):
+        for effect in range(14, 20):
+            choices: list[Choice] = [("effect", slow, "slow"), ("effect", effect, fault)]
+            require_clean(played, [*twins, *choices])
+
+
 def test_who_may_not_hide_his_message_any_more_has_a_successor_in_time() -> None:
     """Nobody dies: his function's time is over in the middle of the next task."""
     states = {"a": wait_for("paid", "work"), "work": call("work", "long"), "long": call("long")}

@@ -79,8 +79,8 @@ class Evidence:
     our own code.
 
     `lost`: executions of which a message vanished, or as good as that; `unhidden`: of which one
-    stayed hidden for as long as its queue hides it. `unguarded`: those that run, and nobody will
-    look at them.
+    stayed hidden for as long as its queue hides it, or was gone while who failed wrote under it.
+    `unguarded`: those that run, and nobody will look at them.
     `restless`: those that run, and nothing that they wait for is still to come.
     `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
     sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.

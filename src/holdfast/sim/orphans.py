@@ -1,4 +1,4 @@
-"""Messages that one of two deletes who had nothing to do, before the other writes under them."""
+"""Messages that one of two deletes while the other goes on, and then fails."""
 
 from __future__ import annotations
 
@@ -8,28 +8,36 @@ from holdfast.sim.evidence import Evidence
 
 
 class Orphans:
-    """Such a message is as good as vanished if the other one then fails: docs/guarantees.md says so
-    under "What cannot be claimed". Not if somebody had written under it before, or a copy is left.
+    """What fails then is not delivered again; docs/guarantees.md says what that costs.
+
+    Had nobody written under the message before it was deleted, then it is as good as vanished:
+    "What cannot be claimed". Else who writes under it knows that another has it, and has himself
+    looked after; but what he has claimed stays his until its time-out: promise 3.
     """
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence: Final = evidence
         self._written: set[str] = set()
-        self._deleted: set[str] = set()
-        #: owner -> the execution into whose log he wrote without a message.
-        self._writers: dict[str, str] = {}
+        self._vanished: set[str] = set()
+        #: owner -> the execution into whose log he wrote, and what it is then among.
+        self._writers: dict[str, tuple[str, set[str]]] = {}
 
     def deleted(self, message_id: str) -> None:
-        services = self._evidence.services
-        if message_id not in self._written and not services.has_message(message_id):
-            self._deleted.add(message_id)
+        if message_id not in self._written and not self._is_left(message_id):
+            self._vanished.add(message_id)
 
     def wrote(self, run: str, message_id: str, owner: str) -> None:
         self._written.add(message_id)
-        if message_id in self._deleted:
-            self._writers[owner] = run
+        if message_id in self._vanished:
+            self._writers[owner] = (run, self._evidence.lost)
+        elif not self._is_left(message_id):
+            self._writers[owner] = (run, self._evidence.unhidden)
 
     def over(self, owner: str, *, is_done: bool) -> None:
-        run = self._writers.pop(owner, None)
-        if run is not None and not is_done:
-            self._evidence.lost.add(run)
+        wrote = self._writers.pop(owner, None)
+        if wrote is not None and not is_done:
+            run, among = wrote
+            among.add(run)
+
+    def _is_left(self, message_id: str) -> bool:
+        return self._evidence.services.has_message(message_id)
