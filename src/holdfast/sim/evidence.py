@@ -73,13 +73,13 @@ class Told:
 class Evidence:
     """`faults_end_ms`: from then on nothing went wrong. `stuck`: (run, since, at) of executions
     that should have moved long before they were looked at. `foreign`: effects on another tenant's
-    keys. `messages`: how many were sent, by execution; `letters`: how many dead ones were met.
-    `stored`: the true time at which each item of `mail` was first stored, by its key; `beats`: of
-    heartbeats each time, and when its door says that it was asked for. `refused_by_bug`: errors of
-    our own code.
+    keys. `messages`: how many were sent, by execution; `deliveries`: how often one was received;
+    `letters`: how many dead ones were met. `stored`: the true time at which each item of `mail` was
+    first stored, by its key; `beats`: of heartbeats each time, and when its door says that it was
+    asked for. `refused_by_bug`: errors of our own code.
 
     `lost`: executions of which a message vanished, or as good as that; `unhidden`: of which one
-    stayed hidden for as long as its queue hides it, or was gone while who failed wrote under it.
+    stayed hidden for as long as its queue hides it, or was deleted by one while another claimed.
     `unguarded`: those that run, and nobody will look at them.
     `restless`: those that run, and nothing that they wait for is still to come.
     `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
@@ -101,6 +101,7 @@ class Evidence:
     foreign: list[str] = field(default_factory=list)
     stuck: list[tuple[str, int, int]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)
+    deliveries: Counter[str] = field(default_factory=Counter)
     letters: Counter[str] = field(default_factory=Counter)
     stored: dict[tuple[str, str], int] = field(default_factory=dict)
     beats: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)

@@ -39,6 +39,7 @@ class Invocation:
     receipts: dict[str, str]
     runs: dict[str, str]
     open: int
+    #: Of the deliveries that are not over.
     owners: list[str] = field(default_factory=list)
     #: (message, receipt)
     acknowledged: list[tuple[str, str]] = field(default_factory=list)
@@ -133,6 +134,7 @@ class Workers:
         simulation = self._simulation
         owner = f"{invocation.host.name}m{simulation.number()}"
         invocation.owners.append(owner)
+        simulation.evidence.deliveries[str(received.body["run"])] += 1
         is_alone = len(invocation.receipts) == 1
         if not is_alone:
             simulation.evidence.in_company.add(owner)
@@ -157,7 +159,9 @@ class Workers:
             return answer
 
         def finished(is_done: Any) -> None:
-            simulation.orphans.over(owner, is_done=bool(is_done))
+            invocation.owners.remove(owner)
+            if not is_done:
+                simulation.orphans.failed(owner)
             self._over(invocation, received if is_done else None)
 
         name = f"{owner}:{received.body.get('k')}"
@@ -173,10 +177,10 @@ class Workers:
         )
 
     def _lost(self, invocation: Invocation) -> None:
+        for owner in invocation.owners:
+            self._simulation.orphans.failed(owner)
         if not invocation.host.is_alive:
             self._simulation.watcher.died_with(invocation.open)
-            for owner in invocation.owners:
-                self._simulation.orphans.over(owner, is_done=False)
         self.poke()
 
     def _refused(self, error: Exception) -> bool:

@@ -363,7 +363,8 @@ class Simulation:
         skew_ms = process.host.skew_ms
         wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms, skew_ms)
         self.evidence.wrote.append(wrote)
-        self.orphans.wrote(run, str(item["m"]), process.name.partition(":")[0])
+        place = (tenant, run, wrote.sequence)
+        self.orphans.wrote(place, str(item["m"]), process.name.partition(":")[0])
         if item["st"] == "RUNNING":
             self.open.add((tenant, run))
         else:

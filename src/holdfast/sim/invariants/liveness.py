@@ -185,8 +185,9 @@ def bounded(case: Case) -> Iterator[str]:
 
 def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     """Messages, records and rows for what has happened, be it that somebody is alive or that a
-    question was due; a row for each hour; for each row the message that comes of it, and for each
-    dead letter the one that replaces it.
+    question was due; a row for each hour; for each row the message that comes of it, for each dead
+    letter the one that replaces it, and for each delivery of its parent the one that begins a child
+    or stops it.
     """
     began_ms = history.records[0].at_ms
     sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
@@ -196,10 +197,12 @@ def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     events += len(asking) * _QUESTIONS_PER_HOUR * hours
     happened = events + evidence.put_back
     rows = len(evidence.dispatches.rows[history.run])
+    parent = history.state.parent
+    passed_on = 0 if parent is None else evidence.deliveries[parent["run"]]
     bounds = {
         "messages": (
             evidence.messages[history.run],
-            MESSAGES_PER_EVENT_MAX * happened + rows + evidence.letters[history.run],
+            MESSAGES_PER_EVENT_MAX * happened + rows + evidence.letters[history.run] + passed_on,
         ),
         "records": (len(history.records), events),
         "rows for the sweeper": (rows, happened + hours),
