@@ -505,6 +505,15 @@ def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_d
         assert result.steps < 10_000, seed
 
 
+def test_children_are_told_by_each_delivery_of_a_parent_that_hosts_freeze_over() -> None:
+    """The judge counted that for something that the children had caused (I20)."""
+    (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "race of children"]
+    rates = {"frozen after": 0.3, "sent twice": 0.1, "answer lost": 0.1}
+    swarm = Swarm(rates, 11_000_000, latency_ms=300, stop_percent=100, redrive_percent=100)
+    for seed in (28, 127, 257):
+        assert play(deployed, swarm, DrawnTape(seed)).violations == (), seed
+
+
 def judged(flow: Machine, swarm: Swarm, choices: list[Choice], **more: Any) -> tuple[Any, ...]:
     given = {"name": "judged", "about": "", "machines": {"main": flow}, **more}
     return play(Deployed(scenarios.read(given)), swarm, WrittenTape(choices)).violations

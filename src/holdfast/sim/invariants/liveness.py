@@ -186,8 +186,8 @@ def bounded(case: Case) -> Iterator[str]:
 def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     """Messages, records and rows for what has happened, be it that somebody is alive or that a
     question was due; a row for each hour; for each row the message that comes of it, for each dead
-    letter the one that replaces it, and for each delivery of its parent the one that begins a child
-    or stops it.
+    letter the one that replaces it, and for each delivery of its parent those that begin a child or
+    stop it: when it looks back, and when it has written.
     """
     began_ms = history.records[0].at_ms
     sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
@@ -198,7 +198,7 @@ def _amounts(history: History, evidence: Evidence) -> Iterator[str]:
     happened = events + evidence.put_back
     rows = len(evidence.dispatches.rows[history.run])
     parent = history.state.parent
-    passed_on = 0 if parent is None else evidence.deliveries[parent["run"]]
+    passed_on = 0 if parent is None else 2 * evidence.deliveries[parent["run"]]
     bounds = {
         "messages": (
             evidence.messages[history.run],
