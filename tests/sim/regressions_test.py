@@ -505,6 +505,26 @@ def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_d
         assert result.steps < 10_000, seed
 
 
+def test_what_was_answered_during_its_call_is_heard_before_the_execution_times_out() -> None:
+    """Its wait and the end of the execution's time were written at once (I7)."""
+    ask: Machine = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        "Arguments": {
+            "FunctionName": "ask",
+            "Payload": {"token": "{% $states.context.Task.Token %}"},
+        },
+        "End": True,
+    }
+    early: list[Choice] = [("hand over", 0, "answered early")]
+    for milliseconds in range(20_980, 21_010):
+        tasks = {"lambda:invoke": [{"output": 1, "seconds": milliseconds / 1_000}]}
+        answers = {"ask": {"output": "x", "seconds": 1}}
+        flow = machine({"ask": ask}, TimeoutSeconds=20)
+        swarm = Swarm(safety_ms=10_000, callers=1)
+        assert judged(flow, swarm, early, tasks=tasks, answers=answers) == (), milliseconds
+
+
 def test_children_are_told_by_each_delivery_of_a_parent_that_hosts_freeze_over() -> None:
     """The judge counted that for something that the children had caused (I20)."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "race of children"]

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from holdfast.core import facts
 from holdfast.core.commands import WHOLE_EXECUTION
 from holdfast.core.facts import Fact
 from holdfast.core.overdue import overdue_frames
-from holdfast.core.state import Awaiting, Children, Execution
+from holdfast.core.state import Attempt, Awaiting, Children, Execution
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import children, duties, keys, mail, messages, quarantine
 from holdfast.runtime.codec import reading
@@ -93,3 +93,16 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> mail.Facts:
             case Children() as open_children:
                 found += yield from children.notices(tenant, state.run, open_children)
     return [*found, facts.Tick()]
+
+
+def begins_a_wait(state: Execution, known: Iterable[Fact]) -> bool:
+    """A call is over, and the wait for its answer not written yet. It may have been answered
+    during the call, so it has to be written before anything times out (R14).
+    """
+    return any(isinstance(fact, facts.Submitted) and _is_open(state, fact) for fact in known)
+
+
+def _is_open(state: Execution, fact: facts.Submitted) -> bool:
+    frame = state.frame_of(fact.entry)
+    attempt = None if frame is None else frame.waiting
+    return isinstance(attempt, Attempt) and attempt.attempt == fact.attempt

@@ -236,7 +236,8 @@ class Hold:
             state = pending.state if pending is not None else self.state
             until_ms = self.held_until_ms
             if pending is None:
-                self.facts += yield from outside.past_timeouts(self.log.tenant, state, now_ms)
+                if not outside.begins_a_wait(state, self.facts):
+                    self.facts += yield from outside.past_timeouts(self.log.tenant, state, now_ms)
                 claims, until_ms = self.attempts.claim_late(state, now_ms)
                 self.facts += claims
             until_ms = min(limit_ms, until_ms)
