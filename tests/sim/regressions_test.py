@@ -34,6 +34,13 @@ from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
+ASK: Machine = {
+    "Type": "Task",
+    "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+    "Arguments": {"FunctionName": "ask", "Payload": {"token": "{% $states.context.Task.Token %}"}},
+    "End": True,
+}
+EARLY: list[Choice] = [("hand over", 0, "answered early")]
 
 
 def nap(days: int, target: str) -> Machine:
@@ -507,22 +514,12 @@ def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_d
 
 def test_what_was_answered_during_its_call_is_heard_before_the_execution_times_out() -> None:
     """Its wait and the end of the execution's time were written at once (I7)."""
-    ask: Machine = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
-        "Arguments": {
-            "FunctionName": "ask",
-            "Payload": {"token": "{% $states.context.Task.Token %}"},
-        },
-        "End": True,
-    }
-    early: list[Choice] = [("hand over", 0, "answered early")]
     for milliseconds in range(20_980, 21_010):
         tasks = {"lambda:invoke": [{"output": 1, "seconds": milliseconds / 1_000}]}
         answers = {"ask": {"output": "x", "seconds": 1}}
-        flow = machine({"ask": ask}, TimeoutSeconds=20)
+        flow = machine({"ask": ASK}, TimeoutSeconds=20)
         swarm = Swarm(safety_ms=10_000, callers=1)
-        assert judged(flow, swarm, early, tasks=tasks, answers=answers) == (), milliseconds
+        assert judged(flow, swarm, EARLY, tasks=tasks, answers=answers) == (), milliseconds
 
 
 def test_children_are_told_by_each_delivery_of_a_parent_that_hosts_freeze_over() -> None:
@@ -549,23 +546,12 @@ def test_who_has_hardly_any_time_left_when_the_faults_end_may_begin_nothing() ->
 
 def test_an_answer_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
     """It came before its call was over (I17)."""
-    ask: Machine = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
-        "TimeoutSeconds": 800,
-        "Arguments": {
-            "FunctionName": "ask",
-            "Payload": {"token": "{% $states.context.Task.Token %}"},
-        },
-        "End": True,
-    }
-    early: list[Choice] = [("hand over", 0, "answered early")]
     for seconds in (309.990, 309.993):
         tasks = {"lambda:invoke": [{"output": 1, "seconds": seconds}]}
         answers = {"ask": {"output": "x", "seconds": 1}}
         swarm = Swarm(safety_ms=10_000, callers=1)
-        flow = machine({"ask": ask})
-        assert judged(flow, swarm, early, tasks=tasks, answers=answers) == (), seconds
+        flow = machine({"ask": {**ASK, "TimeoutSeconds": 800}})
+        assert judged(flow, swarm, EARLY, tasks=tasks, answers=answers) == (), seconds
 
 
 def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop() -> None:
