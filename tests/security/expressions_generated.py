@@ -100,6 +100,7 @@ _SIZES: Final = [0, 1, 2, 20, 22, 24, 60, 1_000, 5_000, 30_000, 100_000, 999_999
 _SOURCES: Final = [
     "[1..{n}]", "$pad('a', {n}, 'a')", "$range(1, {n}, 1)", "$split($pad('a', {n}, 'a'), '')",
     "$map([1..{n}], function($i){{$i}})",
+    "$map([10..40], function($i){{$pad('a', {n}) & $string($i)}})",
     "$merge($map([1..{n}], function($i){{{{$string($i): $i}}}}))",
     "$reduce([1..{n}], function($a, $i){{[$a, $a]}}, [0])", "$states.input", "$v.x", "$a",
     "$reduce([1..{n}], function($a, $i){{{{'a': $a, 'b': $a}}}}, 1)", "$power({n}, {n})", "{n}",

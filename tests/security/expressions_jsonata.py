@@ -152,6 +152,53 @@ EVALUATED: Final = (
 )
 
 #: Those that are stopped only after a part of a second.
+
+_MADE: Final = {
+    "padded": "$pad('a', 999999)",
+    "replaced": "$replace($pad('a', 100, 'a'), 'a', $pad('b', 9000))",
+    "joined": "$join($split($pad('a', 100, 'a'), ''), $pad('b', 9000))",
+}
+_MADE_OFTEN: Final = {
+    "by a step": "$count($map([1..12000], function($i){MADE}))",
+    "to filter by": "$count($filter([1..12000], function($i){MADE}))",
+    "as a last call": ("$sort($filter([1..12000], function($i){MADE}), function($l, $r){$l > $r})"),
+}
+#: Of 900,000 characters each; they differ at the very end, or not at all.
+_TEXTS: Final = "$map([10..40], function($i){$p & $string($i)})"
+_SAME: Final = "$map([10..40], function($i){$p & '1'})"
+_KEYS: Final = "$map([10..40], function($i){{$p & '1': 1}})"
+LONG_TEXTS: Final = (
+    *(
+        Case(f"a long text {made} {often}", text.replace("MADE", call), "U1001")
+        for made, call in _MADE.items()
+        for often, text in _MADE_OFTEN.items()
+    ),
+    *(
+        Case(
+            f"long {name}",
+            f"($p := $pad('a', 900000); $q := $p & 'zz'; $l := {made}; "
+            f"$count($map([1..10000], function($i){{{use}}})))",
+            "U1001",
+        )
+        for name, made, use in (
+            ("texts searched", _TEXTS, "$q in $l"),
+            ("texts filtered by equality", _TEXTS, "$l[$ = $q]"),
+            ("texts filtered by order", _TEXTS, "$l[$ > $q]"),
+            ("texts compared as lists", f"{_TEXTS}; $m := {_TEXTS}", "$l = $m"),
+            ("texts sorted", _TEXTS, "$sort($l)"),
+            ("texts sorted by a path", _TEXTS, "$l^($)"),
+            ("texts sorted by the other engine", _TEXTS, "$shuffle($sort($l))"),
+            ("texts grouped by", _SAME, "$l{$: 1}"),
+            ("texts told apart", _SAME, "$distinct($l)"),
+            ("keys merged", _KEYS, "$merge($l)"),
+            ("keys merged by the other engine", _KEYS, "$shuffle([$merge($l)])"),
+            ("keys listed", _KEYS, "$keys($l)"),
+            ("keys told apart", _KEYS, "$distinct($l)"),
+            ("keys compared", _KEYS, "$l[0] = $l[1]"),
+        )
+    ),
+)
+
 LONG: Final = (
     Case("endless recursion", "($f := function($n){$f($n + 1)}; $f(1))", "U1001"),
     Case(

@@ -35,7 +35,11 @@ from tests.security.expressions_kit import (
 assert expressions_generated  # registers the generators
 
 
-@each(*expressions_jsonata.EVALUATED, *expressions_jsonata.SYNTAX)
+@each(
+    *expressions_jsonata.EVALUATED,
+    *expressions_jsonata.LONG_TEXTS,
+    *expressions_jsonata.SYNTAX,
+)
 def test_an_expression_that_means_harm_ends_with_the_code_of_its_mistake(case: Case) -> None:
     with time_limit():
         assert jsonata_code(case.given) == case.code

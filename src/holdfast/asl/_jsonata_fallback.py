@@ -194,7 +194,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_equality_expression(self, lhs: Any, rhs: Any, op: Any) -> Any:
         if lhs is None or rhs is None:
             return False
-        self.charge(values.node_count(lhs))
+        self.charge(values.comparison_items(lhs))
         return values.deep_equal(lhs, rhs) == (op == "=")
 
     def evaluate_includes_expression(self, lhs: Any, rhs: Any) -> Any:
@@ -202,6 +202,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             return False
         items = rhs if isinstance(rhs, list) else [rhs]
         self.charge(len(items))
+        if isinstance(lhs, str):
+            self.charge(len(items) * len(lhs) // values.COMPARED_PER_ITEM)
         return any(values.same_item(item, lhs) for item in items)
 
     def evaluate_string_concat(self, lhs: Any, rhs: Any) -> str:

@@ -58,7 +58,8 @@ def null_aware(signature: Any, kind: type[_NullAware] = _NullAware) -> Any:
 
 
 class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not typed
-    """A built-in function. However it is called, its arguments are validated and paid for.
+    """A built-in function. However it is called, its arguments are validated and paid for, and so
+    is the text that it makes: as the last call of a function it is no step of its own.
 
     The library validates only direct calls: `$map([1], $uppercase)` would be an AttributeError.
     """
@@ -76,7 +77,10 @@ class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not 
         validated = self.signature.validate(args, input)
         for argument in validated:
             evaluator().charge_for(argument)
-        return self._implementation(*validated)
+        made = self._implementation(*validated)
+        if isinstance(made, str):
+            evaluator().charge_for(made)
+        return made
 
     def get_number_of_args(self) -> int:
         return int(self.signature.get_number_of_args())
@@ -141,13 +145,14 @@ def _sort(items: list[Any] | None, goes_after: Any) -> Any:
         return values.merge_sort(items, lambda left, right: truth(call(goes_after, left, right)))
     if not Utils.is_array_of_numbers(items) and not Utils.is_array_of_strings(items):
         raise JException("D3070", -1)
+    evaluator().charge(values.sorting_items(items))
     return sorted(items)
 
 
 def _distinct(items: Any) -> Any:
     if not isinstance(items, list) or len(items) <= 1:
         return items
-    evaluator().charge(values.node_count(items))
+    evaluator().charge(values.comparison_items(items))
     found = values.distinct(items)
     return Utils.create_sequence_from_iter(found) if Utils.is_sequence(items) else found
 
@@ -308,12 +313,18 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
 }
 
 
+#: These put the keys of many objects together.
+_MERGING: Final = frozenset({"keys", "merge"})
+
+
 def _frame() -> Any:
     frame = Jsonata.Frame(None)
     for name, function in Jsonata.static_frame.bindings.items():
         if name not in _OURS and name != "eval":
+            library = _library(function)
+            implementation = _paying_for_keys(library) if name in _MERGING else library
             frame.bind(
-                name, _Function(name, null_aware(function.signature, _BuiltIn), _library(function))
+                name, _Function(name, null_aware(function.signature, _BuiltIn), implementation)
             )
     for name, (signature, implementation) in _OURS.items():
         frame.bind(name, _Function(name, _BuiltIn(signature, name), implementation))
@@ -322,6 +333,16 @@ def _frame() -> Any:
 
 def _library(function: Any) -> Callable[..., Any]:
     return lambda *args: values.without_long_integers(function.call(None, list(args)))
+
+
+def _paying_for_keys(implementation: Callable[..., Any]) -> Callable[..., Any]:
+    def call(value: Any) -> Any:
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, dict):
+                evaluator().charge(values.merging_items(part))
+        return implementation(value)
+
+    return call
 
 
 FRAME: Final = _frame()

@@ -103,7 +103,7 @@ def _string(run: Run, value: Any) -> Any:
 def _distinct(run: Run, value: Any) -> Any:
     if type(value) is not list or len(value) <= 1:
         return value
-    run.charge(values.node_count(value))
+    run.charge(values.comparison_items(value))
     found = values.distinct(value)
     require(len(found) > 1)  # of a sequence it is the item, of an array an array
     return found
@@ -130,7 +130,7 @@ def _merge(run: Run, objects: Any) -> Any:
     merged: dict[str, Any] = {}
     for part in parts:
         require(type(part) is dict)
-        run.charge(len(part))
+        run.charge(values.merging_items(part))
         merged.update(part)
     return merged
 
@@ -184,6 +184,7 @@ def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
             items, lambda left, right: as_verdict(goes_after(left, right), run)
         )
     require(all(map(is_number, items)) or all(type(item) is str for item in items))
+    run.charge(values.sorting_items(items))
     return sorted(items)
 
 

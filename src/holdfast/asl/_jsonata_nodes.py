@@ -68,14 +68,14 @@ def lambda_call(function: Node, arguments: tuple[Node, ...]) -> Node:
 
 
 def native_call(function: Callable[..., Any], arguments: tuple[Node, ...]) -> Node:
-    """A call of a built-in function, which pays for what its arguments hold."""
+    """A call of a built-in function, which pays for what its arguments hold, and for its text."""
     if len(arguments) == 1:
         only = arguments[0]
 
         def call(frame: Frame, context: Any) -> Any:
             argument = only(frame, context)
             frame.run.charge_for(argument)
-            return function(frame.run, argument)
+            return frame.run.paid(function(frame.run, argument))
 
         return call
 
@@ -83,6 +83,6 @@ def native_call(function: Callable[..., Any], arguments: tuple[Node, ...]) -> No
         given = [argument(frame, context) for argument in arguments]
         for argument in given:
             frame.run.charge_for(argument)
-        return function(frame.run, *given)
+        return frame.run.paid(function(frame.run, *given))
 
     return call_with_several

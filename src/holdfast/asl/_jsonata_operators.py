@@ -52,7 +52,11 @@ def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Node, Node], N
             one, other = left(frame, context), right(frame, context)
             if type(one) is int and type(other) is int:
                 return compare(one, other)
-            return compare(one, other) if is_ordered(one, other) else UNDEFINED
+            if not is_ordered(one, other):
+                return UNDEFINED
+            if type(one) is str:
+                frame.run.charge_for_comparing(one)
+            return compare(one, other)
 
         return node
 
@@ -66,6 +70,7 @@ def _equality(expected: bool) -> Callable[[Node, Node], Node]:
             if one is UNDEFINED or other is UNDEFINED:
                 return False
             if type(one) is str and type(other) is str:
+                frame.run.charge_for_comparing(one)
                 return (one == other) is expected
             return equals(one, other, frame.run) is expected
 
@@ -96,6 +101,7 @@ def _in(left: Node, right: Node) -> Node:
         frame.run.charge(len(items))
         # A list compares texts and numbers much faster than we can, and takes true for 1.
         if type(item) is str:
+            frame.run.charge_for_comparing(item, len(items))
             return item in items
         if is_number(item) and item not in items:
             return False

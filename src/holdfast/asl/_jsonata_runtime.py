@@ -54,6 +54,19 @@ class Run:
         elif (kind is list or kind is dict) and len(value) > BULK_MIN:
             self.charge(len(value))
 
+    def charge_for_comparing(self, text: str, times: int = 1) -> None:
+        """Two texts are compared to their first difference."""
+        if len(text) * times > values.COMPARED_PER_ITEM:
+            self.charge(len(text) * times // values.COMPARED_PER_ITEM)
+
+    def paid(self, made: Any) -> Any:
+        """What a function made. A text may be a thousand times as long as what it was made of:
+        $pad, $replace, $join. Lists are paid for where they grow.
+        """
+        if type(made) is str:
+            self.charge_for(made)
+        return made
+
 
 class Frame:
     """The variables of one block or call. The outermost frame has none of its own."""
@@ -208,7 +221,7 @@ def negate(value: Any) -> Any:
 def equals(left: Any, right: Any, run: Run) -> bool:
     """`=` of two values of which none is undefined."""
     if type(left) is list or type(left) is dict:
-        run.charge(values.node_count(left))
+        run.charge(values.comparison_items(left))
     return values.deep_equal(left, right)
 
 

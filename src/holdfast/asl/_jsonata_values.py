@@ -25,6 +25,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 ITEMS_PER_STEP: Final = 25  # what a step costs of the items
+COMPARED_PER_ITEM: Final = 4_096  # characters of two texts that are alike
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 500_000
 VALUE_DEPTH_MAX: Final = 200
@@ -271,12 +272,37 @@ def require_bounded(value: Any) -> None:
     A text that is named a thousand times is one object, and a thousand times its length on paper.
     """
     node_count(value)
+    if _character_count(value) > RESULT_CHARACTERS_MAX:
+        raise budget_error(f"made a value of more than {RESULT_CHARACTERS_MAX:,} characters")
+
+
+def comparison_items(value: Any) -> int:
+    """What to compare a value with one like it costs, in items. Raises as node_count does.
+
+    Two texts are compared at once, but to their first difference; that may be a million characters
+    away, in each of a thousand items.
+    """
+    return node_count(value) + _character_count(value) // COMPARED_PER_ITEM
+
+
+def sorting_items(items: list[Any]) -> int:
+    """What to sort texts costs above their number: each is compared with some of the others."""
+    return _character_count(items) * len(items).bit_length() // COMPARED_PER_ITEM
+
+
+def merging_items(part: dict[str, Any]) -> int:
+    """What to put an object's fields into another one costs: keys that are there are compared."""
+    return len(part) + sum(map(len, part)) // COMPARED_PER_ITEM
+
+
+def _character_count(value: Any) -> int:
+    """Of a value that node_count has let through: of all its texts, as often as they are in it."""
     characters, level = 0, [value]
     while level:
         characters += sum(len(node) for node in level if type(node) is str)
+        characters += sum(sum(map(len, node)) for node in level if isinstance(node, dict))
         level = [item for node in level if isinstance(node, dict | list) for item in _items(node)]
-    if characters > RESULT_CHARACTERS_MAX:
-        raise budget_error(f"made a value of more than {RESULT_CHARACTERS_MAX:,} characters")
+    return characters
 
 
 def _items(container: Any) -> Any:
