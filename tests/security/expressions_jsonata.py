@@ -151,8 +151,6 @@ EVALUATED: Final = (
     Case("an assertion", '$assert(false, "no")', "D3141"),
 )
 
-#: Those that are stopped only after a part of a second.
-
 _MADE: Final = {
     "padded": "$pad('a', 999999)",
     "replaced": "$replace($pad('a', 100, 'a'), 'a', $pad('b', 9000))",
@@ -168,6 +166,41 @@ _TEXTS: Final = "$map([10..40], function($i){$p & $string($i)})"
 _SAME: Final = "$map([10..40], function($i){$p & '1'})"
 _KEYS: Final = "$map([10..40], function($i){{$p & '1': 1}})"
 LONG_TEXTS: Final = (
+    Case(
+        "wide texts compared",
+        "($p := $pad('Σ', 900000, 'Σ'); $q := $p & 'b'; $r := $p & 'c'; "
+        "$count($map([1..20000], function($i){$q > $r})))",
+        "U1001",
+    ),
+    Case(
+        "a text written down a thousand times",
+        "($p := $pad('a', 1000000); $count($string($map([1..1000], function($i){$p}))))",
+        "U1001",
+    ),
+    Case(
+        "a text copied four thousand times by a transform",
+        "($l := $reduce([1..12], function($a, $i){$append($a, $a)}, [$pad('a', 1000000)]); "
+        "$count({'a': $l, 'b': {}} ~> |b|{'c': 1}|))",
+        "U1001",
+    ),
+    Case(
+        "a text parsed into parts again and again",
+        """($t := '{"a":[0' & $pad('', 990000, ',0') & ']}'; """
+        "$count($map([1..90], function($i){$count($parse($t))})))",
+        "U1001",
+    ),
+    Case(
+        "a million places replaced again and again",
+        "($p := $pad('a', 1000000, 'a'); "
+        "$map([1..80], function($i){$length($replace($p, 'a', '', 999999))}))",
+        "U1001",
+    ),
+    Case(
+        "a list behind a thousand names",
+        "($b := [1..1000]; $l := $map([1..1000], function($i){{'a': $b}}); "
+        "$count($map([1..1900], function($i){$count($l.a)})))",
+        "U1001",
+    ),
     *(
         Case(f"a long text {made} {often}", text.replace("MADE", call), "U1001")
         for made, call in _MADE.items()
@@ -188,6 +221,7 @@ LONG_TEXTS: Final = (
             ("texts sorted", _TEXTS, "$sort($l)"),
             ("texts sorted by a path", _TEXTS, "$l^($)"),
             ("texts sorted by the other engine", _TEXTS, "$shuffle($sort($l))"),
+            ("texts in one another", _TEXTS, "$l[$q in $]"),
             ("texts grouped by", _SAME, "$l{$: 1}"),
             ("texts told apart", _SAME, "$distinct($l)"),
             ("keys merged", _KEYS, "$merge($l)"),
@@ -199,6 +233,7 @@ LONG_TEXTS: Final = (
     ),
 )
 
+#: Those that are stopped only after a part of a second.
 LONG: Final = (
     Case("endless recursion", "($f := function($n){$f($n + 1)}; $f(1))", "U1001"),
     Case(

@@ -101,6 +101,7 @@ class _Transformer(Jsonata.Transformer):  # type: ignore[misc]  # the library is
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
         self._jsonata.charge(values.node_count(args[0]))
+        values.require_characters(args[0], values.STRING_CHARACTERS_MAX)
         return super().call(input, args)
 
 

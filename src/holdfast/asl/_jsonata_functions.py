@@ -235,6 +235,9 @@ def _uuid() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+_PARSED_PER_ITEM: Final = 2  # characters, which may be a value each
+
+
 def _parse(text: str | None) -> Any:
     if text is None:
         return None
@@ -242,6 +245,7 @@ def _parse(text: str | None) -> Any:
     def refuse(_: str) -> Any:
         raise ValueError
 
+    evaluator().charge(len(text) // _PARSED_PER_ITEM)
     try:
         value = json.loads(
             text, parse_float=lambda digits: tidy_number(float(digits)), parse_constant=refuse

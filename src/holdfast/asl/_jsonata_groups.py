@@ -62,7 +62,7 @@ def _grouped(items: list[Any], pairs: Pairs, frame: Frame) -> dict[str, Any]:
                 continue
             if type(name) is not str:
                 raise Declined  # T1003
-            frame.run.charge_for_comparing(name)
+            frame.run.charge_for_comparing(name, (name,))
             made_by, members = groups.setdefault(name, (at, []))
             if made_by != at:
                 raise Declined  # D1009: two keys of the object give the same

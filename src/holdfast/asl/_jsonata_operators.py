@@ -55,7 +55,7 @@ def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Node, Node], N
             if not is_ordered(one, other):
                 return UNDEFINED
             if type(one) is str:
-                frame.run.charge_for_comparing(one)
+                frame.run.charge_for_comparing(one, (other,))
             return compare(one, other)
 
         return node
@@ -70,7 +70,7 @@ def _equality(expected: bool) -> Callable[[Node, Node], Node]:
             if one is UNDEFINED or other is UNDEFINED:
                 return False
             if type(one) is str and type(other) is str:
-                frame.run.charge_for_comparing(one)
+                frame.run.charge_for_comparing(one, (other,))
                 return (one == other) is expected
             return equals(one, other, frame.run) is expected
 
@@ -97,11 +97,11 @@ def _in(left: Node, right: Node) -> Node:
         if item is UNDEFINED or items is UNDEFINED:
             return False
         if type(items) is not list:
-            return same_item(items, item)
+            items = [items]
         frame.run.charge(len(items))
         # A list compares texts and numbers much faster than we can, and takes true for 1.
         if type(item) is str:
-            frame.run.charge_for_comparing(item, len(items))
+            frame.run.charge_for_comparing(item, items)
             return item in items
         if is_number(item) and item not in items:
             return False

@@ -157,6 +157,7 @@ def _through(items: list[Any], names: tuple[str, ...], run: Run) -> Any:
         found = [item[name] for item in items if type(item) is dict and name in item]
         if any(type(item) is list for item in items):
             raise Declined  # arrays of arrays
+        run.charge(sum(len(item) for item in found if type(item) is list))
         items = joined(found)
     return found[0] if len(found) == 1 and type(found[0]) is list else seen(items)
 

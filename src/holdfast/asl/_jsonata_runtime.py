@@ -8,7 +8,7 @@ the rare meaning. An evaluation has no effects, so evaluating it again is safe.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from holdfast.asl import _jsonata_values as values
@@ -54,10 +54,11 @@ class Run:
         elif (kind is list or kind is dict) and len(value) > BULK_MIN:
             self.charge(len(value))
 
-    def charge_for_comparing(self, text: str, times: int = 1) -> None:
-        """Two texts are compared to their first difference."""
-        if len(text) * times > values.COMPARED_PER_ITEM:
-            self.charge(len(text) * times // values.COMPARED_PER_ITEM)
+    def charge_for_comparing(self, text: str, others: Sequence[Any]) -> None:
+        """Texts are compared to their first difference, at most to the end of the shorter one."""
+        if len(text) > values.COMPARED_PER_ITEM:
+            alike = sum(min(len(text), len(other)) for other in others if type(other) is str)
+            self.charge(alike // values.COMPARED_PER_ITEM)
 
     def paid(self, made: Any) -> Any:
         """What a function made. A text may be a thousand times as long as what it was made of:

@@ -112,6 +112,7 @@ def _replace(text: str | None, pattern: Any, replacement: Any, limit: float | No
 def _occurrences(text: str, part: str) -> Iterator[Match]:
     start = text.find(part)
     while start >= 0:
+        evaluator().charge(4)  # a million of them take a second
         yield Match(part, start, start + len(part), [])
         start = text.find(part, start + len(part))
 

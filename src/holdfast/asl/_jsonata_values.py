@@ -25,14 +25,14 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 ITEMS_PER_STEP: Final = 25  # what a step costs of the items
-COMPARED_PER_ITEM: Final = 4_096  # characters of two texts that are alike
+COMPARED_PER_ITEM: Final = 512  # characters of two texts that are alike
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 500_000
 VALUE_DEPTH_MAX: Final = 200
 EXPRESSION_CHARACTERS_MAX: Final = 32_768
 RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
-RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts in a result, each as often as it is in it
+RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts and keys in a result, each time they are
 REGEX_SECONDS_MAX: Final = 0.25  # of all regular expressions of an evaluation together
 PICTURE_CHARACTERS_MAX: Final = 1_000  # how $fromMillis, $now and $toMillis write a time
 
@@ -190,7 +190,7 @@ def round_half_even(number: float, places: int) -> float:
 def json_text(value: Any, *, pretty: bool = False) -> str:
     """What $string makes of an object or array: JSON.stringify with `number_text` numbers."""
     # A value that contains itself twice, forty times over, is small in memory and endless as text.
-    node_count(value)
+    require_characters(value, STRING_CHARACTERS_MAX)
     parts: list[str] = []
     _write_json(value, "\n" if pretty else "", parts)
     return checked_text("".join(parts))
@@ -271,9 +271,14 @@ def require_bounded(value: Any) -> None:
 
     A text that is named a thousand times is one object, and a thousand times its length on paper.
     """
+    require_characters(value, RESULT_CHARACTERS_MAX)
+
+
+def require_characters(value: Any, characters_max: int) -> None:
+    """Raises for a value whose texts and keys are longer together, and as node_count does."""
     node_count(value)
-    if _character_count(value) > RESULT_CHARACTERS_MAX:
-        raise budget_error(f"made a value of more than {RESULT_CHARACTERS_MAX:,} characters")
+    if _character_count(value) > characters_max:
+        raise budget_error(f"made a value of more than {characters_max:,} characters")
 
 
 def comparison_items(value: Any) -> int:
@@ -286,8 +291,10 @@ def comparison_items(value: Any) -> int:
 
 
 def sorting_items(items: list[Any]) -> int:
-    """What to sort texts costs above their number: each is compared with some of the others."""
-    return _character_count(items) * len(items).bit_length() // COMPARED_PER_ITEM
+    """What to sort costs: of texts, each is compared with some of the others to their end."""
+    if not items or type(items[0]) is not str:
+        return 0
+    return sum(map(len, items)) * len(items).bit_length() // COMPARED_PER_ITEM
 
 
 def merging_items(part: dict[str, Any]) -> int:

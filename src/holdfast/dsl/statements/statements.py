@@ -150,7 +150,8 @@ class Statements:
         with self.unit.trial():
             match node:
                 case ast.FormattedValue():
-                    found = lower_joined(self.expressions, ast.JoinedStr([node]))
+                    whole = ast.copy_location(ast.JoinedStr([node]), node)
+                    found = lower_joined(self.expressions, whole)
                 case ast.Starred(value=items):
                     found = self.expressions.iterable(items)
                 case _:
