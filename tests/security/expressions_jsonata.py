@@ -195,6 +195,21 @@ LONG_TEXTS: Final = (
         "$map([1..80], function($i){$length($replace($p, 'a', '', 999999))}))",
         "U1001",
     ),
+    *(
+        Case(f"a large {name}", f"$count({text})", "U1001")
+        for name, text in (
+            ("sum for each item", f"$map([1..15000], function($i){{{'+'.join(['$i'] * 300)}}})"),
+            (
+                "list for each item",
+                f"$map([1..5000], function($i){{[{','.join(['[$i]'] * 600)}]}})",
+            ),
+            ("block for each item", f"$map([1..70000], function($i){{({'$i;' * 2000}$i)}})"),
+            ("filter", f"[1..70000][({'$+1;' * 300}false)]"),
+            ("step", f"[1..70000].({'$+1;' * 300}1)"),
+            ("key to sort by", f"[1..70000]^(({'$+1;' * 300}$))"),
+            ("group", f"[1..70000]{{({'$;' * 300}$string($)): 1}}"),
+        )
+    ),
     Case(
         "a list behind a thousand names",
         "($b := [1..1000]; $l := $map([1..1000], function($i){{'a': $b}}); "

@@ -29,6 +29,7 @@ from holdfast.asl._jsonata_runtime import (
 from holdfast.asl._jsonata_tree import (
     Refused,
     checked,
+    children,
     ignores_context,
     is_array,
     is_plain_name,
@@ -39,6 +40,7 @@ from holdfast.asl._jsonata_values import UNDEFINED, Json, Undefined, tidy_number
 _GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
 # Nodes that may give `Many`, and what the method of a node leaves to its callers.
 _UNSEEN: Final = frozenset({"function", "apply"})
+_NODES_PER_STEP: Final = 20
 _OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 
@@ -78,6 +80,7 @@ class _Compiler:
             raise Refused("a variable named as a function")
         # Whether each block around the node binds a variable. The outermost frame is there anyway.
         self._binds = [True]
+        self._sizes: dict[Any, int] = {}
 
     def node(self, expr: Any, *known: str) -> Node:
         """A node with its predicates, then its groups. `known`: what the caller takes care of."""
@@ -89,6 +92,26 @@ class _Compiler:
             pairs = self._pairs(checked(expr.group, "lhs_object").lhs_object)
             return groups.grouped(compiled, pairs)
         return paths.shown(compiled) if expr.predicate or expr.type in _UNSEEN else compiled
+
+    def _repeated(self, expr: Any, *known: str) -> Node:
+        """A node that is evaluated with each of many items. The step of an item pays for a small
+        one; what is larger is paid for each time.
+        """
+        compiled = self.node(expr, *known)
+        size = self._size(expr)
+        if size <= _NODES_PER_STEP:
+            return compiled
+
+        def node(frame: Frame, context: Any) -> Any:
+            frame.run.charge(size)
+            return compiled(frame, context)
+
+        return node
+
+    def _size(self, expr: Any) -> int:
+        if expr not in self._sizes:
+            self._sizes[expr] = 1 + sum(map(self._size, children(expr)))
+        return self._sizes[expr]
 
     def _without_predicates(self, expr: Any, *known: str) -> Node:
         method = _METHODS.get(expr.type)
@@ -106,7 +129,7 @@ class _Compiler:
         if expr.type == "number" and not expr.predicate and type(expr.value) is int:
             checked(expr)
             return paths.index_filter(expr.value)
-        condition = self.node(expr)
+        condition = self._repeated(expr)
         if ignores_context(expr):
             return paths.position_filter(condition)
         return paths.condition_filter(condition)
@@ -187,11 +210,11 @@ class _Compiler:
         if expr.type == "name":
             checked(expr, "stages")
             return paths.Step(paths.name_path(nodes.the_context, (str(expr.value),)), filters)
-        return paths.Step(self.node(expr, "stages"), filters)
+        return paths.Step(self._repeated(expr, "stages"), filters)
 
     def _sort_term(self, term: Any) -> tuple[Node, bool]:
         checked(term, "expression", "descending")
-        return self.node(term.expression), term.descending
+        return self._repeated(term.expression), term.descending
 
     def binary(self, expr: Any) -> Node:
         make = BINARY.get(str(expr.value))
@@ -241,7 +264,7 @@ class _Compiler:
         return groups.literal_object(fields)
 
     def _pairs(self, pairs: list[Any]) -> groups.Pairs:
-        return tuple((self.node(key), self.node(value)) for key, value in pairs)
+        return tuple((self._repeated(key), self._repeated(value)) for key, value in pairs)
 
     def condition(self, expr: Any) -> Node:
         test, then = self.node(expr.condition), self.node(expr.then)
@@ -334,7 +357,7 @@ class _Compiler:
         if len(set(parameters)) < len(parameters):
             raise Refused("duplicate parameter")
         self._binds.append(True)
-        body = self.node(expr.body)
+        body = self._repeated(expr.body)
         self._binds.pop()
         return lambda frame, context: Lambda(parameters, body, frame, context)
 

@@ -57,16 +57,19 @@ def is_lookup(tree: Any) -> bool:
 def walk(node: Any) -> Iterator[Any]:
     """The node and everything below it."""
     yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def children(node: Any) -> Iterator[Any]:
     for name in _CHILDREN:
         child = getattr(node, name, None)
         if child is not None:
-            yield from walk(child)
+            yield child
     for name in _LISTS:
-        for child in getattr(node, name, None) or ():
-            yield from walk(child)
+        yield from getattr(node, name, None) or ()
     for pair in getattr(node, "lhs_object", None) or ():
-        for child in pair:
-            yield from walk(child)
+        yield from pair
 
 
 def names_bound_in(tree: Any) -> tuple[set[str], set[str]]:
