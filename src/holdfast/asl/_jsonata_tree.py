@@ -62,6 +62,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def children(node: Any) -> Iterator[Any]:
+    """The nodes right below it."""
     for name in _CHILDREN:
         child = getattr(node, name, None)
         if child is not None:

@@ -303,7 +303,7 @@ def merging_items(part: dict[str, Any]) -> int:
 
 
 def _character_count(value: Any) -> int:
-    """Of a value that node_count has let through: of all its texts, as often as they are in it."""
+    """Of a value that node_count has let through: its texts and keys, each time they are in it."""
     characters, level = 0, [value]
     while level:
         characters += sum(len(node) for node in level if type(node) is str)
