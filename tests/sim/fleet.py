@@ -209,9 +209,37 @@ class Company:
             for found in self.histories
         ]
 
+    def agrees_with(self, other: Company) -> bool:
+        """Whether both have one story: all of it, or until the execution's time is over in one.
+
+        What a crash has delayed is met when somebody looks. A release that moves executions to
+        another format looks sooner, and may still be in time: both are as soon as is promised.
+        """
+        return all(
+            run == its_run and told[:end] == its_told[:end]
+            for (run, told), (its_run, its_told), end in zip(
+                self.story(),
+                other.story(),
+                map(_time_over, self.histories, other.histories),
+                strict=True,
+            )
+        )
+
     def is_sound(self) -> bool:
         faults = [fault for fault in self.fleet.faults if isinstance(fault, HoldfastError)]
         return (check(self.fleet), lost(self.fleet), faults) == ([], [], [])
+
+
+def _time_over(*histories: History) -> int | None:
+    """-> the first event that says so in any of them."""
+    said = (
+        at
+        for history in histories
+        for at, event in enumerate(history.events)
+        if event.type == "ExecutionTimedOut"
+        or event.holdfast.get("stopping", {}).get("status") == "TIMED_OUT"
+    )
+    return min(said, default=None)
 
 
 def stopped_after(

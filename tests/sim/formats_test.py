@@ -167,7 +167,7 @@ def test_once_it_is_asked_for_executions_go_on_in_the_new_format(name: str) -> N
         switch = stopped_after(number, [RELEASE_2], asks_for=2)
         flipped = Company(ALL[name], [RELEASE_1], switch).finish()
 
-        assert flipped.story() == plain.story()
+        assert flipped.agrees_with(plain)
         assert flipped.is_sound()
         assert never_falls(flipped.formats)
         written |= {found for formats in flipped.formats for found in formats}
