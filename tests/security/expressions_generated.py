@@ -17,6 +17,7 @@ from holdfast.asl.jsonpath import (
 )
 from holdfast.asl.template import StateError
 from tests.security.cases import Outcome, generator
+from tests.security.expressions_calls import calls
 from tests.security.expressions_kit import (
     DATA,
     RESULT_CHARACTERS_MAX,
@@ -130,14 +131,16 @@ def _bomb(draw: Random, depth: int) -> str:
 
 
 def _jsonata(draw: Random) -> str:
-    match draw.randrange(10):
+    match draw.randrange(15):
         case 0 | 1:
             return " ".join(draw.choices(_TOKENS, k=draw.randint(0, 16)))
         case 2 | 3 | 4 | 5:
             written = Generator(draw.getrandbits(32)).expression(draw.randint(1, _DEPTH_MAX))
             return _spoilt(draw, written, _TOKENS)
-        case _:
+        case 6 | 7 | 8 | 9:
             return _bomb(draw, draw.randint(0, 2))
+        case _:
+            return calls(draw)
 
 
 @generator("jsonata", full=50_000)

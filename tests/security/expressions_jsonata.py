@@ -248,6 +248,106 @@ LONG_TEXTS: Final = (
     ),
 )
 
+_NEARLY: Final = "$t := $pad('a', 2400, 'a'); $p := $pad('a', 624, 'a') & 'b' & $pad('a', 625, 'a')"
+_TIMES: Final = "$t := $pad('', 400, '2020-01-01'); $p := $pad('', 760, '[Y0001]-[M01]-[D01]')"
+_FIELDS: Final = "$p := $merge($map([1..2400], function($i){{$string($i): $i}}))"
+_ONE_HASH: Final = (
+    "$p := $reduce([1..10], function($l, $i){$append($map($l, function($x){$append($x, -1)}), "
+    "$map($l, function($x){$append($x, -2)}))}, [[1], [2]])"
+)
+_WIDE: Final = "$p := $reduce([1..15], function($a, $i){{'a': $a, 'b': $a}}, [0])"
+#: 2 ** 60 values when it is written down.
+_ENDLESS: Final = "$e := $reduce([1..60], function($a, $i){{'a': $a, 'b': $a}}, [0]); "
+#: What a function may be slow at.
+REPEATED: Final = (
+    *(
+        Case(
+            f"{name}, again and again",
+            f"({made}; $count($map([1..20000], function($i){{{use}}})))",
+            "U1001",
+        )
+        for name, made, use in (
+            ("a part nearly found", _NEARLY, "$contains($t, $p)"),
+            (
+                "a part nearly found by the other engine",
+                _NEARLY,
+                "$string($contains($t, $p), true)",
+            ),
+            ("a text split by what is nearly there", _NEARLY, "$split($t, $p)"),
+            ("a text split so by the other engine", _NEARLY, "$split($t, $p, 9)"),
+            ("what is nearly there replaced", _NEARLY, "$replace($t, $p, 'c')"),
+            (
+                "what is nearly there replaced by the other engine",
+                _NEARLY,
+                "$replace($t, $p, 'c', 9)",
+            ),
+            ("a text before what is nearly there", _NEARLY, "$substringBefore($t, $p)"),
+            ("a text after what is nearly there", _NEARLY, "$substringAfter($t, $p)"),
+            (
+                "a text before it, the other engine",
+                _NEARLY,
+                "$string($substringBefore($t, $p), true)",
+            ),
+            (
+                "a text after it, the other engine",
+                _NEARLY,
+                "$string($substringAfter($t, $p), true)",
+            ),
+            ("a megabyte of words trimmed", "$p := $pad('a ', 999999, 'a ')", "$trim($p)"),
+            (
+                "a megabyte of words trimmed by the other engine",
+                "$p := $pad('a ', 999999, 'a ')",
+                "$string($trim($p), true)",
+            ),
+            ("a text encoded for a URL", "$p := $pad('', 9000, 'é')", "$encodeUrl($p)"),
+            ("a megabyte decoded of a URL", "$p := $pad('', 999996, '%C3%A9')", "$decodeUrl($p)"),
+            ("a number in words", "$p := 1e200", "$formatInteger($p, 'w')"),
+            ("a number by a long picture", "$p := $pad('', 999, '#,0.')", "$formatInteger(5, $p)"),
+            (
+                "a number read by a long picture",
+                "$p := $pad('', 999, '0,')",
+                "$parseInteger('5', $p)",
+            ),
+            ("a large number by a picture", "$p := 1e300", "$formatNumber($p, '#,0.')"),
+            ("a time by a long picture", "$p := $pad('', 999, '[Z]')", "$fromMillis(0, $p)"),
+            ("a time read by a long picture", _TIMES, "$toMillis($t, $p)"),
+            ("fields spread", "$p := $map([1..9000], function($i){{'a': $i}})", "$spread($p)"),
+            ("a function for each field", _FIELDS, "$each($p, $string)"),
+            ("a function for each item", "$p := [1..2000]", "$map($p, $string)"),
+            ("lists of one hash told apart", _ONE_HASH, "$distinct($p)"),
+            ("an object copied by a transform", _WIDE, "$p ~> |$|{'z': 1}|"),
+        )
+    ),
+)
+#: What would be written into an error, and what is read or written in quadratic time.
+ENDLESS: Final = (
+    *(
+        Case(f"a value without end as {name}", f"({_ENDLESS}{use})", code)
+        for name, use, code in (
+            ("a context", "$e.$uppercase()", "T0411"),
+            ("a context of a signature", "$e.(function($x)<s-:s>{$x})()", "T0411"),
+            ("a key", "{$e: 1}", "U1001"),
+            ("a key of a group", "$e{$: $}", "U1001"),
+            ("something to sort by", "[1, 2]^($e)", "U1001"),
+            ("a function", "1 ~> $e", "U1001"),
+            ("a change", "{} ~> |$|[$e]|", "U1001"),
+            ("names to leave out", "{} ~> |$|{}, [$e]|", "U1001"),
+        )
+    ),
+    Case(
+        "a number of a hundred thousand letters",
+        "$parseInteger($pad('', 99999, 'z'), 'a')",
+        "U1001",
+    ),
+    Case(
+        "a year of a hundred thousand letters", "$toMillis($pad('', 99999, 'z'), '[Ya]')", "U1001"
+    ),
+    Case("a picture of a megabyte", "$formatInteger(5, $pad('', 999999, '#,0.'))", "U1001"),
+    Case(
+        "a picture to read by of a megabyte", "$parseInteger('5', $pad('', 999999, '0,'))", "U1001"
+    ),
+)
+
 #: Those that are stopped only after a part of a second.
 LONG: Final = (
     Case("endless recursion", "($f := function($n){$f($n + 1)}; $f(1))", "U1001"),

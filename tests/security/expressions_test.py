@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from holdfast.asl._jsonata_fallback import FUNCTION_NAMES
 from holdfast.asl.intrinsics import compile_intrinsic
 from holdfast.asl.jsonata import BUDGET_CODE, JsonataError
 from holdfast.asl.jsonpath import (
@@ -17,6 +18,7 @@ from holdfast.asl.jsonpath import (
 )
 from holdfast.asl.template import StateError, compile_template
 from tests.security import (
+    expressions_calls,
     expressions_generated,
     expressions_intrinsics,
     expressions_jsonata,
@@ -38,6 +40,7 @@ assert expressions_generated  # registers the generators
 @each(
     *expressions_jsonata.EVALUATED,
     *expressions_jsonata.LONG_TEXTS,
+    *expressions_jsonata.ENDLESS,
     *expressions_jsonata.SYNTAX,
 )
 def test_an_expression_that_means_harm_ends_with_the_code_of_its_mistake(case: Case) -> None:
@@ -46,10 +49,14 @@ def test_an_expression_that_means_harm_ends_with_the_code_of_its_mistake(case: C
 
 
 @pytest.mark.slow
-@each(*expressions_jsonata.LONG)
+@each(*expressions_jsonata.LONG, *expressions_jsonata.REPEATED)
 def test_an_expression_that_takes_its_time_is_stopped_within_a_second(case: Case) -> None:
     with time_limit():
         assert jsonata_code(case.given) == case.code
+
+
+def test_every_function_of_jsonata_is_called_with_large_values() -> None:
+    assert set(expressions_calls.FUNCTIONS) == FUNCTION_NAMES
 
 
 def jsonata_code(text: str) -> str:

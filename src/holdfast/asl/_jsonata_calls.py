@@ -8,6 +8,7 @@ from typing import Any
 from jsonata import JException, Jsonata
 from jsonata.functions import Functions
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_convert import exported_for_text, is_function
 
@@ -36,7 +37,7 @@ def text_of(value: Any, pretty: Any = None) -> str:
         return ""
     if isinstance(value, float) and not math.isfinite(value):
         raise JException("D3001", -1)
-    evaluator().charge(values.node_count(value))  # before it is copied, which takes longer
+    evaluator().charge(costs.copying_items(value) + costs.writing_items(value))
     text = values.json_text(exported_for_text(value), pretty=bool(pretty))
-    evaluator().charge(len(text) // 8)
+    evaluator().charge(costs.written_items(text))
     return text

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_groups as groups
 from holdfast.asl import _jsonata_nodes as nodes
 from holdfast.asl import _jsonata_paths as paths
@@ -17,7 +18,6 @@ from holdfast.asl._jsonata_native import Native
 from holdfast.asl._jsonata_natives import NATIVES
 from holdfast.asl._jsonata_operators import BINARY
 from holdfast.asl._jsonata_runtime import (
-    BULK_MIN,
     Declined,
     Frame,
     Lambda,
@@ -246,7 +246,7 @@ class _Compiler:
             for item, is_written in items:
                 value = item(frame, context)
                 if type(value) is list and not is_written:
-                    if len(value) > BULK_MIN:
+                    if len(value) > costs.BULK_MIN:
                         frame.run.charge(len(value))
                     result.extend(value)
                 elif value is not UNDEFINED:
@@ -334,7 +334,7 @@ class _Compiler:
         self.called.add(name)
         self.grows = self.grows or name in _GROWING
         arguments = tuple(self._argument(native, at, expr) for at, expr in enumerate(given))
-        return nodes.native_call(native.call, arguments)
+        return nodes.native_call(native, arguments)
 
     def _argument(self, native: Native, at: int, expr: Any) -> Node:
         if at == native.function_at:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from jsonata import JException, Jsonata, Parser, Utils
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_functions as functions
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_calls import text_of
@@ -28,9 +29,8 @@ from holdfast.asl._jsonata_regex import CompiledRegex, compile_regex, match_obje
 from holdfast.asl._jsonata_runtime import Run
 from holdfast.asl._jsonata_values import Json, Moment, Undefined, budget_error
 
-_BULK_MIN: Final = 64  # shorter lists and texts are part of their step
-_CHARACTERS_PER_ITEM: Final = 64
 _COPIED_PER_ITEM: Final = 200  # half of them are copied, a hundred in the time of an item
+_ITEMS_PER_MEMBER: Final = 2  # of a list or an object
 _ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
 
 _SURROGATES: Final = re.compile(
@@ -100,7 +100,7 @@ class _Transformer(Jsonata.Transformer):  # type: ignore[misc]  # the library is
     """`~> |pattern|update|`: the library copies the whole value, however large that is on paper."""
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
-        self._jsonata.charge(values.node_count(args[0]))
+        self._jsonata.charge(costs.copying_items(args[0]))
         values.require_characters(args[0], values.STRING_CHARACTERS_MAX)
         return super().call(input, args)
 
@@ -118,6 +118,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self._items = run.items
         self._depth = 0
         self._items_per_result = 1
+        self._written: set[Any] = set()
         self.regex_seconds_left = run.regex_seconds_left
 
     def run(self, tree: Any, bindings: Mapping[str, Json]) -> Any:
@@ -134,15 +135,16 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         if self._items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
 
-    def charge_for(self, value: Any) -> None:
+    def charge_for(self, value: Any, times: int = 1) -> None:
+        """What it costs to go through a value once, `times` as long as to copy it."""
         if isinstance(value, list | dict):
-            if len(value) > _BULK_MIN:
-                self.charge(len(value))
+            if len(value) * times > costs.BULK_MIN:
+                self.charge(len(value) * times * _ITEMS_PER_MEMBER)
             if isinstance(value, list) and any(isinstance(item, list) for item in value):
                 # A list of itself, twice, forty levels deep, is short and endless.
-                self.charge(values.node_count(value))
-        elif isinstance(value, str) and len(value) > _BULK_MIN:
-            self.charge(len(values.checked_text(value)) // _CHARACTERS_PER_ITEM)
+                self.charge(values.node_count(value) * times)
+        elif isinstance(value, str) and len(value) * times > costs.BULK_MIN:
+            self.charge(len(values.checked_text(value)) * times // costs.CHARACTERS_PER_ITEM)
 
     def eval(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         self._steps += 1
@@ -157,6 +159,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         finally:
             self._depth -= 1
         self.charge_for(result)
+        if isinstance(result, list | dict) and expr in self._written:
+            self.charge(costs.writing_items(result))
         return result
 
     def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
@@ -195,7 +199,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_equality_expression(self, lhs: Any, rhs: Any, op: Any) -> Any:
         if lhs is None or rhs is None:
             return False
-        self.charge(values.comparison_items(lhs))
+        self.charge(costs.comparison_items(lhs))
         return values.deep_equal(lhs, rhs) == (op == "=")
 
     def evaluate_includes_expression(self, lhs: Any, rhs: Any) -> Any:
@@ -204,7 +208,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         items = rhs if isinstance(rhs, list) else [rhs]
         self.charge(len(items))
         if isinstance(lhs, str):
-            self.charge(len(items) * len(lhs) // values.COMPARED_PER_ITEM)
+            self.charge(costs.compared_items(lhs, items))
         return any(values.same_item(item, lhs) for item in items)
 
     def evaluate_string_concat(self, lhs: Any, rhs: Any) -> str:
@@ -226,7 +230,14 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_unary(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         return values.without_long_integers(super().evaluate_unary(expr, input, environment))
 
+    def _may_write(self, *nodes: Any) -> None:
+        """What the library writes into an error when it is not of the type that it has to be: all
+        of it, and a list of itself is endless.
+        """
+        self._written.update(node for node in nodes if node is not None)
+
     def evaluate_group_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        self._may_write(*(key for key, _ in expr.lhs_object))
         if isinstance(input, list) and not input:
             if getattr(input, "tuple_stream", False):
                 return {}
@@ -245,7 +256,16 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self.charge(values.node_count(input))
         return super().evaluate_descendants(expr, input)
 
+    def evaluate_sort_expression(self, expr: Any, *args: Any) -> Any:
+        self._may_write(*(term.expression for term in expr.terms))
+        return super().evaluate_sort_expression(expr, *args)
+
+    def evaluate_apply_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        self._may_write(expr.rhs)
+        return super().evaluate_apply_expression(expr, input, environment)
+
     def evaluate_transform_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002, ARG002
+        self._may_write(expr.update, expr.delete)
         return Jsonata.JFunction(_Transformer(self, expr, environment), "<(oa):o>")
 
     def evaluate_partial_application(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002

@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from jsonata import JException, Jsonata, Signature, Utils
-from jsonata.datetimeutils import DateTimeUtils
 
+from holdfast.asl import _jsonata_costs as costs
+from holdfast.asl import _jsonata_pictures as pictures
 from holdfast.asl import _jsonata_strings as strings
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_calls import call, evaluator, text_of, truth
 from holdfast.asl._jsonata_convert import NULL, imported
-from holdfast.asl._jsonata_instants import millis_of, with_date
 from holdfast.asl._jsonata_numbers import format_number
 from holdfast.asl._jsonata_texts import HASHES, hashed
 from holdfast.asl._jsonata_values import tidy_number
 
 _DRAW_BITS: Final = 32
-# The years that can be written: 1 to 9999.
-_MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
-_MILLIS_AD_10000: Final = 253_402_300_799_999
-_WIDE: Final = re.compile(r"[,-]\s*\d{4}")  # a component of a thousand characters or more
 _JAVA_FACTOR: Final = 0x5DEECE66D
 
 
@@ -38,6 +33,14 @@ class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
 
     def get_symbol(self, value: Any) -> str:
         return "l" if value is NULL else str(super().get_symbol(value))
+
+    def validate(self, args: Any, context: Any) -> Any:
+        """The library writes a context of the wrong type into its error, and it may be endless."""
+        if not isinstance(context, list | dict):
+            return super().validate(args, context)
+        stand_in = type(context)()
+        validated = super().validate(args, stand_in)
+        return [context if argument is stand_in else argument for argument in validated]
 
 
 class _BuiltIn(_NullAware):
@@ -69,17 +72,20 @@ class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not 
         self.function_name = name
         self.signature = signature
         self._implementation = implementation
+        self._cost = costs.of(name)
 
     def validate(self, args: Any, context: Any) -> Any:  # noqa: ARG002
         return args  # `call` does it, for every caller
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
+        evaluation, cost = evaluator(), self._cost
+        evaluation.charge(cost.call)
         validated = self.signature.validate(args, input)
         for argument in validated:
-            evaluator().charge_for(argument)
+            evaluation.charge_for(argument, cost.times)
         made = self._implementation(*validated)
         if isinstance(made, str):
-            evaluator().charge_for(made)
+            evaluation.charge_for(made, cost.times)
         return made
 
     def get_number_of_args(self) -> int:
@@ -145,14 +151,14 @@ def _sort(items: list[Any] | None, goes_after: Any) -> Any:
         return values.merge_sort(items, lambda left, right: truth(call(goes_after, left, right)))
     if not Utils.is_array_of_numbers(items) and not Utils.is_array_of_strings(items):
         raise JException("D3070", -1)
-    evaluator().charge(values.sorting_items(items))
+    evaluator().charge(costs.sorting_items(items))
     return sorted(items)
 
 
 def _distinct(items: Any) -> Any:
     if not isinstance(items, list) or len(items) <= 1:
         return items
-    evaluator().charge(values.comparison_items(items))
+    evaluator().charge(costs.distinct_items(items))
     found = values.distinct(items)
     return Utils.create_sequence_from_iter(found) if Utils.is_sequence(items) else found
 
@@ -171,46 +177,23 @@ def _clone(value: Any) -> Any:
     return value  # values never change, so a value is its own copy
 
 
-def _bounded_picture(picture: str | None) -> str | None:
-    """The library writes whatever width a picture asks for."""
-    if picture is not None and (
-        len(picture) > values.PICTURE_CHARACTERS_MAX or _WIDE.search(picture) is not None
-    ):
-        raise values.budget_error("was given a picture of a time that is too long")
-    return picture
+def _spread(value: Any) -> Any:
+    """Every field as an object of its own. The library's takes quadratic time."""
+    if isinstance(value, list) and value:
+        return list(_fields(value))
+    if isinstance(value, list | dict):
+        return Utils.create_sequence_from_iter(_fields(value))
+    return value
 
 
-def _now(picture: str | None, timezone: str | None) -> str:
-    return str(
-        DateTimeUtils.format_datetime(
-            evaluator().moment.now_ms, _bounded_picture(picture), timezone
-        )
-    )
-
-
-def _from_millis(millis: float | None, picture: str | None, timezone: str | None) -> Any:
-    if millis is None:
-        return None
-    if not 0 <= millis + _MILLIS_AD_1 <= _MILLIS_AD_1 + _MILLIS_AD_10000:
-        raise values.JsonataError("D1001", f"Number out of range: {millis}")
-    return DateTimeUtils.format_datetime(int(millis), _bounded_picture(picture), timezone)
-
-
-def _to_millis(timestamp: str | None, picture: str | None) -> Any:
-    if timestamp is None:
-        return None
-    picture = _bounded_picture(picture)
-    if picture is not None:
-        try:
-            return DateTimeUtils.parse_datetime(
-                *with_date(timestamp, picture, evaluator().moment.now_ms)
-            )
-        except KeyError as unknown:
-            raise JException("D3132", -1, *unknown.args) from None
-    millis = millis_of(timestamp)
-    if millis is None:
-        raise JException("D3110", -1, timestamp)
-    return millis
+def _fields(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from ({key: field} for key, field in value.items())
+    elif isinstance(value, list):
+        for item in value:
+            yield from _fields(item)
+    else:
+        yield value
 
 
 def _random(seed: float | None) -> float:
@@ -295,13 +278,15 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "clone": ("<(oa)-:o>", _clone),
     "distinct": ("<x:x>", _distinct),
     "floor": ("<n-:n>", _floor),
-    "fromMillis": ("<n-s?s?:s>", _from_millis),
+    "fromMillis": ("<n-s?s?:s>", pictures.from_millis),
+    "formatInteger": ("<n-s:s>", pictures.format_integer),
     "formatNumber": ("<n-so?:s>", format_number),
     "hash": ("<ss:s>", _hash),
     "millis": ("<:n>", lambda: evaluator().moment.now_ms),
-    "now": ("<s?s?:s>", _now),
+    "now": ("<s?s?:s>", pictures.now),
     "number": ("<(nsb)-:n>", _number),
     "parse": ("<s-:x>", _parse),
+    "parseInteger": ("<s-s:n>", pictures.parse_integer),
     "partition": ("<an:a>", _partition),
     "power": ("<n-n:n>", _power),
     "random": ("<n?:n>", _random),
@@ -309,9 +294,10 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "round": ("<n-n?:n>", _round),
     "shuffle": ("<a:a>", _shuffle),
     "sort": ("<af?:a>", _sort),
+    "spread": ("<x-:a<o>>", _spread),
     "string": ("<x-b?:s>", lambda value, pretty: None if value is None else text_of(value, pretty)),
     "sum": ("<a<n>:n>", _sum),
-    "toMillis": ("<s-s?:n>", _to_millis),
+    "toMillis": ("<s-s?:n>", pictures.to_millis),
     "uuid": ("<:s>", _uuid),
     **strings.FUNCTIONS,
 }
@@ -343,7 +329,7 @@ def _paying_for_keys(implementation: Callable[..., Any]) -> Callable[..., Any]:
     def call(value: Any) -> Any:
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict):
-                evaluator().charge(values.merging_items(part))
+                evaluator().charge(costs.merging_items(part))
         return implementation(value)
 
     return call

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl._jsonata_paths import joined
 from holdfast.asl._jsonata_runtime import Declined, Frame, Node, Run, items_of
 from holdfast.asl._jsonata_values import UNDEFINED
@@ -62,7 +63,7 @@ def _grouped(items: list[Any], pairs: Pairs, frame: Frame) -> dict[str, Any]:
                 continue
             if type(name) is not str:
                 raise Declined  # T1003
-            frame.run.charge_for_comparing(name, (name,))
+            frame.run.charge(costs.compared_items(name, (name,)))
             made_by, members = groups.setdefault(name, (at, []))
             if made_by != at:
                 raise Declined  # D1009: two keys of the object give the same

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl._jsonata_native import Native, as_array, require
 from holdfast.asl._jsonata_runtime import Many, Run, is_number
 from holdfast.asl._jsonata_texts import (
     HASHES,
     Match,
     Pattern,
+    after,
+    before,
     hashed,
     padded,
     replaced,
@@ -42,22 +45,22 @@ def _substring(_: Run, string: Any, start: Any, length: Any = sys.maxsize) -> An
     return string[first : first + length] if length > 0 else ""
 
 
-def _substring_before(_: Run, string: Any, part: Any) -> Any:
+def _substring_before(run: Run, string: Any, part: Any) -> Any:
     require(type(part) is str)
     if string is UNDEFINED:
         return UNDEFINED
     require(type(string) is str)
-    at = string.find(part)
-    return string if at < 0 else string[:at]
+    run.charge(costs.searching_items(string, part))
+    return before(string, part)
 
 
-def _substring_after(_: Run, string: Any, part: Any) -> Any:
+def _substring_after(run: Run, string: Any, part: Any) -> Any:
     require(type(part) is str)
     if string is UNDEFINED:
         return UNDEFINED
     require(type(string) is str)
-    at = string.find(part)
-    return string if at < 0 else string[at + len(part) :]
+    run.charge(costs.searching_items(string, part))
+    return after(string, part)
 
 
 def _found(run: Run, pattern: Any, text: str) -> Iterator[Match]:
@@ -73,6 +76,7 @@ def _contains(run: Run, string: Any, part: Any) -> Any:
         return UNDEFINED
     require(type(string) is str)
     if type(part) is str:
+        run.charge(costs.searching_items(string, part))
         return part in string
     return next(_found(run, part, string), None) is not None
 
@@ -93,6 +97,7 @@ def _split(run: Run, string: Any, separator: Any) -> Any:
         return UNDEFINED
     require(type(string) is str)
     if type(separator) is str:
+        run.charge(costs.searching_items(string, separator))
         parts = string.split(separator)
     else:
         parts = split_at(string, _found(run, separator, string))
@@ -109,6 +114,7 @@ def _replace(run: Run, string: Any, part: Any, replacement: Any) -> Any:
         found = _found(run, part, string)
         return replaced(string, found, lambda match: with_references(replacement, match))
     require(len(string) * max(len(replacement), 1) <= STRING_CHARACTERS_MAX)
+    run.charge(costs.searching_items(string, part))
     return string.replace(part, replacement)
 
 
@@ -145,6 +151,6 @@ TEXTS: Final[dict[str, Native]] = {
     "substring": Native(_substring, (2, 3)),
     "substringAfter": Native(_substring_after, (2,)),
     "substringBefore": Native(_substring_before, (2,)),
-    "trim": Native(_of_text(trimmed), (1,)),
+    "trim": Native(_of_text(trimmed), (1,), times=costs.TRIM_TIMES),
     "uppercase": Native(_of_text(lambda string: checked_text(string.upper())), (1,)),
 }

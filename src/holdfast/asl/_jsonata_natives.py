@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_native import Native, as_array, require
 from holdfast.asl._jsonata_native_texts import TEXTS
@@ -103,7 +104,7 @@ def _string(run: Run, value: Any) -> Any:
 def _distinct(run: Run, value: Any) -> Any:
     if type(value) is not list or len(value) <= 1:
         return value
-    run.charge(values.comparison_items(value))
+    run.charge(costs.distinct_items(value))
     found = values.distinct(value)
     require(len(found) > 1)  # of a sequence it is the item, of an array an array
     return found
@@ -130,7 +131,7 @@ def _merge(run: Run, objects: Any) -> Any:
     merged: dict[str, Any] = {}
     for part in parts:
         require(type(part) is dict)
-        run.charge(values.merging_items(part))
+        run.charge(costs.merging_items(part))
         merged.update(part)
     return merged
 
@@ -184,7 +185,7 @@ def _sort(run: Run, value: Any, goes_after: Lambda | None = None) -> Any:
             items, lambda left, right: as_verdict(goes_after(left, right), run)
         )
     require(all(map(is_number, items)) or all(type(item) is str for item in items))
-    run.charge(values.sorting_items(items))
+    run.charge(costs.sorting_items(items))
     return sorted(items)
 
 
@@ -237,7 +238,7 @@ NATIVES: Final[dict[str, Native]] = {
     **TEXTS,
     "abs": Native(_of_number(abs), (1,)),
     "append": Native(_append, (2,)),
-    "average": Native(_average, (1,)),
+    "average": Native(_average, (1,), times=2),
     "boolean": Native(_boolean, (1,)),
     "ceil": Native(_whole(math.ceil), (1,)),
     "count": Native(_count, (1,)),
@@ -250,7 +251,7 @@ NATIVES: Final[dict[str, Native]] = {
     "lookup": Native(_lookup, (2,)),
     "map": Native(_map, (2,), function_at=1),
     "max": Native(_extreme(max), (1,)),
-    "merge": Native(_merge, (1,)),
+    "merge": Native(_merge, (1,), times=2),
     "min": Native(_extreme(min), (1,)),
     "not": Native(_not, (1,)),
     "number": Native(_number, (1,)),
@@ -259,7 +260,7 @@ NATIVES: Final[dict[str, Native]] = {
     "round": Native(_round, (1, 2)),
     "sort": Native(_sort, (1, 2), function_at=1),
     "string": Native(_string, (1,)),
-    "sum": Native(_sum, (1,)),
+    "sum": Native(_sum, (1,), times=2),
     "type": Native(_type, (1,)),
     "zip": Native(_zip, (2, 3, 4)),
 }

@@ -11,7 +11,6 @@ from jsonata import JException
 
 from holdfast.asl import _jsonata_values as values
 
-_PICTURE_CHARACTERS_MAX: Final = 1_000
 _SYMBOLS: Final = {
     "decimal-separator": ".",
     "grouping-separator": ",",
@@ -28,7 +27,7 @@ _SYMBOLS: Final = {
 def format_number(value: float | None, picture: str | None, options: Any) -> str | None:
     if value is None or picture is None:
         return None
-    if len(picture) > _PICTURE_CHARACTERS_MAX:
+    if len(picture) > values.PICTURE_CHARACTERS_MAX:
         raise values.budget_error("used a picture that is too long")
     if not math.isfinite(value):
         raise JException("D1001", -1, str(value))

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_runtime import (
-    BULK_MIN,
     Declined,
     Frame,
     Node,
@@ -55,7 +55,7 @@ def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Node, Node], N
             if not is_ordered(one, other):
                 return UNDEFINED
             if type(one) is str:
-                frame.run.charge_for_comparing(one, (other,))
+                frame.run.charge(costs.compared_items(one, (other,)))
             return compare(one, other)
 
         return node
@@ -70,7 +70,7 @@ def _equality(expected: bool) -> Callable[[Node, Node], Node]:
             if one is UNDEFINED or other is UNDEFINED:
                 return False
             if type(one) is str and type(other) is str:
-                frame.run.charge_for_comparing(one, (other,))
+                frame.run.charge(costs.compared_items(one, (other,)))
                 return (one == other) is expected
             return equals(one, other, frame.run) is expected
 
@@ -101,7 +101,7 @@ def _in(left: Node, right: Node) -> Node:
         frame.run.charge(len(items))
         # A list compares texts and numbers much faster than we can, and takes true for 1.
         if type(item) is str:
-            frame.run.charge_for_comparing(item, items)
+            frame.run.charge(costs.compared_items(item, items))
             return item in items
         if is_number(item) and item not in items:
             return False
@@ -117,9 +117,8 @@ def _concatenation(left: Node, right: Node) -> Node:
             one = text(one, frame.run)
         if type(other) is not str:
             other = text(other, frame.run)
-        joined = one + other
-        if len(joined) > BULK_MIN:
-            frame.run.charge(len(checked_text(joined)) // BULK_MIN)
+        joined = checked_text(one + other)
+        frame.run.charge_for(joined)
         return joined
 
     return node

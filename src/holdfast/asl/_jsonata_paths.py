@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from holdfast.asl import _jsonata_values as values
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl._jsonata_runtime import (
     Declined,
     Frame,
@@ -213,7 +213,7 @@ class Sort:
             keys = [key(frame, item) for item in ordered]
             if not all(map(is_number, keys)) and not all(type(key) is str for key in keys):
                 raise Declined
-            frame.run.charge(values.sorting_items(keys))
+            frame.run.charge(costs.sorting_items(keys))
             order = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
             ordered = [ordered[at] for at in order]
         return [Many(ordered)]

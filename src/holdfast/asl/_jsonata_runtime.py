@@ -8,13 +8,13 @@ the rare meaning. An evaluation has no effects, so evaluating it again is safe.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_values import UNDEFINED, budget_error, tidy_number
 
-BULK_MIN: Final = 64
 CALL_DEPTH_MAX: Final = 100
 
 
@@ -45,20 +45,13 @@ class Run:
         if self.items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
 
-    def charge_for(self, value: Any) -> None:
-        """What it costs to go through a value once, however a function does that."""
+    def charge_for(self, value: Any, times: int = 1) -> None:
+        """What it costs to go through a value once, `times` as long as to copy it."""
         kind = type(value)
-        if kind is str:
-            if len(value) > BULK_MIN:
-                self.charge(len(value) // BULK_MIN)
-        elif (kind is list or kind is dict) and len(value) > BULK_MIN:
-            self.charge(len(value))
-
-    def charge_for_comparing(self, text: str, others: Sequence[Any]) -> None:
-        """Texts are compared to their first difference, at most to the end of the shorter one."""
-        if len(text) > values.COMPARED_PER_ITEM:
-            alike = sum(min(len(text), len(other)) for other in others if type(other) is str)
-            self.charge(alike // values.COMPARED_PER_ITEM)
+        if kind is str or kind is list or kind is dict:
+            size = len(value) * times
+            if size > costs.BULK_MIN:
+                self.charge(size // costs.CHARACTERS_PER_ITEM if kind is str else size)
 
     def paid(self, made: Any) -> Any:
         """What a function made. A text may be a thousand times as long as what it was made of:
@@ -195,9 +188,11 @@ def text(value: Any, run: Run) -> str:
     if type(value) is bool:
         return "true" if value else "false"
     if is_number(value):
+        run.charge(costs.ITEMS_PER_NODE)
         return values.number_text(value)
+    run.charge(costs.writing_items(value))
     result = values.json_text(value)
-    run.charge(len(result) // 8)
+    run.charge(costs.written_items(result))
     return result
 
 
@@ -222,7 +217,7 @@ def negate(value: Any) -> Any:
 def equals(left: Any, right: Any, run: Run) -> bool:
     """`=` of two values of which none is undefined."""
     if type(left) is list or type(left) is dict:
-        run.charge(values.comparison_items(left))
+        run.charge(costs.comparison_items(left))
     return values.deep_equal(left, right)
 
 

@@ -14,12 +14,15 @@ from typing import Any, Final
 from jsonata import JException, Utils
 from jsonata.functions import Functions
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_calls import call, evaluator
 from holdfast.asl._jsonata_convert import is_function
 from holdfast.asl._jsonata_regex import CompiledRegex
 from holdfast.asl._jsonata_texts import (
     Match,
+    after,
+    before,
     padded,
     replaced,
     shown_match,
@@ -58,6 +61,7 @@ def _contains(text: str | None, token: Any) -> bool | None:
     if text is None or token is None:
         return None
     if isinstance(token, str):
+        evaluator().charge(costs.searching_items(text, token))
         return token in text
     return next(_matches(token, text, "contains"), None) is not None
 
@@ -83,6 +87,7 @@ def _split(text: str | None, separator: Any, limit: float | None) -> list[str] |
     if separator == "":
         parts = list(text)
     elif isinstance(separator, str):
+        evaluator().charge(costs.searching_items(text, separator))
         parts = text.split(separator)
     else:
         parts = split_at(text, _matches(separator, text, "split"))
@@ -110,6 +115,7 @@ def _replace(text: str | None, pattern: Any, replacement: Any, limit: float | No
 
 
 def _occurrences(text: str, part: str) -> Iterator[Match]:
+    evaluator().charge(costs.searching_items(text, part))
     start = text.find(part)
     while start >= 0:
         evaluator().charge(4)  # a million of them take a second
@@ -147,6 +153,20 @@ def _pad(text: str | None, width: float | None, filling: str | None) -> str | No
     return text if text is None or width is None else padded(text, width, filling or "")
 
 
+def _substring_before(text: str | None, part: str | None) -> str | None:
+    if text is None or part is None:
+        return text
+    evaluator().charge(costs.searching_items(text, part))
+    return before(text, part)
+
+
+def _substring_after(text: str | None, part: str | None) -> str | None:
+    if text is None or part is None:
+        return text
+    evaluator().charge(costs.searching_items(text, part))
+    return after(text, part)
+
+
 def _trim(text: str | None) -> str | None:
     return text if text is None else trimmed(text)
 
@@ -176,5 +196,7 @@ FUNCTIONS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "pad": ("<s-ns?:s>", _pad),
     "replace": ("<s-(sf)(sf)n?:s>", _replace),
     "split": ("<s-(sf)n?:a<s>>", _split),
+    "substringAfter": ("<s-s:s>", _substring_after),
+    "substringBefore": ("<s-s:s>", _substring_before),
     "trim": ("<s-:s>", _trim),
 }

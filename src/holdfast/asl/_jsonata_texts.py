@@ -71,6 +71,18 @@ def trimmed(text: str) -> str:
     return _SPACES.sub(" ", text).strip(" ")
 
 
+def before(text: str, part: str) -> str:
+    """$substringBefore: the whole text when the part is not in it."""
+    at = text.find(part)
+    return text if at < 0 else text[:at]
+
+
+def after(text: str, part: str) -> str:
+    """$substringAfter: the whole text when the part is not in it."""
+    at = text.find(part)
+    return text if at < 0 else text[at + len(part) :]
+
+
 def split_at(text: str, matches: Iterable[Match]) -> list[str]:
     """$split: what is between the matches."""
     parts = []

@@ -21,11 +21,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong;
 # it must never hold a worker that serves other executions. A step is one evaluated node or call;
 # items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
-# Together they are less than a second of work.
+# Together they are less than a second of work. `_jsonata_costs` has what costs how many.
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 ITEMS_PER_STEP: Final = 25  # what a step costs of the items
-COMPARED_PER_ITEM: Final = 512  # characters of two texts that are alike
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 500_000
 VALUE_DEPTH_MAX: Final = 200
@@ -34,7 +33,7 @@ RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
 RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts and keys in a result, each time they are
 REGEX_SECONDS_MAX: Final = 0.25  # of all regular expressions of an evaluation together
-PICTURE_CHARACTERS_MAX: Final = 1_000  # how $fromMillis, $now and $toMillis write a time
+PICTURE_CHARACTERS_MAX: Final = 1_000  # how a number or a time is written; what is read so, too
 
 # From here on JavaScript writes an exponent, so a whole number beyond it stays a float.
 POSITIONAL_MAX: Final = 1e21
@@ -277,32 +276,11 @@ def require_bounded(value: Any) -> None:
 def require_characters(value: Any, characters_max: int) -> None:
     """Raises for a value whose texts and keys are longer together, and as node_count does."""
     node_count(value)
-    if _character_count(value) > characters_max:
+    if character_count(value) > characters_max:
         raise budget_error(f"made a value of more than {characters_max:,} characters")
 
 
-def comparison_items(value: Any) -> int:
-    """What to compare a value with one like it costs, in items. Raises as node_count does.
-
-    Two texts are compared at once, but to their first difference; that may be a million characters
-    away, in each of a thousand items.
-    """
-    return node_count(value) + _character_count(value) // COMPARED_PER_ITEM
-
-
-def sorting_items(items: list[Any]) -> int:
-    """What to sort costs: of texts, each is compared with some of the others to their end."""
-    if not items or type(items[0]) is not str:
-        return 0
-    return sum(map(len, items)) * len(items).bit_length() // COMPARED_PER_ITEM
-
-
-def merging_items(part: dict[str, Any]) -> int:
-    """What to put an object's fields into another one costs: keys that are there are compared."""
-    return len(part) + sum(map(len, part)) // COMPARED_PER_ITEM
-
-
-def _character_count(value: Any) -> int:
+def character_count(value: Any) -> int:
     """Of a value that node_count has let through: its texts and keys, each time they are in it."""
     characters, level = 0, [value]
     while level:
@@ -351,7 +329,10 @@ def _identity(value: Any) -> Any:
         return "object", frozenset((key, _identity(item)) for key, item in value.items())
     if isinstance(value, list):
         return "array", tuple(map(_identity, value))
-    return isinstance(value, bool), value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # As a text: -1 and -2 have the same hash, and so have thousands of lists of them.
+        return "number", repr(without_long_integers(tidy_number(value)))
+    return value
 
 
 def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:

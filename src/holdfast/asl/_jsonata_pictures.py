@@ -1,0 +1,84 @@
+"""Numbers and times as pictures write and read them: `#,##0;o`, `[Y0001]-[M01]-[D01]`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from jsonata import JException
+from jsonata.datetimeutils import DateTimeUtils
+from jsonata.functions import Functions
+
+from holdfast.asl import _jsonata_values as values
+from holdfast.asl._jsonata_calls import evaluator
+from holdfast.asl._jsonata_instants import millis_of, with_date
+
+# The years that can be written: 1 to 9999.
+_MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
+_MILLIS_AD_10000: Final = 253_402_300_799_999
+_WIDE: Final = re.compile(r"[,-]\s*\d{4}")  # a component of a thousand characters or more
+_DIGITS_CUBED_PER_ITEM: Final = 100
+
+
+def now(picture: str | None, timezone: str | None) -> Any:
+    return from_millis(evaluator().moment.now_ms, picture, timezone)
+
+
+def from_millis(millis: float | None, picture: str | None, timezone: str | None) -> Any:
+    if millis is None:
+        return None
+    if not 0 <= millis + _MILLIS_AD_1 <= _MILLIS_AD_1 + _MILLIS_AD_10000:
+        raise values.JsonataError("D1001", f"Number out of range: {millis}")
+    if picture is not None:
+        picture = _picture_of_time(picture)
+    return DateTimeUtils.format_datetime(int(millis), picture, timezone)
+
+
+def to_millis(timestamp: str | None, picture: str | None) -> Any:
+    if timestamp is None:
+        return None
+    if picture is not None:
+        given = _short(timestamp, "a time"), _picture_of_time(picture)
+        try:
+            return DateTimeUtils.parse_datetime(*with_date(*given, evaluator().moment.now_ms))
+        except KeyError as unknown:
+            raise JException("D3132", -1, *unknown.args) from None
+    millis = millis_of(timestamp)
+    if millis is None:
+        raise JException("D3110", -1, timestamp)
+    return millis
+
+
+def _short(text: str, what: str) -> str:
+    """The library takes quadratic time to read a picture, and what was written with one."""
+    if len(text) > values.PICTURE_CHARACTERS_MAX:
+        raise values.budget_error(f"was given {what} that is too long")
+    return text
+
+
+def _picture_of_time(picture: str) -> str:
+    """The library writes whatever width a picture asks for."""
+    if _WIDE.search(picture) is not None:
+        raise values.budget_error("was given a picture of a time that is too long")
+    return _short(picture, "a picture of a time")
+
+
+def format_integer(value: float | None, picture: str | None) -> Any:
+    if value is None:
+        return None
+    if picture is None:
+        raise JException("T0410", -1, 2, "formatInteger")
+    # In words a number of three hundred digits takes a tenth of a second, one of thirty a trice.
+    evaluator().charge(len(str(int(value))) ** 3 // _DIGITS_CUBED_PER_ITEM)
+    return Functions.format_integer(value, _short(picture, "a picture of a number"))
+
+
+def parse_integer(text: str | None, picture: str | None) -> Any:
+    if text is None:
+        return None
+    if picture is None:
+        raise JException("T0410", -1, 2, "parseInteger")
+    number = Functions.parse_integer(
+        _short(text, "a number"), _short(picture, "a picture of a number")
+    )
+    return values.without_long_integers(number)
