@@ -334,7 +334,7 @@ class _Compiler:
         self.called.add(name)
         self.grows = self.grows or name in _GROWING
         arguments = tuple(self._argument(native, at, expr) for at, expr in enumerate(given))
-        return nodes.native_call(native, arguments)
+        return nodes.native_call(native.call, costs.of(name).times, arguments)
 
     def _argument(self, native: Native, at: int, expr: Any) -> Node:
         if at == native.function_at:

@@ -21,11 +21,9 @@ _TRIED_PER_ITEM: Final = 2_048  # places times characters of a part that is sear
 # In a longer text a longer part is searched for in linear time: CPython's two-way search.
 _SEARCHED_BY_PLACES_MAX: Final = 2_500
 _PART_MAX: Final = 100
-_ITEMS_PER_COPY: Final = 6  # of a value in a list or an object
+_ITEMS_PER_COPY: Final = 8  # of a value in a list or an object
 ITEMS_PER_NODE: Final = 6  # to write down a number, or a value in a list or an object
-#: How many times longer than a copy $trim takes.
-TRIM_TIMES: Final = 8
-_ITEMS_PER_KEY: Final = 4  # to make a key of a value, by which it is told apart
+_ITEMS_PER_KEY: Final = 6  # to make a key of a value, by which it is told apart
 _WRITTEN_PER_ITEM: Final = 8  # characters of JSON
 
 
@@ -106,15 +104,18 @@ _COSTS: Final = {
     "fromMillis": Cost(60, 10 * _CHARACTER),
     "join": Cost(times=3),
     "keys": Cost(times=3),
+    "lowercase": Cost(times=2),
     "max": Cost(times=3),
     "merge": Cost(times=3),
     "min": Cost(times=3),
     "now": Cost(60, 10 * _CHARACTER),
     "parseInteger": Cost(20, 10 * _CHARACTER),
+    "shuffle": Cost(times=2),
     "spread": Cost(times=2),
     "sum": Cost(times=3),
     "toMillis": Cost(40, 10 * _CHARACTER),
-    "trim": Cost(times=TRIM_TIMES),
+    "trim": Cost(times=8),
+    "uppercase": Cost(times=2),
 }
 
 

@@ -138,8 +138,9 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def charge_for(self, value: Any, times: int = 1) -> None:
         """What it costs to go through a value once, `times` as long as to copy it."""
         if isinstance(value, list | dict):
-            if len(value) * times > costs.BULK_MIN:
-                self.charge(len(value) * times * _ITEMS_PER_MEMBER)
+            size = len(value) * times * _ITEMS_PER_MEMBER
+            if size > costs.BULK_MIN:
+                self.charge(size)
             if isinstance(value, list) and any(isinstance(item, list) for item in value):
                 # A list of itself, twice, forty levels deep, is short and endless.
                 self.charge(values.node_count(value) * times)

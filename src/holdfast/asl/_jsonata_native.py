@@ -12,16 +12,12 @@ from holdfast.asl._jsonata_values import UNDEFINED
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A function, the numbers of arguments it takes, which is a function, which may be a regex.
-
-    `times`: how many times longer than a copy it takes to go through its arguments.
-    """
+    """A function, the numbers of arguments it takes, which is a function, which may be a regex."""
 
     call: Callable[..., Any]
     arities: tuple[int, ...]
     function_at: int | None = None
     pattern_at: int | None = None
-    times: int = 1
 
 
 def require(*conditions: bool) -> None:

@@ -151,6 +151,6 @@ TEXTS: Final[dict[str, Native]] = {
     "substring": Native(_substring, (2, 3)),
     "substringAfter": Native(_substring_after, (2,)),
     "substringBefore": Native(_substring_before, (2,)),
-    "trim": Native(_of_text(trimmed), (1,), times=costs.TRIM_TIMES),
+    "trim": Native(_of_text(trimmed), (1,)),
     "uppercase": Native(_of_text(lambda string: checked_text(string.upper())), (1,)),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from holdfast.asl._jsonata_native import Native
 from holdfast.asl._jsonata_runtime import Declined, Frame, Lambda, Node
 from holdfast.asl._jsonata_values import UNDEFINED
 
@@ -67,16 +67,15 @@ def lambda_call(function: Node, arguments: tuple[Node, ...]) -> Node:
     return node
 
 
-def native_call(native: Native, arguments: tuple[Node, ...]) -> Node:
+def native_call(function: Callable[..., Any], times: int, arguments: tuple[Node, ...]) -> Node:
     """A call of a built-in function, which pays for what its arguments hold, and for its text."""
-    function, times = native.call, native.times
     if len(arguments) == 1:
         only = arguments[0]
 
         def call(frame: Frame, context: Any) -> Any:
             argument = only(frame, context)
             frame.run.charge_for(argument, times)
-            return frame.run.paid(function(frame.run, argument))
+            return frame.run.paid(function(frame.run, argument), times)
 
         return call
 
@@ -84,6 +83,6 @@ def native_call(native: Native, arguments: tuple[Node, ...]) -> Node:
         given = [argument(frame, context) for argument in arguments]
         for argument in given:
             frame.run.charge_for(argument, times)
-        return frame.run.paid(function(frame.run, *given))
+        return frame.run.paid(function(frame.run, *given), times)
 
     return call_with_several

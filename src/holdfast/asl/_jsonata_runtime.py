@@ -53,12 +53,12 @@ class Run:
             if size > costs.BULK_MIN:
                 self.charge(size // costs.CHARACTERS_PER_ITEM if kind is str else size)
 
-    def paid(self, made: Any) -> Any:
+    def paid(self, made: Any, times: int) -> Any:
         """What a function made. A text may be a thousand times as long as what it was made of:
         $pad, $replace, $join. Lists are paid for where they grow.
         """
         if type(made) is str:
-            self.charge_for(made)
+            self.charge_for(made, times)
         return made
 
 
