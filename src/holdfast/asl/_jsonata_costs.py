@@ -21,6 +21,7 @@ _TRIED_PER_ITEM: Final = 2_048  # places times characters of a part that is sear
 # In a longer text a longer part is searched for in linear time: CPython's two-way search.
 _SEARCHED_BY_PLACES_MAX: Final = 2_500
 _PART_MAX: Final = 100
+_ITEMS_PER_PAIR: Final = 3  # of values in lists or objects that are compared
 _ITEMS_PER_COPY: Final = 8  # of a value in a list or an object
 ITEMS_PER_NODE: Final = 6  # to write down a number, or a value in a list or an object
 _ITEMS_PER_KEY: Final = 6  # to make a key of a value, by which it is told apart
@@ -33,7 +34,7 @@ def comparison_items(value: Any) -> int:
     Two texts are compared at once, but to their first difference; that may be a million characters
     away, in each of a thousand items.
     """
-    return node_count(value) + character_count(value) // _COMPARED_PER_ITEM
+    return node_count(value) * _ITEMS_PER_PAIR + character_count(value) // _COMPARED_PER_ITEM
 
 
 def distinct_items(value: Any) -> int:
