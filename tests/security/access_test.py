@@ -164,6 +164,8 @@ def test_a_verb_that_a_path_does_not_have_is_refused(path: str, verb: str) -> No
     Case("a slash at the end", "/executions/order-1/", "HF208"),
     Case("upper case", "/EXECUTIONS/order-1", "HF208"),
     Case("two segments", "/executions/order-1/order-1", "HF208"),
+    Case("a line feed at the end", "/executions/order-1%0A", "HF208"),
+    Case("a line feed after the route", "/executions%0A", "HF208"),
     Case("the folder above", "/executions/../executions/order-1", "HF208"),
     Case("an encoded folder above", "/executions/%2e%2e", "HF201"),
     Case("twice encoded", "/executions/%252e%252e", "HF201"),
@@ -184,7 +186,7 @@ def test_a_path_that_leads_around_the_doors_leads_nowhere(case: Case) -> None:
     status, answer = shop.doors.http("GET", case.given, who=shop.who)
 
     assert (status, answer["error"]["code"]) in {(404, case.code), (400, case.code)}
-    assert "\n" not in str(answer["error"]["message"]).replace("\r\n", "") or case.name == "CR LF"
+    assert "\n" not in answer["error"]["message"]
     assert shop.doors.wrote() == []
 
 

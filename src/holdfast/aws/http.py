@@ -129,14 +129,18 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
 
     @app.not_found
     def nothing(_error: Exception) -> Any:
-        route = f"{app.current_event.http_method} {app.current_event.path}"[:200]
-        return _json(404, _problem(RequestError("HF208", f"there is no route {route}", status=404)))
+        event = app.current_event
+        return _json(404, _problem(_no_route(event.http_method, event.path)))
 
     # The resolver keeps the request that it works on in its class: two at once, as `serve` has
     # them, would be given each other's.
     one_at_a_time = threading.Lock()
 
     def resolve(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        if request["rawPath"].endswith("\n"):
+            # The resolver's patterns match before it too: `order-1\n` would be order-1.
+            method = request["requestContext"]["http"]["method"]
+            return _refusal(_no_route(method, request["rawPath"]))
         with one_at_a_time:
             return app.resolve(dict(request), context)
 
@@ -147,6 +151,11 @@ def _workflow(item: tuple[str, Any]) -> dict[str, Any]:
     name, definition = item
     events = sorted(definition.source_map.get("events", {}))
     return {"workflow": name, "definition": definition.hash, "events": events}
+
+
+def _no_route(method: str, path: str) -> RequestError:
+    shown = repr(path)[1:-1]  # a line feed as an escape
+    return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
