@@ -328,8 +328,8 @@ ENDLESS: Final = (
             ("a context of a signature", "$e.(function($x)<s-:s>{$x})()", "T0411"),
             ("a key", "{$e: 1}", "U1001"),
             ("a key of a group", "$e{$: $}", "U1001"),
-            ("something to sort by", "[1, 2]^($e)", "U1001"),
-            ("a function", "1 ~> $e", "U1001"),
+            ("something to sort by", "[1, 2]^($e)", "T2008"),
+            ("a function", "1 ~> $e", "T2006"),
             ("a change", "{} ~> |$|[$e]|", "U1001"),
             ("names to leave out", "{} ~> |$|{}, [$e]|", "U1001"),
         )

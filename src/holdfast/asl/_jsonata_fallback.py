@@ -30,7 +30,8 @@ from holdfast.asl._jsonata_runtime import Run
 from holdfast.asl._jsonata_values import Json, Moment, Undefined, budget_error
 
 _COPIED_PER_ITEM: Final = 200  # half of them are copied, a hundred in the time of an item
-_ITEMS_PER_MEMBER: Final = 2  # of a list or an object
+# Each may be there or not, and the library tries all.
+_OPTIONAL_PARAMETERS_MAX: Final = 12
 _ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
 
 _SURROGATES: Final = re.compile(
@@ -81,6 +82,10 @@ def evaluate(tree: Any, run: Run, moment: Moment) -> Json | Undefined:
             Jsonata.CURRENT.jsonata = before
 
 
+def _is_nested(items: list[Any]) -> bool:
+    return any(isinstance(item, list) for item in items)
+
+
 class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not typed
     """The outermost frame. A variable is converted when it is first read: most never are."""
 
@@ -114,11 +119,11 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self.parser = _PARSER
         self.environment = functions.FRAME
         self.input = None
+        self._run = run
         self._steps = run.steps
-        self._items = run.items
         self._depth = 0
         self._items_per_result = 1
-        self._written: set[Any] = set()
+        self._written: dict[Any, type] = {}
         self.regex_seconds_left = run.regex_seconds_left
 
     def run(self, tree: Any, bindings: Mapping[str, Json]) -> Any:
@@ -131,17 +136,15 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         return self.eval(tree, document, frame)
 
     def charge(self, items: int) -> None:
-        self._items += items * self._items_per_result
-        if self._items > values.ITEMS_MAX:
-            raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
+        self._run.charge(items * self._items_per_result)
 
     def charge_for(self, value: Any, times: int = 1) -> None:
         """What it costs to go through a value once, `times` as long as to copy it."""
         if isinstance(value, list | dict):
-            size = len(value) * times * _ITEMS_PER_MEMBER
+            size = len(value) * times
             if size > costs.BULK_MIN:
                 self.charge(size)
-            if isinstance(value, list) and any(isinstance(item, list) for item in value):
+            if times and isinstance(value, list) and _is_nested(value):
                 # A list of itself, twice, forty levels deep, is short and endless.
                 self.charge(values.node_count(value) * times)
         elif isinstance(value, str) and len(value) * times > costs.BULK_MIN:
@@ -160,7 +163,9 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         finally:
             self._depth -= 1
         self.charge_for(result)
-        if isinstance(result, list | dict) and expr in self._written:
+        if isinstance(result, list | dict) and not isinstance(
+            result, self._written.get(expr, object)
+        ):
             self.charge(costs.writing_items(result))
         return result
 
@@ -185,6 +190,9 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_lambda(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         closure = super().evaluate_lambda(expr, input, environment)
         if closure.signature is not None:
+            optional = sum(parameter.regex.endswith("?") for parameter in closure.signature._params)  # noqa: SLF001
+            if optional > _OPTIONAL_PARAMETERS_MAX:
+                raise budget_error("made a function of too many optional parameters")
             closure.signature = functions.null_aware(closure.signature)
         return closure
 
@@ -231,14 +239,16 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_unary(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         return values.without_long_integers(super().evaluate_unary(expr, input, environment))
 
-    def _may_write(self, *nodes: Any) -> None:
+    def _may_write(self, node: Any, unless: type) -> None:
         """What the library writes into an error when it is not of the type that it has to be: all
         of it, and a list of itself is endless.
         """
-        self._written.update(node for node in nodes if node is not None)
+        if node is not None:
+            self._written[node] = unless
 
     def evaluate_group_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
-        self._may_write(*(key for key, _ in expr.lhs_object))
+        for key, _ in expr.lhs_object:
+            self._may_write(key, unless=str)
         if isinstance(input, list) and not input:
             if getattr(input, "tuple_stream", False):
                 return {}
@@ -250,23 +260,30 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
 
     def reduce_tuple_stream(self, tuple_stream: Any) -> Any:
         if isinstance(tuple_stream, list):  # copied as those of a group
-            self.charge(len(tuple_stream) ** 2 // _COPIED_PER_ITEM)
+            self.charge(len(tuple_stream) ** 2 * len(tuple_stream[0]) // _COPIED_PER_ITEM)
         return super().reduce_tuple_stream(tuple_stream)
+
+    def evaluate_name(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
+        if isinstance(input, list):
+            self.charge(values.node_count(input) if _is_nested(input) else len(input))
+        return super().evaluate_name(expr, input, environment)
+
+    def evaluate_wildcard(self, expr: Any, input: Any) -> Any:  # noqa: A002
+        parts = list(input.values()) if isinstance(input, dict) else input
+        if isinstance(parts, list):
+            # For each list the library copies what it has found.
+            lists = [part for part in parts if isinstance(part, list)]
+            found = sum(map(values.node_count, lists)) + len(parts)
+            self.charge(found + found * len(lists) // _COPIED_PER_ITEM)
+        return super().evaluate_wildcard(expr, input)
 
     def evaluate_descendants(self, expr: Any, input: Any) -> Any:  # noqa: A002
         self.charge(values.node_count(input))
         return super().evaluate_descendants(expr, input)
 
-    def evaluate_sort_expression(self, expr: Any, *args: Any) -> Any:
-        self._may_write(*(term.expression for term in expr.terms))
-        return super().evaluate_sort_expression(expr, *args)
-
-    def evaluate_apply_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002
-        self._may_write(expr.rhs)
-        return super().evaluate_apply_expression(expr, input, environment)
-
     def evaluate_transform_expression(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002, ARG002
-        self._may_write(expr.update, expr.delete)
+        self._may_write(expr.update, unless=dict)
+        self._may_write(expr.delete, unless=str)
         return Jsonata.JFunction(_Transformer(self, expr, environment), "<(oa):o>")
 
     def evaluate_partial_application(self, expr: Any, input: Any, environment: Any) -> Any:  # noqa: A002

@@ -36,10 +36,13 @@ class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
 
     def validate(self, args: Any, context: Any) -> Any:
         """The library writes a context of the wrong type into its error, and it may be endless."""
-        if not isinstance(context, list | dict):
-            return super().validate(args, context)
-        stand_in = type(context)()
-        validated = super().validate(args, stand_in)
+        stand_in = type(context)() if isinstance(context, list | dict) else context
+        try:
+            validated = super().validate(args, stand_in)
+        except JException as error:
+            if error.error != "T0411":
+                raise
+            raise JException("T0411", -1, error.expected, self.function_name) from None
         return [context if argument is stand_in else argument for argument in validated]
 
 
@@ -218,9 +221,6 @@ def _uuid() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-_PARSED_PER_ITEM: Final = 2  # characters, which may be a value each
-
-
 def _parse(text: str | None) -> Any:
     if text is None:
         return None
@@ -228,13 +228,14 @@ def _parse(text: str | None) -> Any:
     def refuse(_: str) -> Any:
         raise ValueError
 
-    evaluator().charge(len(text) // _PARSED_PER_ITEM)
+    evaluator().charge(costs.parsing_items(text))
     try:
         value = json.loads(
             text, parse_float=lambda digits: tidy_number(float(digits)), parse_constant=refuse
         )
     except ValueError:
         raise values.JsonataError("D3120", "The text passed to $parse is not JSON") from None
+    evaluator().charge(costs.copying_items(value))
     return imported(value)
 
 
@@ -303,8 +304,17 @@ _OURS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
 }
 
 
-#: These put the keys of many objects together.
-_MERGING: Final = frozenset({"keys", "merge"})
+def _merging(value: Any) -> int:
+    parts = value if isinstance(value, list) else [value]
+    return sum(costs.merging_items(part) for part in parts if isinstance(part, dict))
+
+
+def _looking_up(value: Any) -> int:
+    return values.node_count(value) if isinstance(value, list) else 0
+
+
+#: What some of the library's functions do to all that they are given, and others do not.
+_GOING_THROUGH: Final = {"keys": _merging, "lookup": _looking_up, "merge": _merging}
 
 
 def _frame() -> Any:
@@ -312,7 +322,9 @@ def _frame() -> Any:
     for name, function in Jsonata.static_frame.bindings.items():
         if name not in _OURS and name != "eval":
             library = _library(function)
-            implementation = _paying_for_keys(library) if name in _MERGING else library
+            implementation = (
+                _paying(library, _GOING_THROUGH[name]) if name in _GOING_THROUGH else library
+            )
             frame.bind(
                 name, _Function(name, null_aware(function.signature, _BuiltIn), implementation)
             )
@@ -325,12 +337,10 @@ def _library(function: Any) -> Callable[..., Any]:
     return lambda *args: values.without_long_integers(function.call(None, list(args)))
 
 
-def _paying_for_keys(implementation: Callable[..., Any]) -> Callable[..., Any]:
-    def call(value: Any) -> Any:
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, dict):
-                evaluator().charge(costs.merging_items(part))
-        return implementation(value)
+def _paying(implementation: Callable[..., Any], price: Callable[[Any], int]) -> Callable[..., Any]:
+    def call(value: Any, *more: Any) -> Any:
+        evaluator().charge(price(value))
+        return implementation(value, *more)
 
     return call
 

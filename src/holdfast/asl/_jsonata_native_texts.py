@@ -112,7 +112,12 @@ def _replace(run: Run, string: Any, part: Any, replacement: Any) -> Any:
     require(type(string) is str)
     if type(part) is not str:
         found = _found(run, part, string)
-        return replaced(string, found, lambda match: with_references(replacement, match))
+
+        def made(match: Match) -> str:
+            run.charge(len(replacement))
+            return with_references(replacement, match)
+
+        return replaced(string, found, made)
     require(len(string) * max(len(replacement), 1) <= STRING_CHARACTERS_MAX)
     run.charge(costs.searching_items(string, part))
     return string.replace(part, replacement)

@@ -11,6 +11,8 @@ from jsonata import JException
 
 from holdfast.asl import _jsonata_values as values
 
+_DIGITS_MAX: Final = 300  # ten to the power of it is a double
+_SYMBOL_CHARACTERS_MAX: Final = 10
 _SYMBOLS: Final = {
     "decimal-separator": ".",
     "grouping-separator": ",",
@@ -32,6 +34,8 @@ def format_number(value: float | None, picture: str | None, options: Any) -> str
     if not math.isfinite(value):
         raise JException("D1001", -1, str(value))
     symbols = {**_SYMBOLS, **(options or {})}
+    if any(len(str(symbols[name])) > _SYMBOL_CHARACTERS_MAX for name in _SYMBOLS):
+        raise values.budget_error("used a symbol that is too long")
     pictures = picture.split(symbols["pattern-separator"])
     if len(pictures) > 2:
         raise JException("D3080", -1)
@@ -184,6 +188,8 @@ def _write(value: float, layout: _Layout, symbols: Mapping[str, str]) -> str:
 
 def _scaled(number: float, digits: int) -> tuple[float, int]:
     """A mantissa with so many digits before the point, and its exponent."""
+    if digits > _DIGITS_MAX:
+        raise JException("D1001", -1, str(number))
     exponent = 0
     while number and number < 10 ** (digits - 1):
         number *= 10

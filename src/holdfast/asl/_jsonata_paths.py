@@ -58,6 +58,13 @@ def position_filter(position: Node) -> Filter:
     return choose
 
 
+def _are_positions(verdict: Any, run: Run) -> bool:
+    if type(verdict) is not list:
+        return False
+    run.charge(len(verdict))
+    return all(map(is_number, verdict))
+
+
 def condition_filter(condition: Node) -> Filter:
     """`[qty > 1]`, and the rare predicate that gives positions"""
 
@@ -70,9 +77,8 @@ def condition_filter(condition: Node) -> Filter:
             if type(verdict) is bool:
                 if verdict:
                     chosen.append(item)
-            elif is_number(verdict) or (type(verdict) is list and all(map(is_number, verdict))):
+            elif is_number(verdict) or _are_positions(verdict, frame.run):
                 positions = items_of(verdict)
-                frame.run.charge(len(positions))
                 chosen.extend([item] * _times(positions, index, len(items)))
             elif truth(verdict, frame.run):
                 chosen.append(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from jsonata import JException
 from jsonata.datetimeutils import DateTimeUtils
 from jsonata.functions import Functions
 
+from holdfast.asl import _jsonata_costs as costs
 from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_calls import evaluator
 from holdfast.asl._jsonata_instants import millis_of, with_date
@@ -16,8 +18,12 @@ from holdfast.asl._jsonata_instants import millis_of, with_date
 # The years that can be written: 1 to 9999.
 _MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
 _MILLIS_AD_10000: Final = 253_402_300_799_999
-_WIDE: Final = re.compile(r"[,-]\s*\d{4}")  # a component of a thousand characters or more
-_DIGITS_CUBED_PER_ITEM: Final = 100
+_COMPONENT: Final = re.compile(r"\[([^\[\]]*)\]")
+_WIDE: Final = re.compile(r"\d{4}|[+_]")  # a thousand characters or more, in Python's notation
+_PART: Final = re.compile(r"(\[\[|\]\])|(\[[^\[\]]*\])|([.*+?^${}()|\\])|(.)", re.DOTALL)
+_WORDS: Final = re.compile(r"\[\s*[A-Za-z][^,]*[NnWwAaIi]|\[\s*[FPzZ]")
+#: How often a time may be divided among neighbouring components before it is known not to fit.
+_DIVISIONS_MAX: Final = 100_000
 
 
 def now(picture: str | None, timezone: str | None) -> Any:
@@ -38,9 +44,11 @@ def to_millis(timestamp: str | None, picture: str | None) -> Any:
     if timestamp is None:
         return None
     if picture is not None:
-        given = _short(timestamp, "a time"), _picture_of_time(picture)
+        dated, whole = with_date(
+            _short(timestamp, "a time"), _picture_of_time(picture), evaluator().moment.now_ms
+        )
         try:
-            return DateTimeUtils.parse_datetime(*with_date(*given, evaluator().moment.now_ms))
+            return DateTimeUtils.parse_datetime(dated, _readable(dated, whole))
         except KeyError as unknown:
             raise JException("D3132", -1, *unknown.args) from None
     millis = millis_of(timestamp)
@@ -53,14 +61,37 @@ def _short(text: str, what: str) -> str:
     """The library takes quadratic time to read a picture, and what was written with one."""
     if len(text) > values.PICTURE_CHARACTERS_MAX:
         raise values.budget_error(f"was given {what} that is too long")
+    evaluator().charge(costs.picture_items(text))
     return text
 
 
 def _picture_of_time(picture: str) -> str:
     """The library writes whatever width a picture asks for."""
-    if _WIDE.search(picture) is not None:
-        raise values.budget_error("was given a picture of a time that is too long")
+    for component in _COMPONENT.findall(picture):
+        _, comma, width = component.rpartition(",")
+        if comma and _WIDE.search(width) is not None:
+            raise values.budget_error("was given a picture of a time that is too wide")
     return _short(picture, "a picture of a time")
+
+
+def _readable(timestamp: str, picture: str) -> str:
+    """The picture as the library has to have it, which takes a literal for a regular expression.
+
+    Raises JsonataError for a time that it would divide among the components in too many ways.
+    """
+    soft = frozenset(" ,-") if _WORDS.search(picture) else frozenset()
+    parts: list[str] = []
+    run = longest = 0
+    for doubled, component, special, literal in _PART.findall(picture):
+        parts.append(f"\\{doubled or special}" if doubled or special else component or literal)
+        if component:
+            run += 1
+            longest = max(longest, run)
+        elif not literal.isalnum() and literal not in soft:
+            run = 0
+    if math.comb(len(timestamp), max(longest - 1, 0)) > _DIVISIONS_MAX:
+        raise values.budget_error("was given a time that its picture reads in too many ways")
+    return "".join(parts)
 
 
 def format_integer(value: float | None, picture: str | None) -> Any:
@@ -68,8 +99,7 @@ def format_integer(value: float | None, picture: str | None) -> Any:
         return None
     if picture is None:
         raise JException("T0410", -1, 2, "formatInteger")
-    # In words a number of three hundred digits takes a tenth of a second, one of thirty a trice.
-    evaluator().charge(len(str(int(value))) ** 3 // _DIGITS_CUBED_PER_ITEM)
+    evaluator().charge(costs.words_items(int(value)))
     return Functions.format_integer(value, _short(picture, "a picture of a number"))
 
 

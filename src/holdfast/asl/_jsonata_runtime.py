@@ -8,6 +8,7 @@ the rare meaning. An evaluation has no effects, so evaluating it again is safe.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -25,12 +26,16 @@ class Declined(Exception):  # noqa: N818  # not an error: the other engine takes
 class Run:
     """One evaluation: its bindings and what it has spent."""
 
-    __slots__ = ("bindings", "depth", "items", "regex_seconds_left", "steps")
+    __slots__ = (
+        "_ends_at", "_looks_at", "bindings", "depth", "items", "regex_seconds_left", "steps",
+    )  # fmt: skip
 
     def __init__(self, bindings: Mapping[str, Any]) -> None:
         self.bindings = bindings
         self.steps = 0
         self.items = 0
+        self._looks_at = values.ITEMS_PER_LOOK
+        self._ends_at = math.inf
         self.depth = 0
         self.regex_seconds_left = values.REGEX_SECONDS_MAX
 
@@ -42,8 +47,19 @@ class Run:
 
     def charge(self, items: int) -> None:
         self.items += items
+        if self.items > self._looks_at:
+            self._look()
+
+    def _look(self) -> None:
+        """What costs more than its price is stopped by the clock, from the first look on."""
         if self.items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
+        now = time.thread_time()
+        if self._ends_at == math.inf:
+            self._ends_at = now + values.SECONDS_MAX
+        elif now > self._ends_at:
+            raise budget_error(f"took more than {values.SECONDS_MAX} seconds")
+        self._looks_at = self.items + values.ITEMS_PER_LOOK
 
     def charge_for(self, value: Any, times: int = 1) -> None:
         """What it costs to go through a value once, `times` as long as to copy it."""

@@ -39,10 +39,13 @@ def _matches(matcher: Any, text: str, function: str) -> Iterator[Match]:
                 raise JException("D1004", -1)
             yield match
         return
-    found = call(matcher, text)
+    found, end = call(matcher, text), 0
     while found is not None:
-        yield _custom_match(found, function)
-        found = call(found["next"])
+        match = _custom_match(found, function)
+        if not end <= match.start <= match.end:
+            raise JException("T1010", -1, function)  # it would make a text longer each time
+        yield match
+        found, end = call(found["next"]), match.end
 
 
 def _custom_match(found: Any, function: str) -> Match:
@@ -52,6 +55,8 @@ def _custom_match(found: Any, function: str) -> Match:
         or not Utils.is_numeric(found.get("start"))
         or not Utils.is_numeric(found.get("end"))
         or not is_function(found.get("next"))
+        # As a text a list of itself is endless.
+        or any(isinstance(part, list | dict) for part in [found.get("match"), *found["groups"]])
     ):
         raise JException("T1010", -1, function)
     return Match(str(found.get("match")), int(found["start"]), int(found["end"]), found["groups"])
@@ -137,6 +142,7 @@ def _replaced(match: Match, replacement: Any, *, is_literal: bool) -> str:
         return result
     if is_literal:
         return replacement
+    evaluator().charge(len(replacement))
     return with_references(replacement, match)
 
 

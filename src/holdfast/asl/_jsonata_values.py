@@ -21,9 +21,12 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong;
 # it must never hold a worker that serves other executions. A step is one evaluated node or call;
 # items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
-# Together they are less than a second of work. `_jsonata_costs` has what costs how many.
+# Together they are less than a second of work; `_jsonata_costs` has what costs how many. What was
+# priced too low there meets the clock: the time of the thread, looked at every so many items.
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
+SECONDS_MAX: Final = 0.75
+ITEMS_PER_LOOK: Final = 1_000
 ITEMS_PER_STEP: Final = 25  # what a step costs of the items
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 500_000
@@ -331,8 +334,18 @@ def _identity(value: Any) -> Any:
         return "array", tuple(map(_identity, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
         # As a text: -1 and -2 have the same hash, and so have thousands of lists of them.
-        return "number", repr(without_long_integers(tidy_number(value)))
+        return "number", _number_key(tidy_number(value))
     return value
+
+
+def _number_key(number: float) -> str:
+    if type(number) is int and abs(number) >= POSITIONAL_MAX:
+        try:
+            rounded = float(number)
+        except OverflowError:  # equal to no float
+            return repr(number)
+        return repr(rounded if rounded == number else number)
+    return repr(number)
 
 
 def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
