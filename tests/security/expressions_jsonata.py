@@ -213,7 +213,7 @@ LONG_TEXTS: Final = (
     Case(
         "a list behind a thousand names",
         "($b := [1..1000]; $l := $map([1..1000], function($i){{'a': $b}}); "
-        "$count($map([1..1900], function($i){$count($l.a)})))",
+        "$count($map([1..1900], function($i){($l.a; 1)})))",
         "U1001",
     ),
     *(
@@ -249,6 +249,12 @@ LONG_TEXTS: Final = (
 )
 
 _NEARLY: Final = "$t := $pad('a', 2400, 'a'); $p := $pad('a', 624, 'a') & 'b' & $pad('a', 625, 'a')"
+_BACKWARDS: Final = (
+    "$m := function(){{'match': 'a', 'start': 999999, 'end': 0, 'groups': [], 'next': $m}}; "
+    "$p := $pad('', 1000000, 'b'); "
+)
+_REFERENCES: Final = "$p := $pad('', 400000, '$9')"
+_SHORT: Final = "$p := $map([1..21], function($i){$i / 3})"
 _TIMES: Final = "$t := $pad('', 400, '2020-01-01'); $p := $pad('', 760, '[Y0001]-[M01]-[D01]')"
 _FIELDS: Final = "$p := $merge($map([1..2400], function($i){{$string($i): $i}}))"
 _ONE_HASH: Final = (
@@ -311,6 +317,11 @@ REPEATED: Final = (
             ("a large number by a picture", "$p := 1e300", "$formatNumber($p, '#,0.')"),
             ("a time by a long picture", "$p := $pad('', 999, '[Z]')", "$fromMillis(0, $p)"),
             ("a time read by a long picture", _TIMES, "$toMillis($t, $p)"),
+            ("a name in lists", "$x := [[[1..20000]]]", "$x.(a; a; a; a; a; a; a; a; a; a)"),
+            ("a replacement of references", _REFERENCES, "$replace('a', /a/, $p)"),
+            ("a signature of a list", "$p := [1..3000]", "$p.(function($x)<a<n>:n>{1})($p)"),
+            ("a partial call", "$p := 1", "($substring(?, 1); 1)"),
+            ("short lists added up", _SHORT, f"[{','.join(['$sum($p)'] * 12)}]"),
             ("fields spread", "$p := $map([1..9000], function($i){{'a': $i}})", "$spread($p)"),
             ("a function for each field", _FIELDS, "$each($p, $string)"),
             ("a function for each item", "$p := [1..2000]", "$map($p, $string)"),
@@ -332,6 +343,22 @@ ENDLESS: Final = (
             ("a function", "1 ~> $e", "T2006"),
             ("a change", "{} ~> |$|[$e]|", "U1001"),
             ("names to leave out", "{} ~> |$|{}, [$e]|", "U1001"),
+            (
+                "a match",
+                (
+                    "$match('a', function(){{'match': $e, 'start': 0, 'end': 1, "
+                    "'groups': [], 'next': function(){$no}}})"
+                ),
+                "T1010",
+            ),
+            (
+                "a group",
+                (
+                    "$replace('a', function(){{'match': 'a', 'start': 0, 'end': 1, "
+                    "'groups': [$e], 'next': function(){$no}}}, '$1')"
+                ),
+                "T1010",
+            ),
         )
     ),
     Case(
@@ -341,6 +368,51 @@ ENDLESS: Final = (
     ),
     Case(
         "a year of a hundred thousand letters", "$toMillis($pad('', 99999, 'z'), '[Ya]')", "U1001"
+    ),
+    Case("an exponent beyond doubles", "$formatNumber(0.5, $pad('', 320, '0') & 'e0')", "D1001"),
+    Case(
+        "a symbol of a megabyte", "$formatNumber(5, '0', {'digit': $pad('', 999999, 'x')})", "U1001"
+    ),
+    Case("a literal that is a pattern", "$toMillis($pad('', 40, 'a'), '(a+)+b[Y]')", "undefined"),
+    *(
+        Case(f"a time that is read as {name}", f"$toMillis({time}, '{picture}')", "U1001")
+        for name, time, picture in (
+            ("five numbers", "$pad('', 999, '0') & 'x'", "[d][f][W][w][X]"),
+            ("numbers in words", "$pad('', 990, 'six') & 'x'", "[Yw][Mw][Dw]"),
+            ("names", "$pad('', 900, 'a')", "[MNn][FNn][xNn]"),
+        )
+    ),
+    Case("a width with a sign", "$fromMillis(0, '[D,+1500000000]')", "U1001"),
+    Case("a width in groups", "$fromMillis(0, '[D,9_9_9_9_9_9_9_9]')", "U1001"),
+    *(
+        Case(f"a match that goes back, {name}", f"({_BACKWARDS}{use})", "T1010")
+        for name, use in (
+            ("replaced", "$replace($p, function($s){$m()}, '', 3000)"),
+            ("split at", "$split($p, function($s){$m()}, 3)"),
+        )
+    ),
+    *(
+        Case(
+            f"forty parameters that {name}",
+            f"(function($a)<{kind * 40}s:x>{{1}})({','.join('1' * 40)})",
+            "U1001",
+        )
+        for name, kind in (("may be missing", "x?"), ("may be the context", "x-"))
+    ),
+    Case("eight thousand chained functions", "1" + "~>$f" * 8_000, "U1001"),
+    Case("three thousand parents", "a.(" + "%." * 3_000 + "a)", "U1001"),
+    Case(
+        "a list of a text as a position", "($v := $append([1..9999], 'a'); [1..20000][$v])", "U1001"
+    ),
+    Case(
+        "fields of lists, all of them",
+        "($b := [1..20]; $o := $merge($map([1..10000], function($i){{$string($i): $b}})); $o.*)",
+        "U1001",
+    ),
+    Case(
+        "a join of a thousand names, grouped",
+        "[1]." + ".".join(f"$@$a{at}" for at in range(1_000)) + ".[1..5000]{'a': $}",
+        "U1001",
     ),
     Case("a picture of a megabyte", "$formatInteger(5, $pad('', 999999, '#,0.'))", "U1001"),
     Case(

@@ -41,6 +41,7 @@ _GROWING: Final = frozenset({"reduce"})  # can make a small value that is endles
 # Nodes that may give `Many`, and what the method of a node leaves to its callers.
 _UNSEEN: Final = frozenset({"function", "apply"})
 _NODES_PER_STEP: Final = 20
+_SCOPES_MAX: Final = 50  # a variable is looked for in all of them, which no step pays
 _OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 
@@ -279,6 +280,8 @@ class _Compiler:
     def block(self, expr: Any) -> Node:
         if not expr.expressions:
             raise Refused("empty block")
+        if len(self._binds) > _SCOPES_MAX:
+            raise Refused("too many scopes")
         self._binds.append(False)
         effects = tuple(map(self._effect, expr.expressions[:-1]))
         last = self.node(expr.expressions[-1])

@@ -16,6 +16,7 @@ from holdfast.asl._jsonata_values import character_count, node_count
 BULK_MIN: Final = 64
 #: To go through a text, a part of it as long as this is an item.
 CHARACTERS_PER_ITEM: Final = 64
+ITEMS_PER_CALL: Final = 4  # of a built-in function, by a closure
 _COMPARED_PER_ITEM: Final = 512  # characters of two texts that are alike
 _TRIED_PER_ITEM: Final = 2_048  # places times characters of a part that is searched for
 # In a longer text a longer part is searched for in linear time: CPython's two-way search.

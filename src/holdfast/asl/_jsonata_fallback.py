@@ -37,6 +37,8 @@ _ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
 _SURROGATES: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
 )
+# What the library takes quadratic time to parse.
+_CHAINED_MAX: Final = {re.compile("~>"): 4_000, re.compile(r"%\s*\."): 1_500}
 _PARSER: Final = Parser()
 _PARSER_LOCK: Final = threading.Lock()
 
@@ -45,6 +47,9 @@ FUNCTION_NAMES: Final = frozenset(functions.FRAME.bindings)
 
 def parse(text: str) -> Any:
     """The syntax tree. Raises JsonataError."""
+    for chained, most in _CHAINED_MAX.items():
+        if len(chained.findall(text)) > most:
+            raise budget_error(f"has more than {most:,} of {chained.pattern}")
     with _PARSER_LOCK:
         # A parser costs more to make than most expressions cost to parse, but keeps these.
         _PARSER.errors = []

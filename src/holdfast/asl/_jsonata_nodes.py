@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast.asl._jsonata_costs import ITEMS_PER_CALL
 from holdfast.asl._jsonata_runtime import Declined, Frame, Lambda, Node
 from holdfast.asl._jsonata_values import UNDEFINED
 
@@ -74,6 +75,7 @@ def native_call(function: Callable[..., Any], times: int, arguments: tuple[Node,
 
         def call(frame: Frame, context: Any) -> Any:
             argument = only(frame, context)
+            frame.run.charge(ITEMS_PER_CALL)
             frame.run.charge_for(argument, times)
             return frame.run.paid(function(frame.run, argument), times)
 
@@ -81,6 +83,7 @@ def native_call(function: Callable[..., Any], times: int, arguments: tuple[Node,
 
     def call_with_several(frame: Frame, context: Any) -> Any:
         given = [argument(frame, context) for argument in arguments]
+        frame.run.charge(ITEMS_PER_CALL)
         for argument in given:
             frame.run.charge_for(argument, times)
         return frame.run.paid(function(frame.run, *given), times)
