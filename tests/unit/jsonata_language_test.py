@@ -13,6 +13,7 @@ import pytest
 from jsonata import JException, Jsonata
 
 from holdfast.asl import _jsonata_fallback as fallback
+from holdfast.asl import _jsonata_values as values
 from holdfast.asl._jsonata_closures import Compiled
 from holdfast.asl._jsonata_runtime import Run
 from holdfast.asl._jsonata_tree import Refused
@@ -68,6 +69,35 @@ $toMillis("13:45", "[H]:[m]")  ->  1789998300000
 $toMillis("13:45", "[h]:[m]")  ->  D3136
 $toMillis("5 2026", "[d] [Y]")  ->  1767571200000
 $toMillis("x", "[Q]")  ->  D3132
+$toMillis("2020+01", "[Y0001]+[M01]")  ->  1577836800000
+$toMillis("2020(x)01", "[Y0001](x)[M01]")  ->  1577836800000
+$toMillis("20200102", "[Y0001][M01][D01]")  ->  1577923200000
+$toMillis("Monday, 1st January 2020", "[FNn], [D1o] [MNn] [Y]")  ->  1577836800000
+$formatInteger($nothing, "w")  ->  undefined
+$formatInteger(5, $nothing)  ->  T0410
+$formatInteger(12, "w")  ->  "twelve"
+$parseInteger($nothing, "0")  ->  undefined
+$parseInteger("5", $nothing)  ->  T0410
+$parseInteger("twelve", "w")  ->  12
+$spread([{"a": 1, "b": [2]}, 3, [{"c": 1}, [4]], []])  ->  [{"a": 1}, {"b": [2]}, 3, {"c": 1}, 4]
+$spread([{"a": 1}])  ->  [{"a": 1}]
+$spread({"a": 1})  ->  {"a": 1}
+$spread([])  ->  undefined
+$spread("a")  ->  "a"
+$string($substringBefore($nothing, "a"), true)  ->  undefined
+$string($substringAfter($nothing, "a"), true)  ->  undefined
+$string($substringBefore("a-b-c", "-"), true)  ->  "a"
+$string($substringAfter("a-b-c", "-"), true)  ->  "b-c"
+$string($substringAfter("abc", "-"), true)  ->  "abc"
+$distinct([1, 1.0, -0, 0, true, "1"])  ->  [1, 0, true, "1"]
+$distinct($parse("[10000000000000000000001, 1e22, 10000000000000000000000]")) ~> $count()  ->  2
+$distinct($parse("[1" & $pad("", 400, "0") & ", 2, 2]")) ~> $count()  ->  2
+{"a": 1}.$uppercase()  ->  T0411
+$lookup([{"a": 1}, {"a": 2}], "a")  ->  [1, 2]
+{"a": 1, "b": [2, 3]}.*  ->  [1, 2, 3]
+[{"a": 1}].*  ->  1
+{"a": {"b": 1}} ~> |a|{"c": 2}, "b"|  ->  {"a": {"c": 2}}
+[1..5][[1, 2]]  ->  [2, 3]
 $fromMillis($nothing)  ->  undefined
 $fromMillis(1e20)  ->  D1001
 $fromMillis(0, "[Y9999999]")  ->  "0001970"
@@ -633,6 +663,28 @@ def test_both_engines_together_spend_one_budget() -> None:
     assert alone(text) == "D1002"
     assert at_the_door(text) == "U1001"
     assert at_the_door(text, {"$": []}) == "D1002", "closures leave lists alone at once"
+
+
+@pytest.mark.parametrize("engine", [alone, at_the_door])
+def test_what_costs_more_than_its_price_is_stopped_by_the_clock(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "$count($map([1..2000], function($i){$i}))"
+    assert engine(text) == "2000"
+    monkeypatch.setattr(values, "SECONDS_MAX", -1.0)
+    assert engine(text) == "U1001"
+
+
+def test_the_library_has_as_many_steps_as_closures_have() -> None:
+    text = "$map([1..9000], function($i)<n:n>{$i + 1 + 1 + 1 + 1 + 1})"
+    with pytest.raises(JsonataError, match="75,000 steps"):
+        compile_expression(text).evaluate({}, MOMENT)
+
+
+def test_a_variable_behind_many_scopes_is_left_to_the_library() -> None:
+    text = "($o := 1; " + "($a := 1; " * 60 + "$o" + ")" * 61
+    assert not compile_expression(text).is_native
+    assert at_the_door(text) == alone(text) == "1"
 
 
 def test_both_engines_together_have_one_time_for_regular_expressions() -> None:

@@ -108,7 +108,7 @@ class Cost:
     to go through what it is given, and through the text that it makes. 0: it does not.
     """
 
-    call: int = 20  # a function that is called by another is no step of its own
+    call: int = 8  # a function that is called by another is no step of its own
     times: int = 1
 
 
