@@ -383,7 +383,7 @@ ENDLESS: Final = (
         )
     ),
     Case("a width with a sign", "$fromMillis(0, '[D,+1500000000]')", "U1001"),
-    Case("a width in groups", "$fromMillis(0, '[D,9_9_9_9_9_9_9_9]')", "U1001"),
+    Case("a width in groups", "$fromMillis(0, '[D,9_9_9_9_9_9_9_9_9]')", "U1001"),
     *(
         Case(f"a match that goes back, {name}", f"({_BACKWARDS}{use})", "T1010")
         for name, use in (
