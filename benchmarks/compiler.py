@@ -24,9 +24,9 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.registry import Registry
-from holdfast.dsl.surface import Workflow
+from holdfast.api.registry import Registry
+from holdfast.api.surface import Workflow
+from holdfast.compiler.compile import compile_workflow
 from holdfast.local.project import modules_or_default
 
 COMPILE_ROUNDS: Final = 40

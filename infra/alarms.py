@@ -38,7 +38,7 @@ class Alarms(Construct):
         for name, queue in dead_letters.items():
             self._alarm(
                 f"{name}DeadLetters",
-                "messages wait in a dead-letter queue: see Redrive in docs/operations.md",
+                "messages wait in a dead-letter queue: see Redrive in docs/how-to/operate.md",
                 queue.metric_approximate_number_of_messages_visible(
                     period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
                 ),
@@ -57,7 +57,7 @@ class Alarms(Construct):
             )
         self._alarm(
             "Quarantined",
-            "a message failed in every way: see Quarantine in docs/operations.md",
+            "a message failed in every way: see Quarantine in docs/how-to/operate.md",
             engine_metric(
                 Stack.of(self), resources.METRIC_EXECUTIONS_QUARANTINED, cloudwatch.Stats.SUM
             ),

@@ -25,7 +25,7 @@ _HOLDFAST: Final = Path(holdfast.__file__).parent
 _FUNCTIONS: Final = Path(__file__).parent.parent / "functions"
 #: The tools of the author, and the compiler: a function runs what was compiled before.
 _NOT_IN_LAMBDA: Final = (
-    *("cli.py", "pytest_plugin.py", "local", "pictures", "proofs", "sim", "testing"),
+    *("cli.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
     *("emit", "expressions", "statements", "steps", "targets"),
     *("functions", "infra"),
 )

@@ -34,7 +34,7 @@ class HoldfastFunction(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        shape: resources.Function,
+        shape: resources.LambdaFunction,
         code: lambda_.Code,
         settings: Settings,
         key: kms.IKey | None,

@@ -266,7 +266,7 @@ class HoldfastStack(Stack):
 
     def _function(
         self,
-        shape: resources.Function,
+        shape: resources.LambdaFunction,
         rights: list[iam.PolicyStatement],
         failed_events: sqs.IQueue | None = None,
     ) -> HoldfastFunction:
@@ -285,13 +285,13 @@ class HoldfastStack(Stack):
         acknowledge_function(made, self._storage.blobs)
         return made
 
-    def _key_rights(self, shape: resources.Function) -> list[iam.PolicyStatement]:
+    def _key_rights(self, shape: resources.LambdaFunction) -> list[iam.PolicyStatement]:
         rights = [] if self._at_rest is None else [self._at_rest.rights()]
         if self._secrets is not None and shape in _SEAL:
             rights.append(self._secrets.rights(may_open=shape in _WORKERS))
         return rights
 
-    def _environment(self, shape: resources.Function) -> dict[str, str]:
+    def _environment(self, shape: resources.LambdaFunction) -> dict[str, str]:
         storage, messaging = self._storage, self._messaging
         names = {
             resources.ENV_EXECUTIONS_TABLE: storage.executions.table_name,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.asl.parse import definition_hash
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.asl.parsing.parse import definition_hash
+from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.runtime.front import Front
-from holdfast.runtime.setting import Setting
-from holdfast.runtime.tokens import Keys
-from holdfast.sim.invariants import History, histories
-from holdfast.sim.world import Hook, Killed, World, no_faults
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast_simulator.invariants import StoredHistory, histories
+from holdfast_simulator.world import Hook, Killed, SimulatorWorld, no_faults
 
 CHANCE = b"01234567"
-KEYS = Keys("k1", {"k1": b"a secret of the test, 32 bytes.."})
+KEYS = SigningKeys("k1", {"k1": b"a secret of the test, 32 bytes.."})
 Machine = dict[str, Any]
 
 
@@ -85,7 +85,7 @@ class Shop:
         self.programs = Programs()
         self.programs.add(self.definition)
         self.front = Front(self.programs, {"flow": self.definition}, AnyTypes(), KEYS)
-        self.world = World(Setting(self.programs, knows, lambda: KEYS), tasks, hook)
+        self.world = SimulatorWorld(WorkerConfig(self.programs, knows, lambda: KEYS), tasks, hook)
         self.tenant = "default"
 
     def start(self, data: Any = None, name: str | None = "order-1") -> str:
@@ -115,11 +115,11 @@ class Shop:
                 self.world.kills += 1
         raise AssertionError("no answer in ten tries")
 
-    def run(self, data: Any = None) -> History:
+    def run(self, data: Any = None) -> StoredHistory:
         """One execution from start to end; -> its history."""
         run = self.start(data)
         self.world.run()
         return self.history(run)
 
-    def history(self, run: str) -> History:
+    def history(self, run: str) -> StoredHistory:
         return next(history for history in histories(self.world) if history.run == run)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from holdfast.asl import _jsonata_values as values
+from holdfast.asl.jsonata import values
 
 
 @pytest.fixture(autouse=True)

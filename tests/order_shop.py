@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
-from holdfast.sim.invariants import histories
-from holdfast.sim.world import Hook, Killed, World, no_faults
+from holdfast_simulator.invariants import histories
+from holdfast_simulator.world import Hook, Killed, SimulatorWorld, no_faults
 from statemachines.bank import BankMessage, bank_messages
 from statemachines.orders import OrderRequest
 from tests.builders import CHANCE, KEYS
@@ -37,7 +37,9 @@ class OrderShop:
         programs = deployed.programs()
         self._workflow = workflow
         self.front = deployed.front(programs, KEYS)
-        self.world = World(deployed.setting(programs, lambda: KEYS), deployed.run_task, hook)
+        self.world = SimulatorWorld(
+            deployed.setting(programs, lambda: KEYS), deployed.run_task, hook
+        )
 
     def fulfil(self, requests: Iterable[OrderRequest]) -> Counter[str]:
         """Starts every order, lets the bank speak and time pass; -> reasons and their counts."""

@@ -11,15 +11,15 @@ from typing import Any
 
 from workloads import serve
 
-from holdfast.asl.parse import parse_definition
+from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import advance
-from holdfast.core.facts import Moment
-from holdfast.core.state import Origin
+from holdfast.core.facts import DecisionInputs
+from holdfast.core.state import MachineOrigin
 
 NOW_MS = 1_767_225_600_000
-ORIGIN = Origin(
+ORIGIN = MachineOrigin(
     execution_arn="arn:aws:states:us-east-1:123456789012:express:machine:execution:1",
     execution_name="execution",
     state_machine_arn="arn:aws:states:us-east-1:123456789012:stateMachine:machine",
@@ -36,7 +36,7 @@ def _program(definition: str) -> Program:
 
 def run(definition: str, data: Any) -> Any:
     program = _program(definition)
-    moment = Moment(NOW_MS, lambda: 0.5, claim=lambda _: None, clock_error_ms=0)
+    moment = DecisionInputs(NOW_MS, lambda: 0.5, claim=lambda _: None, clock_error_ms=0)
     started = facts.Started("run", None, "machine", data, NOW_MS, ORIGIN)
     state = advance(program, None, [started], moment).state
     while not state.is_ended:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.dsl.dag import Dag, Step, dag, from_input, from_step, step
-from holdfast.dsl.lambdas import lambda_handler
-from holdfast.dsl.surface import (
+from holdfast.api.dag import Dag, Step, dag, from_input, from_step, step
+from holdfast.api.lambdas import lambda_handler
+from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
     InvalidArguments,

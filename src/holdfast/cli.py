@@ -124,7 +124,7 @@ def _add_authoring(commands: Any) -> None:
         "targets",
         nargs="*",
         metavar="MODULE|FILE.json",
-        help="files hold graphs of the modules' tasks: docs/dag.md; " + _MODULES_HELP,
+        help="files hold graphs of the modules' tasks: docs/reference/dag.md; " + _MODULES_HELP,
     )
     compiling.add_argument(
         "--check", action="store_true", help="only say whether the files are up to date"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from typing import Final, TypeAlias
 
 from holdfast import limits
-from holdfast.resources import Index, Table
+from holdfast.resources import Table, TableIndex
 
 Attributes: TypeAlias = Mapping[str, str | int | bytes]
 
@@ -88,7 +88,7 @@ def refused_units(before: Attributes | None, after: Attributes | None) -> int:
 
 
 def _index_units(
-    table: Table, index: Index, before: Attributes | None, after: Attributes | None
+    table: Table, index: TableIndex, before: Attributes | None, after: Attributes | None
 ) -> int:
     old, new = index_entry(table, index, before), index_entry(table, index, after)
     if old == new:
@@ -98,7 +98,7 @@ def _index_units(
     return sum(write_units(item_bytes(entry)) for entry in (old, new) if entry)
 
 
-def index_entry(table: Table, index: Index, item: Attributes | None) -> Attributes:
+def index_entry(table: Table, index: TableIndex, item: Attributes | None) -> Attributes:
     """What the index holds of `item`; empty when the item is not in the index."""
     if item is None or index.partition_key not in item or index.sort_key not in item:
         return {}
@@ -165,7 +165,7 @@ STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS: Final = 25.0  # aws.amazon.com/step-
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CostLine:
     service: str
     what: str
     count: float
@@ -177,9 +177,9 @@ class Line:
 class Receipt:
     """`total_usd` is the sum of `lines`; `apart` (the front door) is not in it."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[CostLine, ...]
     total_usd: float
-    apart: tuple[Line, ...]
+    apart: tuple[CostLine, ...]
 
     def usd_per_million(self, durable_steps: int) -> float:
         return self.total_usd / durable_steps * 1e6 if durable_steps else 0.0
@@ -196,9 +196,9 @@ def step_functions_usd(transitions: int) -> float:
     return transitions * STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS / 1e6
 
 
-def _line(price: Price, usage: Usage) -> Line:
+def _line(price: Price, usage: Usage) -> CostLine:
     count = getattr(usage, price.usage) * price.factor
-    return Line(
+    return CostLine(
         service=price.service,
         what=price.what,
         count=count,

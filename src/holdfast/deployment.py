@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.asl.parse import definition_hash
+from holdfast.api import payloads
+from holdfast.api.boundary import Misfit, normalise_payload
+from holdfast.api.registry import Registry
+from holdfast.api.sealing import NO_VAULT, Seals, Vault
+from holdfast.api.surface import InvalidResult, TaskContext, Workflow, running_task
+from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.dsl import payloads
-from holdfast.dsl.boundary import Misfit, normalise_payload
-from holdfast.dsl.registry import Registry
-from holdfast.dsl.sealing import NO_VAULT, Seals, Vault
-from holdfast.dsl.surface import InvalidResult, TaskContext, Workflow, running_task
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.runtime.front import Front
-from holdfast.runtime.plain import plain_text, printable
-from holdfast.runtime.setting import Setting
-from holdfast.runtime.tokens import Keys
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.storage.json_values import plain_text, printable
+from holdfast.runtime.worker.config import WorkerConfig
 
 #: -> the ASL and the map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
@@ -86,12 +86,12 @@ class Deployment:
         return programs
 
     def setting(
-        self, programs: Programs, keys: Callable[[], Keys], status_source: str | None = None
-    ) -> Setting:
+        self, programs: Programs, keys: Callable[[], SigningKeys], status_source: str | None = None
+    ) -> WorkerConfig:
         workflows = Workflows(self.definitions, self._child_input)
-        return Setting(programs, self.knows, keys, status_source, workflows)
+        return WorkerConfig(programs, self.knows, keys, status_source, workflows)
 
-    def front(self, programs: Programs, keys: Keys) -> Front:
+    def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys)
 
     # -- tasks -------------------------------------------------------------------------------------

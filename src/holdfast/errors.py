@@ -7,7 +7,7 @@
 
 A message names where, what was found and what was expected; `help` is the fix. Codes are stable:
 HF0xx compiler, HF1xx definitions, HF2xx requests, HF3xx stored formats and services, HF4xx
-deployment, HF9xx bugs. docs/errors.md lists them.
+deployment, HF9xx bugs. docs/reference/errors.md lists them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class TableIndex:
     name: str
     partition_key: str
     sort_key: str
@@ -25,7 +25,7 @@ class Table:
 
     name: str
     sort_key_type: str
-    index: Index | None = None
+    index: TableIndex | None = None
     partition_key: str = "pk"
     sort_key: str = "sk"
     ttl_attribute: str = "ttl"
@@ -47,7 +47,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class LambdaFunction:
     """One Lambda function. `module` is the package under functions/ that holds `handler`."""
 
     name: str
@@ -60,24 +60,28 @@ class Function:
 EXECUTIONS: Final = Table(
     name="executions",
     sort_key_type="N",
-    index=Index(name="list", partition_key="lp", sort_key="ls", projected=("nm", "en", "dv", "er")),
+    index=TableIndex(
+        name="list", partition_key="lp", sort_key="ls", projected=("nm", "en", "dv", "er")
+    ),
 )
 MAIL: Final = Table(name="mail", sort_key_type="S")
 TABLES: Final = (EXECUTIONS, MAIL)
 
-WORKER: Final = Function(
+WORKER: Final = LambdaFunction(
     "worker", "worker", timeout_seconds=900, memory_mb=512, reserved_concurrency=50
 )
-WORKER_SINGLE: Final = Function(
+WORKER_SINGLE: Final = LambdaFunction(
     "worker-single", "worker", timeout_seconds=900, memory_mb=1_769, reserved_concurrency=5
 )
-EVENTS: Final = Function(
+EVENTS: Final = LambdaFunction(
     "events", "events", timeout_seconds=30, memory_mb=256, reserved_concurrency=20
 )
-SWEEPER: Final = Function(
+SWEEPER: Final = LambdaFunction(
     "sweeper", "sweeper", timeout_seconds=55, memory_mb=256, reserved_concurrency=2
 )
-API: Final = Function("api", "api", timeout_seconds=29, memory_mb=512, reserved_concurrency=50)
+API: Final = LambdaFunction(
+    "api", "api", timeout_seconds=29, memory_mb=512, reserved_concurrency=50
+)
 FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 
 # The queue's own visibility covers a process that dies before its first instruction; a worker that

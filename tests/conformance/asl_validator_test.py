@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.dsl.compile import Compiled, compile_module
-from holdfast.dsl.targets.states import Rewriting
+from holdfast.compiler.compile import CompiledWorkflow, compile_module
+from holdfast.compiler.targets.states import Rewriting
 from tests.conformance import generated
 from tests.conformance.node_kit import ROOT, ask
 
@@ -42,7 +42,7 @@ def within_its_schema(value: Any, *, is_item: bool) -> Any:
             return value
 
 
-def portable(compiled: Compiled) -> Any:
+def portable(compiled: CompiledWorkflow) -> Any:
     """Resources replaced, and the extensions left out, also those that would be refused."""
     return Rewriting(compiled.asl).machine()
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import parse_definition, parse_state
-from holdfast.asl.validate import Diagnostic, diagnose, diagnose_state, sentence
+from holdfast.asl.parsing.parse import parse_definition, parse_state
+from holdfast.asl.validation.validate import DefinitionProblem, diagnose, diagnose_state, sentence
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT.parent / "shared" / "conformance"
-PAGE = ROOT / "docs" / "compatibility.md"
+PAGE = ROOT / "docs" / "reference" / "compatibility.md"
 ROW = re.compile(
     r"^\| `([\w-]+/[\w.-]+\.json)` \| (valid|invalid) \| (valid|invalid) \|", re.MULTILINE
 )
@@ -43,7 +43,7 @@ def calls() -> Iterator[tuple[dict[str, Any], dict[str, Any], str]]:
                 )
 
 
-def found_in(step: dict[str, Any], text: str) -> tuple[Diagnostic, ...]:
+def found_in(step: dict[str, Any], text: str) -> tuple[DefinitionProblem, ...]:
     if step["action"] == "test_state" and "States" not in json.loads(text):
         return diagnose_state(json.loads(text))
     return diagnose(text, step["params"].get("type", "STANDARD"))

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.dsl.compile import Compiled, compile_module
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.compiler.compile import CompiledWorkflow, compile_module
+from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import Difference
 from tests.differential.choices import Choices
 from tests.differential.programs import HEADER, program
 from tests.differential.runs import compare, loaded
 
 
-def compiled(folder: Path, count: int) -> Iterator[tuple[str, Compiled]]:
+def compiled(folder: Path, count: int) -> Iterator[tuple[str, CompiledWorkflow]]:
     """-> (its name and seed, the machine) for the first that the compiler accepts."""
     seed = found = 0
     while found < count:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import DefinitionError
+from holdfast.asl.parsing.parse import DefinitionError
 from holdfast.core.state import Delay, Timer
-from holdfast.runtime.view import _event
+from holdfast.runtime.commands.presentation import _event
 from tests.unit.core_kit import Case
 
 LOG = logging.getLogger(__name__)

@@ -18,8 +18,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.asl import jsonata
-from holdfast.asl.jsonata import UNDEFINED, JsonataError, Moment, compile_expression
+from holdfast.asl.jsonata import jsonata
+from holdfast.asl.jsonata.jsonata import (
+    UNDEFINED,
+    EvaluationMoment,
+    JsonataError,
+    compile_expression,
+)
 from tests.conformance.node_kit import ask
 
 #: What AWS has and jsonata-js has not, and what chance and the clock decide.
@@ -51,7 +56,7 @@ def recording() -> Iterator[Recorder]:
     recorder = Recorder()
     evaluate = jsonata._Expression.evaluate
 
-    def noting(self: Any, bindings: Mapping[str, Any], moment: Moment) -> Any:
+    def noting(self: Any, bindings: Mapping[str, Any], moment: EvaluationMoment) -> Any:
         try:
             value = evaluate(self, bindings, moment)
         except JsonataError as error:
@@ -100,7 +105,7 @@ def _answers_of_js(asked: list[dict[str, Any]]) -> list[Any]:
 def _without_numbers_as_keys(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """JavaScript puts keys that look like integers first. The same, evaluated without such keys."""
     bindings = _renamed(evaluation["bindings"])
-    moment = Moment(now_ms=0, draw=lambda: 0.5)
+    moment = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
     try:
         value = compile_expression(evaluation["text"]).evaluate(bindings, moment)
     except JsonataError as error:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.jsonata import Moment, compile_expression
-from holdfast.dsl.targets.queries import caller, error_of_child, error_of_function
+from holdfast.asl.jsonata.jsonata import EvaluationMoment, compile_expression
+from holdfast.compiler.targets.queries import caller, error_of_child, error_of_function
 from statemachines import document_signing, loan_approval, order_fulfilment
 from statemachines.orders import read_orders
 from tests.conformance import generated
@@ -99,7 +99,7 @@ def test_what_the_target_stepfunctions_adds_means_the_same() -> None:
 
 
 def evaluated(text: str, states: Any) -> Any:
-    moment = Moment(now_ms=0, draw=lambda: 0.5)
+    moment = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
     return compile_expression(text).evaluate({"states": states}, moment)
 
 

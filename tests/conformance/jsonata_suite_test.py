@@ -12,12 +12,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl import _jsonata_values as values
-from holdfast.asl.jsonata import UNDEFINED, JsonataError, Moment, compile_expression
+from holdfast.asl.jsonata import values
+from holdfast.asl.jsonata.jsonata import (
+    UNDEFINED,
+    EvaluationMoment,
+    JsonataError,
+    compile_expression,
+)
 
 LOG = logging.getLogger(__name__)
 SUITE = Path(__file__).parents[2].parent / "shared" / "jsonata-suite"
-MOMENT = Moment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
+MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 
 NOT_IN_AWS = "AWS has no $eval"
 LATER = "`?:` is of JSONata 2.1, which AWS has not; jsonata-python negates its left side twice"

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.comparisons import compile_rule
-from holdfast.asl.dataflow import (
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.jsonpath.comparisons import compile_rule
+from holdfast.asl.jsonpath.dataflow import (
     INPUT_DATA,
     EffectiveInput,
     PathOutput,
@@ -23,12 +24,11 @@ from holdfast.asl.dataflow import (
     wait_seconds_path,
     wait_timestamp_path,
 )
-from holdfast.asl.jsonata import Moment
-from holdfast.asl.payload import compile_payload
+from holdfast.asl.jsonpath.payload import compile_payload
 from holdfast.asl.template import StateError
 
 CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "cases.jsonl"
-MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 #: Words of recordings that stand for what differs from run to run.
 MADE_AT_RUN_TIME = {"<ArnPart_0idx>", "RandomNumberGenerated", "date"}
 

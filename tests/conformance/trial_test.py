@@ -19,11 +19,11 @@ from botocore.config import Config
 
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.services import Services
 from holdfast.stepfunctions.api import StatesApi
-from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.services import Services
 
 NOW_MS = 1_790_000_000_000
 SUITE = Path(__file__).parents[2].parent / "shared" / "conformance"
@@ -86,7 +86,7 @@ class _Client:
         self._functions = functions
         self._services = Services(lambda: NOW_MS, tasks=self._invoke)
         nothing: Any = None
-        place = Place(REGION, ACCOUNT)
+        place = ArnRegion(REGION, ACCOUNT)
         self._api = StatesApi(Service(nothing, nothing, "tenant", place, None))
         self._client = boto3.client(
             "stepfunctions",

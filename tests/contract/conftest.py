@@ -14,8 +14,8 @@ from holdfast.aws.ports import AwsPorts
 from holdfast.local.clock import VirtualClock
 from holdfast.local.cloud import LocalCloud
 from holdfast.runtime.effects import Effect, QueueName, RunTask, TaskSucceeded
-from holdfast.sim.queues import AnyQueueName
-from holdfast.sim.services import Services
+from holdfast_simulator.queues import AnyQueueName
+from holdfast_simulator.services import Services
 
 START_MS = 1_760_000_000_000
 

@@ -20,7 +20,7 @@ from botocore.parsers import ResponseParserError
 
 from holdfast import resources
 from holdfast.aws.clients import Clients
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.runtime.effects import (
@@ -40,7 +40,7 @@ from holdfast.runtime.effects import (
 )
 
 ITEM: Item = {"pk": "default#r", "sk": 0}
-NAMES = Names("executions", "mail", "blobs", "https://sqs/work", "https://sqs/single")
+NAMES = ResourceNames("executions", "mail", "blobs", "https://sqs/work", "https://sqs/single")
 
 
 class Scripted(Clients):
@@ -235,9 +235,9 @@ def test_an_effect_of_the_driver_cannot_be_performed() -> None:
 
 def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
     environment = NAMES.to_environment()
-    assert Names.from_environment(environment) == NAMES
+    assert ResourceNames.from_environment(environment) == NAMES
 
     del environment[resources.ENV_MAIL_TABLE]
     with pytest.raises(ServiceFault, match=resources.ENV_MAIL_TABLE) as fault:
-        Names.from_environment(environment)
+        ResourceNames.from_environment(environment)
     assert fault.value.code == "HF325"

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import resources
 from holdfast.aws.clients import Clients
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
 from holdfast.local.cloud import table_request
@@ -64,7 +64,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 
 def remote(clients: Clients) -> Remote:
     """-> the stack with two empty tables."""
-    names = Names("executions", "mail", "blobs", work_queue_url="", single_queue_url="")
+    names = ResourceNames("executions", "mail", "blobs", work_queue_url="", single_queue_url="")
     store = clients.get("store")
     for table in store.list_tables()["TableNames"]:
         store.delete_table(TableName=table)

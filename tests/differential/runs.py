@@ -16,13 +16,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from holdfast.dsl.diagnostics import CompileErrors
-from holdfast.dsl.surface import Workflow
+from holdfast.api.surface import Workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import Difference, World, never, real, takes
 from holdfast.testing.compiled import program_of
 from holdfast.testing.outcomes import Outcome
 from holdfast.testing.script import Script
-from holdfast.testing.timeline import Place
+from holdfast.testing.timeline import WaitingPlace
 from tests.differential import shop
 from tests.differential.choices import Choices
 from tests.differential.programs import HEADER, program
@@ -103,7 +103,7 @@ class DrawnWorld(World):
     def _script(self, workflow: Workflow[..., Any]) -> Script:
         return replace(super()._script(workflow), draw=self._draw)
 
-    def _draw(self, place: Place, _number: int) -> Outcome:
+    def _draw(self, place: WaitingPlace, _number: int) -> Outcome:
         self._calls += 1
         if self._calls > _CALLS_MAX:
             raise TooLong
@@ -118,7 +118,7 @@ class DrawnWorld(World):
             return takes(pause, self._choices.pick(_ERRORS)(f"e{self._calls}"))
         return takes(pause, self._value(place))
 
-    def _value(self, place: Place) -> Any:
+    def _value(self, place: WaitingPlace) -> Any:
         if place.kind in ("event", "ask"):
             return self._payload(place.subject)
         if place.name in _RESULTS:

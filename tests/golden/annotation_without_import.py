@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import task, workflow
+from holdfast import (task, workflow)
 
 if TYPE_CHECKING:
     from tests.golden.shop import Order

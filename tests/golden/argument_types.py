@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast import compensating, workflow
+from holdfast import (compensating, workflow)
 from tests.golden.shop import Colour, Line, Order, Payment, charge, notify, other, refund, is_valid
 
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import compensating, each, parallel, workflow
+from holdfast import (compensating, each, parallel, workflow)
 from tests.golden.shop import Order, notify, refund
 
 

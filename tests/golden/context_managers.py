@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import compensating, hours, shielded, timeout, workflow
+from holdfast import (compensating, hours, shielded, timeout, workflow)
 from tests.golden.shop import notify
 
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import minutes, sleep, workflow
+from holdfast import (minutes, sleep, workflow)
 
 
 @workflow

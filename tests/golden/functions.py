@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import NewType
 
-from holdfast import minutes, role, sleep, workflow
+from holdfast import (minutes, role, sleep, workflow)
 from tests.golden.shop import Order
 
 UserId = NewType("UserId", str)

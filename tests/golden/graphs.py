@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from holdfast import dag, from_input, from_step, step, task
+from holdfast import (dag, from_input, from_step, step, task)
 from tests.golden.shop import charge, gather, notify, render
 
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import WaitTimeout, days, wait_for_event, workflow
+from holdfast import (WaitTimeout, days, wait_for_event, workflow)
 from tests.golden.shop import CardDeclined, Order, Payment, charge
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from holdfast import minutes, sleep, sleep_until, workflow
+from holdfast import (minutes, sleep, sleep_until, workflow)
 from tests.golden.shop import Order
 
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import compensating, each, minutes, parallel, sleep, workflow
+from holdfast import (compensating, each, minutes, parallel, sleep, workflow)
 from tests.golden.shop import CardDeclined, Line, Order, Outcome, charge, notify, refund
 
 

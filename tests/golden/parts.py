@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from holdfast import compensating, parallel, shielded, workflow
+from holdfast import (compensating, parallel, shielded, workflow)
 from tests.golden.shop import CardDeclined, Order, charge, notify, refund, vat
 
 

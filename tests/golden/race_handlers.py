@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast import WaitTimeout, days, each, first, parallel, sleep, sleep_until, workflow
+from holdfast import (WaitTimeout, days, each, first, parallel, sleep, sleep_until, workflow)
 from tests.golden.shop import CardDeclined, Order, notify
 
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import days, first, parallel, sleep, workflow
+from holdfast import (days, first, parallel, sleep, workflow)
 from tests.golden.shop import Order, charge, notify
 
 

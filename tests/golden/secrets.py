@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr, field_serializer
 
-from holdfast import task, wait_for_event, workflow
+from holdfast import (task, wait_for_event, workflow)
 
 
 class Login(BaseModel):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from holdfast import TaskError, minutes, pure, task, workflow
+from holdfast import (TaskError, minutes, pure, task, workflow)
 
 
 class Line(BaseModel):

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import Retry, minutes, parallel, seconds, workflow
+from holdfast import (Retry, minutes, parallel, seconds, workflow)
 from tests.golden.shop import charge
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast import Retry, task, workflow
+from holdfast import (Retry, task, workflow)
 from tests.golden.shop import other, render
 
 

@@ -71,7 +71,7 @@ def test_the_asset_holds_what_lambda_needs_and_nothing_more(shipped: Path) -> No
     assert not names & left_out
     ours = {path.name for path in (shipped / "holdfast").iterdir()}
     assert ours >= {"asl", "aws", "core", "integrations", "runtime", "stepfunctions"}
-    assert not ours & {"local", "sim", "cli.py"}
+    assert not ours & {"local", "cli.py"}
     assert not list(shipped.rglob("__pycache__"))
 
 

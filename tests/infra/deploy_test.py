@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from holdfast import limits, resources
-from holdfast.runtime import keys
 from holdfast.runtime.messages import recover
+from holdfast.runtime.storage import keys
 from tests.infra.deployed import Deployment
 from tests.infra.ministack import wait_for
 

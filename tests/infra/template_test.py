@@ -91,7 +91,7 @@ def test_every_queue_is_encrypted_and_refuses_plain_http(template: Template) -> 
     ],
 )
 def test_a_work_queue_redelivers_a_stated_number_of_times_and_then_gives_up(
-    template: Template, name: str, shape: resources.Queue, function: resources.Function
+    template: Template, name: str, shape: resources.Queue, function: resources.LambdaFunction
 ) -> None:
     queue = template.properties("AWS::SQS::Queue")[f"Messaging{name}"]
     redrive = queue["RedrivePolicy"]
@@ -110,7 +110,7 @@ def test_a_work_queue_redelivers_a_stated_number_of_times_and_then_gives_up(
     ],
 )
 def test_a_worker_takes_batches_reports_failures_and_is_never_throttled_by_its_own_cap(
-    template: Template, name: str, shape: resources.Queue, function: resources.Function
+    template: Template, name: str, shape: resources.Queue, function: resources.LambdaFunction
 ) -> None:
     source = template.properties("AWS::Lambda::EventSourceMapping")[f"{name}FunctionSource"]
     assert source["BatchSize"] == shape.batch_size

@@ -25,7 +25,7 @@ from holdfast.errors import HoldfastBug, RequestError
 from holdfast.local import intercept
 from holdfast.local.clock import SystemClock, VirtualClock
 from holdfast.local.cloud import LocalCloud
-from holdfast.local.pump import Handlers, LambdaContext, LambdaHandler, Pump
+from holdfast.local.pump import FunctionBody, Handlers, LambdaContext, Pump
 from holdfast.runtime.effects import (
     Delete,
     Get,
@@ -62,12 +62,12 @@ def unwanted(event: dict[str, Any], _: LambdaContext, /) -> None:
     raise AssertionError(f"nothing should have called this: {event}")
 
 
-def handlers(**given: LambdaHandler) -> Handlers:
+def handlers(**given: FunctionBody) -> Handlers:
     names = ("worker", "worker_single", "events", "sweeper")
     return Handlers(**{name: given.get(name, unwanted) for name in names})
 
 
-def play(cloud: LocalCloud, **given: LambdaHandler) -> None:
+def play(cloud: LocalCloud, **given: FunctionBody) -> None:
     """Until nothing is left, by the handlers given and no other."""
     pump = Pump(cloud, handlers(**given))
     pump.run_until_idle()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.dsl.compile import compile_module
+from holdfast.compiler.compile import compile_module
 from tests.moto.conftest import Shell
 from tests.moto.sessions_test import served
 

@@ -1,4 +1,4 @@
-"""docs/tools.md, typed word for word at a `holdfast serve` of its own."""
+"""docs/how-to/aws-tools.md, typed word for word at a `holdfast serve` of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("sessions")
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "aws-tools.md").read_text(encoding="utf-8")
 SHOWN_URL = "http://127.0.0.1:8080"
 #: What differs from one run to the next: times.
 SECONDS = re.compile(r"\b1\d{9}\.\d+\b")

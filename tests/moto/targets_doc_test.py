@@ -1,4 +1,4 @@
-"""docs/targets.md, done word for word: its modules, its commands, its functions, its stack."""
+"""docs/how-to/step-functions-target.md, done word for word: its modules, its commands, its functions, its stack."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.validate import diagnose
+from holdfast.asl.validation.validate import diagnose
 from holdfast.cli import main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "step-functions-target.md").read_text(
+    encoding="utf-8"
+)
 RACING = """from holdfast import first, task, workflow
 
 

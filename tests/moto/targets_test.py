@@ -14,11 +14,11 @@ from typing import Any
 import boto3
 import pytest
 
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.source import Source
-from holdfast.dsl.surface import Workflow
-from holdfast.dsl.targets.states import Placeholder
-from holdfast.dsl.targets.targets import to_step_functions
+from holdfast.api.surface import Workflow
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.states import Placeholder
+from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.local.serve import serving
 from holdfast.local.stack import deployment_of
 from statemachines import order_fulfilment, shop

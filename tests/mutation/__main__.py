@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--tests", nargs="+", default=suite())
     options = parser.parse_args()
-    names = options.modules or sorted(path.name for path in CORE.glob("*.py"))
+    names = options.modules or sorted(str(path.relative_to(CORE)) for path in CORE.rglob("*.py"))
     chosen = [(module, _chosen(module, options)) for module in map(Module, names)]
     print(f"seed {options.seed}, {sum(len(mutants) for _, mutants in chosen)} mutants", flush=True)
     known = explained()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import apply
+from holdfast.core.apply import apply
 from tests.mutation.__main__ import changed_lines, explained, kind_of
 from tests.mutation.mutants import CORE, Module, Mutant
 from tests.mutation.planting import plant
@@ -50,7 +50,7 @@ def test_a_statement_is_changed_in_each_of_these_ways(
 
 def test_every_mutant_names_its_line() -> None:
     """Or those tests are asked that do not run it."""
-    modules = [Module(path.name) for path in CORE.glob("*.py")]
+    modules = [Module(str(path.relative_to(CORE))) for path in CORE.rglob("*.py")]
     assert [one for module in modules for one in module.mutants if not one.line] == []
 
 
@@ -58,7 +58,7 @@ def test_every_mutant_names_its_line() -> None:
     ("name", "line", "change"),
     [
         ("flow.py", 'details={"name": name, "input": data},', "'name' → 'XXnameXX'"),
-        ("apply.py", '"TimerSet": _timer_set,', "'TimerSet' → 'XXTimerSetXX'"),
+        ("apply/apply.py", '"TimerSet": _timer_set,', "'TimerSet' → 'XXTimerSetXX'"),
         ("state.py", "last_event: int = 1", "1 → 2"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_planter_that_fails_has_found_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_function_that_was_made_by_another_is_felt_with_fewer_variables_around_it() -> None:
     """Its code cannot be carried over: the table that holds it is another."""
-    module = Module("_apply_map_run.py")
+    module = Module("apply/map_run.py")
     mutant = mutant_of(module, "kind=kind,", "without kind=")
     process = os.fork()
     if process == 0:
@@ -137,8 +137,8 @@ def test_a_function_that_was_made_by_another_is_felt_with_fewer_variables_around
 def test_every_explained_survivor_is_a_mutant() -> None:
     made = {
         (mutant.module, mutant.text, mutant.change)
-        for path in CORE.glob("*.py")
-        for mutant in Module(path.name).mutants
+        for path in CORE.rglob("*.py")
+        for mutant in Module(str(path.relative_to(CORE))).mutants
     }
     assert explained() - made == set()
 

@@ -37,7 +37,7 @@ def plant_nothing(module: Module) -> None:
 
 
 def _put_in_place(module: Module, *, is_felt_by_importers: bool) -> None:
-    live = sys.modules[f"{PACKAGE}.{module.name.removesuffix('.py')}"]
+    live = sys.modules[f"{PACKAGE}.{module.name.removesuffix('.py').replace('/', '.')}"]
     is_constant = _run_again(live, module.tree)
     if is_constant or is_felt_by_importers:
         for other in _importers(live):

@@ -138,9 +138,9 @@ class Mutation:
 
 
 def measure(items: Mapping[str, pytest.Item]) -> Baseline:
-    for path in sorted(CORE.glob("*.py")):
+    for path in sorted(CORE.rglob("*.py")):
         if path.name != "__init__.py":
-            plant_nothing(Module(path.name))
+            plant_nothing(Module(str(path.relative_to(CORE))))
     watch = coverage.Coverage(data_file=None, include=[f"{CORE}/*"], config_file=False)
     watch.start()
     seconds: dict[str, float] = {}

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from holdfast.core.apply import fold
+from holdfast.core.apply.apply import fold
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.core.state_json import to_json
-from holdfast.runtime import keys
-from holdfast.runtime.codec import Reader, Record
 from holdfast.runtime.effects import Item
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import Reader, Record
 from tests.process.plan import Planned
 
 Writers = Mapping[str, list[str]]

@@ -12,8 +12,8 @@ from holdfast.core.events import Event
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import Item, RunTask, TableName, TaskResult
-from holdfast.runtime.keys import TENANT_DEFAULT
-from holdfast.sim.world import START_MS, World
+from holdfast.runtime.storage.keys import TENANT_DEFAULT
+from holdfast_simulator.world import START_MS, SimulatorWorld
 from tests.process.evidence import Log, evidence_of, place
 from tests.process.journal import digest
 from tests.process.ledger import Begun, attempt_of
@@ -38,9 +38,9 @@ class Rehearsal:
     _pids: count[int] = field(default_factory=lambda: count(100))
 
     @cached_property
-    def world(self) -> World:
+    def world(self) -> SimulatorWorld:
         programs = self.deployment.programs()
-        return World(self.deployment.setting(programs, lambda: KEYS), self._run_task)
+        return SimulatorWorld(self.deployment.setting(programs, lambda: KEYS), self._run_task)
 
     @cached_property
     def front(self) -> Any:

@@ -22,7 +22,7 @@ from holdfast.aws.telemetry import log_fault
 from holdfast.errors import RequestError
 from holdfast.limits import SWEEP_SECONDS
 from holdfast.runtime.effects import QueueName, RunTask, TaskResult
-from holdfast.runtime.keys import TENANT_DEFAULT
+from holdfast.runtime.storage.keys import TENANT_DEFAULT
 from tests.process.clock import Clock
 from tests.process.complaints import BATCH_GIVEN_UP
 from tests.process.hands import Hands

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from holdfast.core.apply import fold
+from holdfast.core.apply.apply import fold
 from holdfast.core.events import Event
 from holdfast.core.state import Execution
 from tests.process.chaos import Harm

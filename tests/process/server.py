@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.store import item_of
 from tests.process.journal import Journal
 
@@ -49,7 +49,7 @@ def _go_with(parent: int) -> None:
     os._exit(1)
 
 
-def _reached_at(url: str, names: Names) -> dict[str, str]:
+def _reached_at(url: str, names: ResourceNames) -> dict[str, str]:
     """Addresses of queues name the service's own host; here they are to name this one."""
     environment = names.to_environment()
     return {

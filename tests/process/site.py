@@ -12,24 +12,24 @@ from typing import Any, Final, Self
 
 from botocore.session import Session
 
+from holdfast.api.surface import Workflow
 from holdfast.aws.clients import Clients
 from holdfast.aws.host import Host
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.surface import Workflow
-from holdfast.runtime.definitions import Programs
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskResult
-from holdfast.runtime.tokens import Keys
+from holdfast.runtime.storage.definitions import Programs
 from tests.process.ledger import attempt_of
 
 RunsTask = Callable[[RunTask], TaskResult]
 
 MODULE: Final = "tests.process.workflows"
 REGION: Final = "us-east-1"
-KEYS: Final = Keys("k1", {"k1": b"a secret of the test, 32 bytes.."})
+KEYS: Final = SigningKeys("k1", {"k1": b"a secret of the test, 32 bytes.."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Site:
     deployment: Deployment
     programs: Programs
     clients: Clients
-    names: Names
+    names: ResourceNames
     folder: Path
 
     @classmethod
@@ -53,7 +53,7 @@ class Site:
         for name in ("store", "store-once", "queues", "blobs", "bus"):
             clients.get(name)  # made before the forks, connected after
         deployment = Deployment.from_modules([MODULE], compiled)
-        names = Names.from_environment(environment)
+        names = ResourceNames.from_environment(environment)
         return cls(deployment, deployment.programs(), clients, names, folder)
 
     def host(self, tasks: RunsTask) -> Host:

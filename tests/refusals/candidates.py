@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import holdfast
-from holdfast.dsl.surface import Workflow
+from holdfast.api.surface import Workflow
 from tests.golden import shop
 from tests.refusals.grammar import Grammar
 
@@ -38,8 +38,9 @@ LIBRARY = (
     "tempfile", "textwrap", "threading", "timeit", "tokenize", "traceback", "types", "typing",
     "unittest.case", "unittest.mock", "urllib.parse", "urllib.request", "uuid", "warnings",
     "weakref", "xml.dom.minidom", "xml.etree.ElementTree", "zipfile", "zoneinfo",
-    "holdfast.core.advance", "holdfast.core.apply", "holdfast.dsl.expressions.expressions",
-    "holdfast.dsl.statements.statements", "holdfast.dsl.statements.loops",
+    "holdfast.core.advance", "holdfast.core.apply.apply",
+    "holdfast.compiler.expressions.expressions",
+    "holdfast.compiler.statements.statements", "holdfast.compiler.statements.loops",
 )  # fmt: skip
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import holdfast.dsl
-from holdfast.dsl.context import Unit
-from holdfast.dsl.source import Span
+import holdfast.compiler
+from holdfast.compiler.context import Unit
+from holdfast.compiler.source import Span
 
-FOLDER: Final = Path(holdfast.dsl.__file__).parent
+FOLDER: Final = Path(holdfast.compiler.__file__).parent
 _REFUSES: Final = re.compile(r"_?refuse(d|_\w+)?|_?report")
 #: They hand on what they are given, or give refused names a value.
 _PASSES_ON: Final = frozenset({"refuse_at", "refuse_names", "refused_names"})

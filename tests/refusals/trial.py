@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.diagnostics import CODES, CompileErrors, Diagnostic
-from holdfast.dsl.source import Source
+from holdfast.compiler.compile import compile_module
+from holdfast.compiler.diagnostics import CODES, CompileErrors, Diagnostic
+from holdfast.compiler.source import Source
 from tests.stopwatch import stopwatch
 
 HANGS_AFTER_SECONDS = 1.0

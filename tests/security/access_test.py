@@ -239,7 +239,7 @@ def test_generated_requests_reach_nothing_of_another_tenant() -> None:
 
 
 def test_a_door_that_forgot_the_tenant_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.runtime import keys
+    from holdfast.runtime.storage import keys
 
     def forgetful(_tenant: str, run: str) -> str:
         return f"acme#{run}"

@@ -23,8 +23,8 @@ from holdfast.limits import (
     SQS_MESSAGE_BYTES_MAX,
     VALUE_BYTES_MAX,
 )
-from holdfast.runtime import plain
 from holdfast.runtime.effects import Send
+from holdfast.runtime.storage import json_values
 from tests.security.bodies import AROUND, BAD_VALUES, ENCODINGS, GOOD_VALUES, around
 from tests.security.cases import Case, each, run_generated, time_limit
 from tests.security.doors import Doors, opened
@@ -192,19 +192,19 @@ def test_the_depth_of_a_value_is_bounded(case: Case) -> None:
     for _ in range(levels - 1):
         value = [value]
     if not case.code:
-        plain.plain_text(value, what)
+        json_values.plain_text(value, what)
         return
     with pytest.raises(RequestError, match=case.code):
-        plain.plain_text(value, what)
+        json_values.plain_text(value, what)
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_value_is_bounded_in_bytes(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert VALUE_BYTES_MAX > BODY_BYTES_MAX
-    monkeypatch.setattr(plain, "VALUE_BYTES_MAX", 1_000)
-    assert plain.plain_text(json.loads(text_of(1_000, unit)), "it")
+    monkeypatch.setattr(json_values, "VALUE_BYTES_MAX", 1_000)
+    assert json_values.plain_text(json.loads(text_of(1_000, unit)), "it")
     with pytest.raises(RequestError, match="HF244"):
-        plain.plain_text(json.loads(text_of(1_001, unit)), "it")
+        json_values.plain_text(json.loads(text_of(1_001, unit)), "it")
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])

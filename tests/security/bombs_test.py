@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core import advance, facts, lanes
 from holdfast.limits import LANES_MAX, PURE_STATES_PER_RECORD_MAX
-from holdfast.sim.invariants import check
+from holdfast_simulator.invariants import check
 from tests.builders import Machine, Shop, call, machine
 from tests.security.cases import Case, Outcome, each, generator, run_generated, time_limit
 from tests.security.worker_kit import echo

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.decision import iso_time
-from holdfast.runtime import keys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.invariants import check
+from holdfast.runtime.storage import keys
+from holdfast_simulator.invariants import check
 from tests.builders import Shop, ask, call, machine, wait_for
 from tests.security.cases import Outcome, generator, run_generated
 from tests.unit.core_kit import Case, one

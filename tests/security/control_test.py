@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.sim.invariants import check
+from holdfast_simulator.invariants import check
 from tests.security.cases import Case, each
 from tests.security.doors import IAM, Doors, opened, tenant
 from tests.unit.states_kit import ROLE

@@ -12,8 +12,9 @@ from typing import Any, Final
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime import keys, messages
+from holdfast.runtime import messages
 from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
+from holdfast.runtime.storage import keys
 from tests.builders import Machine, Shop, call, machine, wait_for
 from tests.security.cases import Case, Outcome, each, generator, run_generated
 from tests.security.worker_kit import Belt, as_text

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Final
 
 from holdfast.asl.json_text import read_json
-from holdfast.asl.parse import DefinitionError, parse_definition
-from holdfast.asl.validate import diagnose
+from holdfast.asl.parsing.parse import DefinitionError, parse_definition
+from holdfast.asl.validation.validate import diagnose
 from tests.refusals.candidates import Candidate
 from tests.refusals.runs import KINDS
 from tests.refusals.trial import outcome_of

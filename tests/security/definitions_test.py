@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import DefinitionError, parse_definition
-from holdfast.asl.validate import Diagnostic, diagnose
+from holdfast.asl.parsing.parse import DefinitionError, parse_definition
+from holdfast.asl.validation.validate import DefinitionProblem, diagnose
 from tests.security import definitions_generated, definitions_machines, definitions_states
 from tests.security.cases import Case, each, run_generated, time_limit
 
@@ -31,7 +31,7 @@ ROWS: tuple[Case, ...] = tuple(
 )
 
 
-def code_of(found: tuple[Diagnostic, ...]) -> str:
+def code_of(found: tuple[DefinitionProblem, ...]) -> str:
     """'SCHEMA_VALIDATION_FAILED /States/A', 'INVALID_JSON_DESCRIPTION 1:8', 'accepted'"""
     if not found:
         return "accepted"
@@ -63,7 +63,7 @@ def test_a_document_that_is_refused_as_text_becomes_no_program_either(case: Case
             assert str(refused.value).startswith("error[HF100]: the definition does not validate: ")
 
 
-def _is_about_the_end(found: Diagnostic) -> bool:
+def _is_about_the_end(found: DefinitionProblem) -> bool:
     """Such a definition is not taken in any more; one that was stored runs all the same."""
     return found.code == "MISSING_END_STATE" or found.message.endswith("is not reachable.")
 

@@ -29,7 +29,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.runtime.keys import TENANT_DEFAULT
+from holdfast.runtime.storage.keys import TENANT_DEFAULT
 from tests.builders import ask, machine, wait_for
 from tests.unit.host_kit import Context, Site, site
 from tests.unit.states_kit import PASS, PLACE, ROLE

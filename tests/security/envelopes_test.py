@@ -11,9 +11,10 @@ from typing import Any, Final
 import pytest
 
 from holdfast.errors import HoldfastBug, HoldfastError, NewerFormatError
-from holdfast.runtime import messages, sweeper
-from holdfast.runtime.keys import QUARANTINE
-from holdfast.sim.invariants import check
+from holdfast.runtime import messages
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.keys import QUARANTINE
+from holdfast_simulator.invariants import check
 from tests.security.cases import Case, Outcome, each, generator, run_generated
 from tests.security.worker_kit import ARN, Belt, as_text, damaged, damaged_text
 from tests.unit.bad_input import deep, junk
@@ -205,7 +206,7 @@ def test_a_dead_letter_that_is_not_ours_is_not_sent_round(case: Case) -> None:
         pytest.skip("whole, as a message: what it names is not there")
     belt = Belt()
     sent = belt.sent()
-    letter = sweeper.DeadLetter(json.loads(as_text(case.given)), "m1")
+    letter = sweeper.StoredDeadLetter(json.loads(as_text(case.given)), "m1")
     with pytest.raises(HoldfastError) as refusal:
         belt.shop.world.call(sweeper.revive(letter))
 
@@ -277,7 +278,7 @@ def test_nine_good_messages_pass_beside_one_that_is_poison(place: int) -> None:
 
 def test_a_letter_that_has_gone_round_twice_is_quarantined_and_not_sent_again() -> None:
     belt = Belt()
-    letter = sweeper.DeadLetter(recover(of=["m1", "m2"]), "m3")
+    letter = sweeper.StoredDeadLetter(recover(of=["m1", "m2"]), "m3")
     belt.shop.world.call(sweeper.revive(letter))
 
     assert [item["pk"] for item in belt.services.items("mail")] == [QUARANTINE]

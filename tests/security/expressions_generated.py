@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from holdfast.asl._intrinsic_functions import FUNCTIONS
-from holdfast.asl.intrinsics import compile_intrinsic
-from holdfast.asl.jsonata import JsonataError
-from holdfast.asl.jsonpath import (
+from holdfast.asl.jsonata.jsonata import JsonataError
+from holdfast.asl.jsonpath.intrinsic_functions import FUNCTIONS
+from holdfast.asl.jsonpath.intrinsics import compile_intrinsic
+from holdfast.asl.jsonpath.jsonpath import (
     PathMissing,
     PathSyntaxError,
     ReferenceConflict,

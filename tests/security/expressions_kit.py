@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from holdfast.asl._jsonpath_scope import Scope
-from holdfast.asl.jsonata import Moment
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.jsonpath.scope import PathScope
 from holdfast.asl.template import EvaluationError, StateError, compile_template
 
-MOMENT: Final = Moment(now_ms=1_790_000_000_000, draw=lambda: 0.5)
+MOMENT: Final = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.5)
 DATA: Final[dict[str, Any]] = {
     "text": "text",
     "number": 7,
@@ -27,8 +27,8 @@ BINDINGS: Final[dict[str, Any]] = {
 RESULT_CHARACTERS_MAX: Final = 64_000_000
 
 
-def scope() -> Scope:
-    return Scope(DATA, BINDINGS, MOMENT)
+def scope() -> PathScope:
+    return PathScope(DATA, BINDINGS, MOMENT)
 
 
 def evaluated(text: str) -> Any:

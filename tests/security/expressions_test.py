@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from holdfast.asl._jsonata_fallback import FUNCTION_NAMES
-from holdfast.asl.intrinsics import compile_intrinsic
-from holdfast.asl.jsonata import BUDGET_CODE, JsonataError
-from holdfast.asl.jsonpath import (
+from holdfast.asl.jsonata.fallback import FUNCTION_NAMES
+from holdfast.asl.jsonata.jsonata import BUDGET_CODE, JsonataError
+from holdfast.asl.jsonpath.intrinsics import compile_intrinsic
+from holdfast.asl.jsonpath.jsonpath import (
     PathMissing,
     PathSyntaxError,
     ReferenceConflict,

@@ -221,13 +221,13 @@ def _execution(text: str) -> dict[str, Any]:
     }
 
 
-def _history(text: str) -> list[screen.Row]:
+def _history(text: str) -> list[screen.JsonRow]:
     row = {"id": 1, "timestamp": "2026-03-01T00:00:00.000Z", "type": "TaskFailed"}
     details = {"name": text, "error": text, "cause": text, "output": text, "resource": text}
     return [{**row, "taskFailedEventDetails": details}, {**row, "id": 2, "xEventDetails": details}]
 
 
-def _events(text: str) -> list[screen.Row]:
+def _events(text: str) -> list[screen.JsonRow]:
     expires = "2026-03-09T00:00:00.000Z"
     return [{"name": text, "key": text, "event": text, "expires": expires, "refused": text}]
 

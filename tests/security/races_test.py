@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import RequestError
-from holdfast.sim.invariants import check, histories
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.invariants import check, histories
 from tests.builders import Shop, chain
 from tests.unit.states_world import PASS, WAIT, Office, states
 
@@ -117,12 +117,12 @@ def test_one_name_is_one_execution_of_a_state_machine(inputs: str, callers: int)
 
 
 def test_a_door_that_does_not_claim_the_name_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.runtime import front
+    from holdfast.runtime.commands import api
 
     def unclaimed(*arguments: Any) -> Any:
         yield from ()
         return arguments[-1]
 
-    monkeypatch.setattr(front.Front, "_claim_name", unclaimed)
+    monkeypatch.setattr(api.Front, "_claim_name", unclaimed)
     with pytest.raises((AssertionError, ValueError)):
         test_one_name_is_one_execution("the same input", 2, 0)

@@ -14,13 +14,13 @@ from typing import Any, Final
 import pytest
 
 from holdfast import task
+from holdfast.api.registry import Registry
 from holdfast.deployment import Deployment
-from holdfast.dsl.registry import Registry
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, PAYLOAD_BYTES_MAX
-from holdfast.runtime import plain
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.runtime.plain import plain_text
-from holdfast.sim.invariants import check
+from holdfast.runtime.storage import json_values
+from holdfast.runtime.storage.json_values import plain_text
+from holdfast_simulator.invariants import check
 from tests.builders import Shop, call, machine
 from tests.security.cases import Case, Outcome, each, generator, run_generated
 from tests.unit.bad_input import WORDS, deep, junk
@@ -317,7 +317,7 @@ def test_no_generated_result_breaks_anything() -> None:
 
 
 def test_the_largest_value_that_is_kept_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "VALUE_BYTES_MAX", 1_002)
+    monkeypatch.setattr(json_values, "VALUE_BYTES_MAX", 1_002)
 
     assert isinstance(performed(lambda: "x" * 1_000), TaskSucceeded)
     assert isinstance(performed(lambda: "x" * 1_001), TaskFailed)

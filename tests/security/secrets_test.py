@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import pytest
 
+from holdfast.api.sealing import NO_VAULT, LocalVault, Vault
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.sealing import NO_VAULT, LocalVault, Vault
 from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskSucceeded
 from holdfast.sealed import Sealed
-from holdfast.sim.invariants import histories
-from holdfast.sim.world import When, World
-from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.tasks import send_task_success
+from holdfast_simulator.invariants import histories
+from holdfast_simulator.world import SimulatorWorld, When
 from tests.builders import CHANCE, KEYS
 from tests.security import secret_flows
 
@@ -41,10 +41,10 @@ class Bank:
         programs = self.deployed.programs()
         self.front = self.deployed.front(programs, KEYS)
         setting = self.deployed.setting(programs, lambda: KEYS)
-        self.world = World(setting, self.deployed.run_task, self._note)
+        self.world = SimulatorWorld(setting, self.deployed.run_task, self._note)
         self.noted: list[str] = []
 
-    def _note(self, _world: World, effect: Effect, when: When) -> None:
+    def _note(self, _world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before":
             self.noted.append(repr(effect))
 
@@ -198,7 +198,9 @@ def test_a_question_of_a_workflow_is_not_answered_past_its_type_by_the_api_of_st
     bank.event({"user": "ann", "password": CANARIES[3]})
     bank.world.run(until_ms=bank.world.now_ms + 1_000)
     [wait] = bank.describe(run)["waits"]
-    service = Service(bank.front.programs, KEYS, TENANT, Place("eu-west-1", "111122223333"), None)
+    service = Service(
+        bank.front.programs, KEYS, TENANT, ArnRegion("eu-west-1", "111122223333"), None
+    )
     for output in (CANARIES[9], CANARIES[9] * 20_000):
         request = {"taskToken": wait["token"], "output": json.dumps({"pin": output})}
         with pytest.raises(StatesFault, match="Invalid Token"):

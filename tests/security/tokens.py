@@ -13,15 +13,15 @@ from typing import Final
 
 from holdfast.errors import RequestError
 from holdfast.limits import CALLBACK_SECONDS_MAX
-from holdfast.runtime.effects import Clock
-from holdfast.runtime.tokens import (
+from holdfast.runtime.commands.tokens import (
     FORMAT,
     TOKEN_CHARACTERS_MAX,
-    Keys,
+    SigningKeys,
     Token,
     make_token,
     require_token,
 )
+from holdfast.runtime.effects import Clock
 from tests.builders import KEYS
 from tests.security.cases import Outcome, generator
 from tests.security.doors import Doors, Shop, opened
@@ -260,7 +260,7 @@ def guessed(draw: Random) -> Outcome:
             text = f"default.{FORMAT}.k1.{shop.run}.{draw.randrange(9)}.1.{expires_ms}"
             token = encoded(f"{text}.{draw.getrandbits(256):064x}")
         case 2:
-            token = make_token(genuine(shop), Keys("k1", {"k1": draw.randbytes(32)}))
+            token = make_token(genuine(shop), SigningKeys("k1", {"k1": draw.randbytes(32)}))
         case _:
             token = encoded(f"{body(shop)}.{draw.getrandbits(256):064x}")
     try:

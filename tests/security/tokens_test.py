@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import RequestError, ServiceFault
-from holdfast.runtime.tokens import (
+from holdfast.runtime.commands.tokens import (
     KEY_BYTES_MIN,
     TOKEN_CHARACTERS_MAX,
-    Keys,
+    SigningKeys,
     Token,
     make_token,
     parse_keys,
@@ -202,7 +202,7 @@ def keys_text(current: str, **texts: str) -> str:
 
 
 def test_the_first_secret_is_plain_text() -> None:
-    assert parse_keys(LONG) == Keys("1", {"1": LONG.encode()})
+    assert parse_keys(LONG) == SigningKeys("1", {"1": LONG.encode()})
 
 
 def test_tokens_of_both_keys_are_good_while_both_are_listed() -> None:
@@ -247,9 +247,9 @@ def test_an_id_that_an_older_key_signed_is_known_while_the_key_is_listed() -> No
     front = doors.site.shop.front
     start = {"workflow": "flow", "input": {}}
     run = doors.http("POST", "/executions", start)[1]["execution"]
-    both = Keys("k2", {"k2": b"x" * 32, "k1": front.keys.secret})
+    both = SigningKeys("k2", {"k2": b"x" * 32, "k1": front.keys.secret})
     rotated = replace(front, keys=both)
-    dropped = replace(front, keys=Keys("k2", {"k2": b"x" * 32}))
+    dropped = replace(front, keys=SigningKeys("k2", {"k2": b"x" * 32}))
 
     assert doors.site.host.perform(rotated.describe("default", run))["status"] == "RUNNING"
     with pytest.raises(RequestError, match="HF207"):

@@ -13,9 +13,9 @@ from typing import Any, Final
 from holdfast.core.state import ROOT
 from holdfast.errors import HoldfastError
 from holdfast.runtime.effects import Effect, Item, RunTask, SetVisibility, TaskSucceeded
-from holdfast.sim.queues import MemoryQueue
-from holdfast.sim.services import Services
-from holdfast.sim.tables import MemoryTable
+from holdfast_simulator.queues import MemoryQueue
+from holdfast_simulator.services import Services
+from holdfast_simulator.tables import MemoryTable
 from tests.builders import Machine, Shop, ask, call, machine, wait_for
 from tests.unit.bad_input import junk
 from tests.unit.host_kit import Context, Site

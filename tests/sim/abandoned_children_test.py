@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.children import abandoned
-from holdfast.runtime import keys, mail, messages
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import (
     Effect,
     Message,
@@ -23,8 +23,9 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.sim.invariants import histories
-from holdfast.sim.world import CrashAt, Hook, Killed, When, World, no_faults
+from holdfast.runtime.storage import keys
+from holdfast_simulator.invariants import histories
+from holdfast_simulator.world import CrashAt, Hook, Killed, SimulatorWorld, When, no_faults
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
 
@@ -125,8 +126,8 @@ class Play:
         if not any(found.state.resting for found in histories(self._world)):
             self._world.at(self._world.now_ms + 100, self._redrive)
             return
-        control_id, fields = f"{self._world.now_ms:015d}{'0' * 12}", {"kind": mail.REDRIVE}
-        item = mail.control_item(TENANT, self._run, control_id, self._world.now_ms, fields)
+        control_id, fields = f"{self._world.now_ms:015d}{'0' * 12}", {"kind": inbox.REDRIVE}
+        item = inbox.control_item(TENANT, self._run, control_id, self._world.now_ms, fields)
         wake = messages.wake_mail(TENANT, self._run, keys.control(control_id))
         for effect in (PutIfAbsent("mail", item), Send((Message(wake),))):
             self._world.services.perform(effect)
@@ -146,7 +147,7 @@ class CrashAfterCommit:
     number: int | None
     seen: int = 0
 
-    def __call__(self, world: World, effect: Effect, when: When) -> None:
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" or not isinstance(effect, PutIfAbsent) or effect.table != "executions":
             return
         number, self.seen = self.seen, self.seen + 1
@@ -199,7 +200,7 @@ def test_the_sweeper_sees_to_a_stop_whose_message_was_lost_outright() -> None:
     race = both(SHORT, Holdfast={"Needed": 1}, Next="nap")
     nap = {"Type": "Wait", "Seconds": 86_400, "End": True}
 
-    def purge(world: World, effect: Effect, when: When) -> None:
+    def purge(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_commit = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if not is_commit or when == "before" or world.kills:
             return

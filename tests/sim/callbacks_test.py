@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime.definitions import Programs
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Deadline,
@@ -26,13 +25,22 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.setting import Setting
 from holdfast.runtime.status_events import AWS_SOURCE
-from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import CrashAt, Hook, Killed, RandomCrashes, When, World, no_faults
+from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.invariants import StoredHistory, check, histories, lost
+from holdfast_simulator.world import (
+    CrashAt,
+    Hook,
+    Killed,
+    RandomCrashes,
+    SimulatorWorld,
+    When,
+    no_faults,
+)
 from tests.builders import KEYS, Machine, machine
 from tests.unit.states_kit import PLACE, ROLE
 
@@ -87,8 +95,8 @@ class Firm:
 
     def __init__(self, hook: Hook = no_faults) -> None:
         programs = Programs()
-        setting = Setting(programs, lambda *_: True, lambda: KEYS, AWS_SOURCE)
-        self.world = World(setting, self._work, hook)
+        setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, AWS_SOURCE)
+        self.world = SimulatorWorld(setting, self._work, hook)
         self._api = StatesApi(Service(programs, KEYS, "default", PLACE, PAYLOAD_BYTES_MAX))
         self._numbers = count()
         self.insist("CreateActivity", name="pack")
@@ -105,11 +113,11 @@ class Firm:
         return state.output if state.status == "SUCCEEDED" else (state.error, state.cause)
 
     @property
-    def outer(self) -> History:
+    def outer(self) -> StoredHistory:
         return next(found for found in histories(self.world) if "." not in found.run)
 
     @property
-    def children(self) -> list[History]:
+    def children(self) -> list[StoredHistory]:
         return [found for found in histories(self.world) if "." in found.run]
 
     # -- who does what -----------------------------------------------------------------------------

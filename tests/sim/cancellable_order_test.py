@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import CrashAt, Hook, Killed, RandomCrashes, When, no_faults
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.world import CrashAt, Hook, Killed, RandomCrashes, When, no_faults
 from statemachines.fates import Fate
 from tests.builders import CHANCE
 from tests.order_shop import TENANT, OrderShop

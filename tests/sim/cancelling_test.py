@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.invariants import History, check, lost
-from holdfast.sim.world import CrashAt, Hook, RandomCrashes, When, no_faults
+from holdfast_simulator.invariants import StoredHistory, check, lost
+from holdfast_simulator.world import CrashAt, Hook, RandomCrashes, When, no_faults
 from tests.builders import Machine, Shop, call, machine, wait_for
 
 
@@ -72,12 +72,12 @@ def deadline() -> Machine:
 CASES = {"race": race(), "siblings": siblings(), "deadline": deadline()}
 
 
-def run(name: str, hook: Hook = no_faults) -> tuple[Shop, History]:
+def run(name: str, hook: Hook = no_faults) -> tuple[Shop, StoredHistory]:
     shop = Shop(CASES[name], tasks, hook)
     return shop, shop.run()
 
 
-def outcome(history: History) -> tuple[Any, ...]:
+def outcome(history: StoredHistory) -> tuple[Any, ...]:
     """-> status, output, and the tasks that ended, in order."""
     ended = [event for event in history.events if event.type in {"TaskSucceeded", "TaskFailed"}]
     return (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskResult, TaskSucceeded
-from holdfast.sim.invariants import histories
-from holdfast.sim.world import CrashAt, Hook, RandomCrashes, When, no_faults
+from holdfast_simulator.invariants import histories
+from holdfast_simulator.world import CrashAt, Hook, RandomCrashes, When, no_faults
 from tests.builders import call, machine, wait_for
 from tests.unit.child_kit import Family, call_of
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.asl.validate import diagnose_to_run
-from holdfast.sim.reference import Undecided, expected
-from holdfast.sim.scenarios import Scenario, corpus, read, statemachine_scenarios
+from holdfast.asl.validation.validate import diagnose_to_run
+from holdfast_simulator.reference.interpreter import Undecided, expected
+from holdfast_simulator.scenarios import Scenario, corpus, read, statemachine_scenarios
 from tests.sim.played import Played
 
 WORKFLOWS = Path(__file__).parents[2] / "statemachines"

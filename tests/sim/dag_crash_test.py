@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 
 from holdfast import Dag, dag, step, task
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
 from holdfast.limits import TAKEOVERS_MAX
-from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import CrashAt, Hook, Killed, RandomCrashes, When, World, no_faults
+from holdfast_simulator.invariants import StoredHistory, check, histories, lost
+from holdfast_simulator.world import (
+    CrashAt,
+    Hook,
+    Killed,
+    RandomCrashes,
+    SimulatorWorld,
+    When,
+    no_faults,
+)
 from tests.builders import CHANCE, KEYS
 
 TENANT = "default"
@@ -66,11 +74,13 @@ def deployment() -> Deployment:
     return Deployment.from_modules([__name__], _compiled)
 
 
-def released(hook: Hook) -> tuple[World, History]:
+def released(hook: Hook) -> tuple[SimulatorWorld, StoredHistory]:
     """The world after all that happens, and the one history in it."""
     programs = deployment().programs()
     front = deployment().front(programs, KEYS)
-    world = World(deployment().setting(programs, lambda: KEYS), deployment().run_task, hook)
+    world = SimulatorWorld(
+        deployment().setting(programs, lambda: KEYS), deployment().run_task, hook
+    )
     given = {"workflow": "release", "name": "r1", "input": {"day": "monday"}}
     for _ in range(20):
         try:
@@ -84,7 +94,7 @@ def released(hook: Hook) -> tuple[World, History]:
     return world, history
 
 
-def assert_whole(world: World, history: History, note: object = None) -> None:
+def assert_whole(world: SimulatorWorld, history: StoredHistory, note: object = None) -> None:
     assert history.state.output == OUTPUT, note
     entered = [
         found.details["name"] for found in history.events if found.type == "TaskStateEntered"

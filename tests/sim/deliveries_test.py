@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX
-from holdfast.runtime.definitions import Programs
 from holdfast.runtime.effects import (
     Effect,
     PutIfAbsent,
@@ -20,12 +19,13 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.keys import execution
-from holdfast.runtime.setting import Setting
+from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.storage.keys import execution
+from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.sealed import Sealed
-from holdfast.sim.invariants import check
-from holdfast.sim.queues import Received
-from holdfast.sim.world import START_MS, Killed, When, World
+from holdfast_simulator.invariants import check
+from holdfast_simulator.queues import Received
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import CHANCE, Shop, ask, call, machine, wait_for
 from tests.unit.stack_kit import Stack
 
@@ -40,7 +40,7 @@ def is_record(effect: Effect) -> bool:
 # -- who died with the message ---------------------------------------------------------------------
 
 
-class Seen(World):
+class Seen(SimulatorWorld):
     """Notes how each worker had got the message that it died of."""
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ def test_who_finds_that_a_twin_has_opened_the_execution_looks_for_a_stop() -> No
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 30 * DAY_SECONDS, "End": True}}))
     records: list[Effect] = []
 
-    def freeze_the_first(world: World, effect: Effect, when: When) -> None:
+    def freeze_the_first(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not is_record(effect) or when != "before":
             return
         records.append(effect)
@@ -147,14 +147,14 @@ def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
     knowing = shop.world.setting
     ran: list[Any] = []
 
-    def start_again_meanwhile(world: World, effect: Effect, when: When) -> None:
+    def start_again_meanwhile(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, RunTask) or when == "before":
             return
         ran.append(effect.arguments)
         if len(ran) == 1:
             shop.start(second)
             # Who has to fetch the definition writes record 0 first: the task is claimed, not over.
-            world.setting = Setting(Programs(), knowing.knows, knowing.keys)
+            world.setting = WorkerConfig(Programs(), knowing.knows, knowing.keys)
             (other,) = world.services.receive("work")
             world.deliver(other, "work")
         elif len(ran) == 2:
@@ -225,7 +225,7 @@ def test_what_is_stored_wins_against_the_time_out_of_the_whole_execution(
     """R14. Who brought it dies before he tells anybody, and does not come back."""
     shop = Shop(machine({"wait": wait}, TimeoutSeconds=60))
 
-    def die_before_telling(_world: World, effect: Effect, when: When) -> None:
+    def die_before_telling(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, Send):
             raise Killed
 

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from holdfast.sim import levels, runner
-from holdfast.sim.runner import play
-from holdfast.sim.tape import WrittenTape
+from holdfast_simulator import levels, runner
+from holdfast_simulator.runner import play
+from holdfast_simulator.schedule import WrittenTape
 
 ROOT: Final = Path(__file__).parents[2]
 STATEMACHINES: Final = ROOT / "statemachines"
@@ -27,7 +27,7 @@ def _traces(count: int) -> list[str]:
 def _hash_of_all(count: int, hash_seed: str) -> str:
     """What a process of its own says."""
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast.sim", "--hashes", "--schedules", str(count)],
+        [sys.executable, "-m", "holdfast_simulator", "--hashes", "--schedules", str(count)],
         env=os.environ | {"PYTHONHASHSEED": hash_seed},
         cwd=ROOT,
         capture_output=True,

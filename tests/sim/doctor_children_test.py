@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime import keys, messages, sweeper
+from holdfast.runtime import messages
 from holdfast.runtime.effects import (
     Effect,
     Put,
@@ -15,7 +15,9 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.sim.world import Hook, Killed, When, World
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage import keys
+from holdfast_simulator.world import Hook, Killed, SimulatorWorld, When
 from tests.builders import Shop, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
 from tests.sim.doctor_kit import findings
@@ -35,12 +37,12 @@ def waiting_for_a_child() -> tuple[Family, str]:
     return family, child.run
 
 
-def quarantine(world: World, run: str) -> None:
-    letter = sweeper.DeadLetter(messages.recover(TENANT, run, ("a", "b")), "c")
+def quarantine(world: SimulatorWorld, run: str) -> None:
+    letter = sweeper.StoredDeadLetter(messages.recover(TENANT, run, ("a", "b")), "c")
     world.call(sweeper.revive(letter))
 
 
-def reasons(world: World, names: tuple[str, ...]) -> set[tuple[str, str]]:
+def reasons(world: SimulatorWorld, names: tuple[str, ...]) -> set[tuple[str, str]]:
     return {(row["execution"], row["reason"]) for row in findings(world, names=names)}
 
 
@@ -55,7 +57,7 @@ def test_of_a_child_whose_end_rests_in_quarantine_its_parent_is_told_as_well() -
     """Who asks for the parent alone has to learn why it waits."""
     family, child = waiting_for_a_child()
 
-    def die(_: World, effect: Effect, when: When) -> None:
+    def die(_: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, PutIfAbsent) and when == "before" and effect.item["sk"] == "t#0.1":
             raise Killed
 
@@ -138,7 +140,7 @@ def test_a_service_that_fails_for_a_moment_hides_no_child_of_a_map() -> None:
     looks: list[Effect] = []
 
     def busy_at(look: int) -> Hook:
-        def hook(_world: World, effect: Effect, when: When) -> None:
+        def hook(_world: SimulatorWorld, effect: Effect, when: When) -> None:
             is_log = isinstance(effect, Query) and effect.pk == keys.execution(TENANT, run)
             if is_log and when == "before":
                 looks.append(effect)
@@ -164,7 +166,7 @@ def test_a_service_that_fails_for_a_moment_is_no_finding(whose: str) -> None:
     if whose == "that of what is held":
         quarantine(family.world, run)
 
-    def busy(_world: World, effect: Effect, when: When) -> None:
+    def busy(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Query) and effect.pk == log and when == "before":
             raise ServiceFault("HF321", "slow down")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.runtime import doctor
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -19,9 +18,10 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     Unlist,
 )
-from holdfast.sim.histories import History
-from holdfast.sim.invariants import histories
-from holdfast.sim.world import Hook, Killed, When, World
+from holdfast.runtime.maintenance import doctor
+from holdfast_simulator.histories import StoredHistory
+from holdfast_simulator.invariants import histories
+from holdfast_simulator.world import Hook, Killed, SimulatorWorld, When
 from tests.builders import Machine, Shop, ask, call, machine, wait_for
 from tests.sim.map_run_test import MANY, work
 from tests.unit.child_kit import Family, call_of
@@ -31,7 +31,9 @@ LATE_MS = 600_000
 NAP = {"Type": "Wait", "Seconds": 300}
 
 
-def findings(world: World, *, is_repairing: bool = False, names: tuple[str, ...] = ()) -> list[Any]:
+def findings(
+    world: SimulatorWorld, *, is_repairing: bool = False, names: tuple[str, ...] = ()
+) -> list[Any]:
     """-> the whole report, as the command line puts it together. `names` are the workflows."""
     found: list[Any] = []
     after: str | None = None
@@ -43,13 +45,13 @@ def findings(world: World, *, is_repairing: bool = False, names: tuple[str, ...]
             return found
 
 
-def purge(world: World) -> None:
+def purge(world: SimulatorWorld) -> None:
     """Every message is gone, those that are delayed or in flight, too."""
     for queue in ("work", "single"):
         world.services.queue(queue).messages.clear()
 
 
-def unwatch(world: World) -> None:
+def unwatch(world: SimulatorWorld) -> None:
     """Every watch row is gone, for ten minutes."""
     for item in world.services.items("mail"):
         if str(item["sk"]).endswith("#w"):
@@ -57,19 +59,19 @@ def unwatch(world: World) -> None:
     world.now_ms += LATE_MS
 
 
-def settle(world: World, seconds: float = 1) -> None:
+def settle(world: SimulatorWorld, seconds: float = 1) -> None:
     until_ms = world.now_ms + int(seconds * 1_000)
     world.run(until_ms=until_ms)
     world.now_ms = until_ms
 
 
-def lose_all(world: World, *, seconds: float = 1) -> None:
+def lose_all(world: SimulatorWorld, *, seconds: float = 1) -> None:
     """Things go on for so long; then all messages vanish, and nobody sweeps for ten minutes."""
     settle(world, seconds)
     vanish(world)
 
 
-def vanish(world: World) -> None:
+def vanish(world: SimulatorWorld) -> None:
     purge(world)
     world.now_ms += LATE_MS
 
@@ -81,7 +83,7 @@ class PurgeOnce:
     is_fit: Callable[[Effect], bool]
     is_done: bool = field(default=False)
 
-    def __call__(self, world: World, effect: Effect, when: When) -> None:
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not self.is_done and when == "after" and self.is_fit(effect):
             self.is_done = True
             purge(world)
@@ -95,7 +97,7 @@ class DieOnce:
     when: When = "after"
     is_done: bool = field(default=False)
 
-    def __call__(self, _world: World, effect: Effect, when: When) -> None:
+    def __call__(self, _world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not self.is_done and when == self.when and self.is_fit(effect):
             self.is_done = True
             raise Killed
@@ -116,7 +118,7 @@ def is_record(sequence: int) -> Callable[[Effect], bool]:
 class Stuck:
     """A world, the workflows in its lists, and how its executions end once they are repaired."""
 
-    world: World
+    world: SimulatorWorld
     names: tuple[str, ...] = ("flow",)
     statuses: frozenset[str] = frozenset({"SUCCEEDED"})
 
@@ -125,7 +127,7 @@ class Stuck:
         return {history.state.status for history in self.histories}
 
     @property
-    def histories(self) -> list[History]:
+    def histories(self) -> list[StoredHistory]:
         return histories(self.world)
 
 

@@ -11,49 +11,51 @@ from typing import Any
 import pytest
 
 from holdfast.core.decision import iso_time
-from holdfast.core.diagnosis import Reason, should_move_since
+from holdfast.core.diagnosis import OverdueReason, should_move_since
 from holdfast.errors import RequestError
 from holdfast.limits import STUCK_SECONDS
-from holdfast.runtime import doctor, keys, mail, messages, sweeper
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Delete, Item, Put, TaskSucceeded
-from holdfast.runtime.examination import Found
-from holdfast.runtime.front import Front
-from holdfast.sim.invariants import histories
+from holdfast.runtime.maintenance import doctor, sweeper
+from holdfast.runtime.maintenance.diagnostics import Symptom
+from holdfast.runtime.storage import keys
+from holdfast_simulator.invariants import histories
 from tests.builders import KEYS, AnyTypes, Shop, ask, call, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
 from tests.sim.doctor_kit import Stuck, findings
 
-CASES: list[tuple[Reason | Found, Callable[[], Stuck]]] = [
-    (Reason.RECORD_FULL, kit.record_full),
-    (Reason.ATTEMPT_DUE, kit.attempt_due),
-    (Reason.CLAIM_LAPSED, kit.claim_lapsed),
-    (Reason.TIMER_OVERDUE, kit.timer_overdue),
-    (Reason.WAIT_TIMED_OUT, kit.wait_timed_out),
-    (Reason.HEARTBEAT_MISSED, kit.heartbeat_missed),
-    (Reason.QUESTION_OVERDUE, kit.question_overdue),
-    (Reason.DEADLINE_PASSED, kit.deadline_passed),
-    (Reason.EXECUTION_TIMED_OUT, kit.execution_timed_out),
-    (Found.CONTROL_UNSEEN, kit.control_unseen),
-    (Found.EVENT_UNAPPLIED, kit.event_unapplied),
-    (Found.ANSWER_UNAPPLIED, kit.answer_unapplied),
-    (Found.UNKNOWN_FUNCTION, kit.unknown_function),
-    (Found.NOT_WATCHED, kit.not_watched),
-    (Found.LIST_STALE, kit.list_stale),
-    (Found.CHILD_UNTOLD, kit.child_untold),
-    (Found.CHILD_UNSTOPPED, kit.child_unstopped),
-    (Found.NOTICE_UNAPPLIED, kit.notice_unapplied),
-    (Found.CHILD_MISSING, kit.lane_missing),
+CASES: list[tuple[OverdueReason | Symptom, Callable[[], Stuck]]] = [
+    (OverdueReason.RECORD_FULL, kit.record_full),
+    (OverdueReason.ATTEMPT_DUE, kit.attempt_due),
+    (OverdueReason.CLAIM_LAPSED, kit.claim_lapsed),
+    (OverdueReason.TIMER_OVERDUE, kit.timer_overdue),
+    (OverdueReason.WAIT_TIMED_OUT, kit.wait_timed_out),
+    (OverdueReason.HEARTBEAT_MISSED, kit.heartbeat_missed),
+    (OverdueReason.QUESTION_OVERDUE, kit.question_overdue),
+    (OverdueReason.DEADLINE_PASSED, kit.deadline_passed),
+    (OverdueReason.EXECUTION_TIMED_OUT, kit.execution_timed_out),
+    (Symptom.CONTROL_UNSEEN, kit.control_unseen),
+    (Symptom.EVENT_UNAPPLIED, kit.event_unapplied),
+    (Symptom.ANSWER_UNAPPLIED, kit.answer_unapplied),
+    (Symptom.UNKNOWN_FUNCTION, kit.unknown_function),
+    (Symptom.NOT_WATCHED, kit.not_watched),
+    (Symptom.LIST_STALE, kit.list_stale),
+    (Symptom.CHILD_UNTOLD, kit.child_untold),
+    (Symptom.CHILD_UNSTOPPED, kit.child_unstopped),
+    (Symptom.NOTICE_UNAPPLIED, kit.notice_unapplied),
+    (Symptom.CHILD_MISSING, kit.lane_missing),
 ]
 
 
 @pytest.mark.parametrize(("reason", "make"), CASES, ids=[case[0].name for case in CASES])
 def test_what_is_stuck_is_found_repaired_and_ends(
-    reason: Reason | Found, make: Callable[[], Stuck]
+    reason: OverdueReason | Symptom, make: Callable[[], Stuck]
 ) -> None:
     stuck = make()
     found = findings(stuck.world, names=stuck.names)
     # A child that died before it told its parent had not left the list either.
-    also = {Found.LIST_STALE.name} if reason is Found.CHILD_UNTOLD else set[str]()
+    also = {Symptom.LIST_STALE.name} if reason is Symptom.CHILD_UNTOLD else set[str]()
     assert {row["reason"] for row in found} == {reason.name, *also}
     assert reason.value in [row["says"] for row in found]
     assert findings(stuck.world, names=stuck.names, is_repairing=True) == found
@@ -113,8 +115,8 @@ def test_the_stop_of_a_child_counts_as_late_from_when_it_was_stored() -> None:
     run = shop.start()
     kit.settle(shop.world, 600)
     stored_ms = shop.world.now_ms
-    fields = {"kind": mail.PARENT}
-    item = mail.control_item("default", run, "0" * 27, stored_ms, fields)
+    fields = {"kind": inbox.PARENT}
+    item = inbox.control_item("default", run, "0" * 27, stored_ms, fields)
     shop.world.services.perform(Put("mail", item))
     assert findings(shop.world, names=("flow",)) == []
     kit.vanish(shop.world)
@@ -126,7 +128,7 @@ def test_a_stop_that_came_after_the_end_is_no_finding() -> None:
     stuck = kit.redrive_unseen()
     run = stuck.histories[0].run
     stored_ms = stuck.world.now_ms
-    stop = mail.control_item("default", run, f"{stored_ms:015d}ffffffffffff", stored_ms, {})
+    stop = inbox.control_item("default", run, f"{stored_ms:015d}ffffffffffff", stored_ms, {})
     stuck.world.services.perform(Put("mail", stop))
     kit.vanish(stuck.world)
     answer = stuck.world.call(doctor.report_one("default", run, None, is_repairing=False))
@@ -170,7 +172,7 @@ def test_what_is_in_quarantine_and_cannot_be_read_any_more_is_still_there() -> N
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     kit.settle(shop.world)
-    letter = sweeper.DeadLetter(messages.recover(shop.tenant, run, ("a", "b")), "c")
+    letter = sweeper.StoredDeadLetter(messages.recover(shop.tenant, run, ("a", "b")), "c")
     shop.world.call(sweeper.revive(letter))
     damage(shop)
     kit.vanish(shop.world)
@@ -216,7 +218,7 @@ def test_mail_that_cannot_be_read_is_said_and_hides_no_other_execution(
 
 def test_a_dead_letter_that_nobody_can_read_is_named_for_as_long_as_it_is_there() -> None:
     shop = Shop(chain(1))
-    letter = sweeper.DeadLetter({"f": 1, "k": "sing", "secret": "hunter2"}, "letter-7")
+    letter = sweeper.StoredDeadLetter({"f": 1, "k": "sing", "secret": "hunter2"}, "letter-7")
     with pytest.raises(Exception, match="of no kind"):
         shop.world.call(sweeper.revive(letter))
     (found,) = findings(shop.world, is_repairing=True)

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import CrashAt, Hook, Killed, RandomCrashes, When, World, no_faults
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.world import (
+    CrashAt,
+    Hook,
+    Killed,
+    RandomCrashes,
+    SimulatorWorld,
+    When,
+    no_faults,
+)
 from tests.builders import CHANCE, KEYS
 from tests.order_shop import TENANT, deployment
 
@@ -23,7 +31,9 @@ class Office:
         deployed = deployment("document_signing")
         programs = deployed.programs()
         self._front = deployed.front(programs, KEYS)
-        self.world = World(deployed.setting(programs, lambda: KEYS), deployed.run_task, hook)
+        self.world = SimulatorWorld(
+            deployed.setting(programs, lambda: KEYS), deployed.run_task, hook
+        )
 
     def run(self, needed: int, *said: tuple[str, str, int, Any]) -> tuple[Any, ...]:
         """-> the status, the reason, who signed, and the tasks after the first three letters."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from holdfast.runtime.effects import Get, Item, Put, Query
-from holdfast.sim.marks import Read, Seen
-from holdfast.sim.runner import Deployed, play
-from holdfast.sim.scenarios import corpus
-from holdfast.sim.services import Services
-from holdfast.sim.swarm import drawn
-from holdfast.sim.tape import DrawnTape
+from holdfast_simulator.marks import Read, Seen
+from holdfast_simulator.runner import Deployed, play
+from holdfast_simulator.scenarios import corpus
+from holdfast_simulator.schedule import DrawnTape
+from holdfast_simulator.services import Services
+from holdfast_simulator.swarm import drawn
 
 NOW_SECONDS = 1_800_000_000
 OLD: Item = MappingProxyType({"pk": "p", "sk": "old", "ttl": NOW_SECONDS - 1})

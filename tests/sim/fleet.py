@@ -13,12 +13,10 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from holdfast.asl.parse import definition_hash
+from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import HoldfastError, RequestError
-from holdfast.runtime import control
 from holdfast.runtime.child_workflows import Workflows
-from holdfast.runtime.control import Control
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Effect,
@@ -29,14 +27,16 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.formats import FORMATS, Formats
-from holdfast.runtime.front import Front
-from holdfast.runtime.setting import Setting
-from holdfast.sim.histories import History
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.queues import Received
-from holdfast.sim.scenarios import Scenario
-from holdfast.sim.world import Killed, When, World
+from holdfast.runtime.storage import format_control
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.storage.format_control import Control
+from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast_simulator.histories import StoredHistory
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.queues import Received
+from holdfast_simulator.scenarios import Scenario
+from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import KEYS, AnyTypes
 
 RELEASE_1: Final = Formats(oldest=1, newest=1, asked=1)
@@ -48,7 +48,7 @@ PATIENCE_MS: Final = 40 * 86_400_000
 _STOPS_MAX: Final = 4
 
 
-class Fleet(World):
+class Fleet(SimulatorWorld):
     """`hosts` serve; `wrote` counts the records that each release has written, by its newest."""
 
     hosts: list[Control]
@@ -110,7 +110,7 @@ class Company:
         for definition in known.values():
             programs.add(definition)
         workflows = Workflows(known, lambda _tenant, _workflow, value: value)
-        setting = Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
+        setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.front = Front(programs, known, AnyTypes(), KEYS)
         self.fleet = Fleet(setting, self._work, self._count)
         self.fleet.draws = Random(seed)
@@ -140,11 +140,11 @@ class Company:
 
     def ask_for(self, number: int, release: Formats = FORMATS) -> Any:
         """What `holdfast format --set` does."""
-        return run(control.ask({"format": number}, release), self.fleet.services.perform)
+        return run(format_control.ask({"format": number}, release), self.fleet.services.perform)
 
     # -- what the hosts meet -----------------------------------------------------------------------
 
-    def _count(self, _world: World, effect: Effect, when: When) -> None:
+    def _count(self, _world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             self.commits += 1
             self._at_commit(self, self.commits)
@@ -194,7 +194,7 @@ class Company:
     # -- what it came to ---------------------------------------------------------------------------
 
     @property
-    def histories(self) -> list[History]:
+    def histories(self) -> list[StoredHistory]:
         return sorted(histories(self.fleet), key=lambda found: found.run)
 
     @property
@@ -230,7 +230,7 @@ class Company:
         return (check(self.fleet), lost(self.fleet), faults) == ([], [], [])
 
 
-def _time_over(*histories: History) -> int | None:
+def _time_over(*histories: StoredHistory) -> int | None:
     """-> the first event that says so in any of them."""
     said = (
         at

@@ -14,19 +14,19 @@ from typing import Any, Final
 import pytest
 
 from holdfast.errors import NewerFormatError, OlderFormatError
-from holdfast.runtime import keys
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.driver import run
-from holdfast.runtime.front import Front
-from holdfast.sim import generator
-from holdfast.sim.invariants import check, lost
-from holdfast.sim.scenarios import (
+from holdfast.runtime.storage import keys
+from holdfast_simulator import generator
+from holdfast_simulator.invariants import check, lost
+from holdfast_simulator.scenarios import (
+    AttemptOutcome,
     Brought,
-    Outcome,
     Scenario,
     corpus,
     statemachine_scenarios,
 )
-from holdfast.sim.world import Killed
+from holdfast_simulator.world import Killed
 from tests.builders import ask, call, chain, machine, wait_for
 from tests.sim.fleet import (
     RELEASE_1,
@@ -104,11 +104,19 @@ SCENARIOS: Final = {
     for one in (
         scenario("chain", chain(4)),
         scenario("event", machine({"a": wait_for("paid", "b"), "b": call("work")}), events=PAID),
-        scenario("answer", machine({"a": ask("b"), "b": call("w")}), answers={"a": Outcome("yes")}),
+        scenario(
+            "answer", machine({"a": ask("b"), "b": call("w")}), answers={"a": AttemptOutcome("yes")}
+        ),
         scenario(
             "retries",
             machine({"a": call("work", Retry=RETRY)}),
-            tasks={"work": (Outcome(error="Busy"), Outcome(error="Busy"), Outcome("done"))},
+            tasks={
+                "work": (
+                    AttemptOutcome(error="Busy"),
+                    AttemptOutcome(error="Busy"),
+                    AttemptOutcome("done"),
+                )
+            },
         ),
         scenario("long wait", machine({"a": {"Type": "Wait", "Seconds": 90_000, "End": True}})),
         scenario("lanes", LANES, events=PAID),

@@ -6,17 +6,17 @@ from typing import Final
 
 import pytest
 
-from holdfast.resources import API, EVENTS, Function
-from holdfast.sim import invocations, levels
-from holdfast.sim.evidence import Evidence
-from holdfast.sim.invocations import Workers
-from holdfast.sim.marks import Seen
-from holdfast.sim.people import Minute, People
-from holdfast.sim.runner import KEYS
-from holdfast.sim.simulation import START_MS, Simulation
-from holdfast.sim.swarm import FREEZES_MS, PAUSES_MS, Swarm
-from holdfast.sim.tally import Tally
-from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
+from holdfast.resources import API, EVENTS, LambdaFunction
+from holdfast_simulator import invocations, levels
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.invocations import Workers
+from holdfast_simulator.marks import Seen
+from holdfast_simulator.people import Minute, People
+from holdfast_simulator.runner import KEYS
+from holdfast_simulator.schedule import DrawnChoice, DrawnTape, WrittenTape
+from holdfast_simulator.simulation import START_MS, Simulation
+from holdfast_simulator.swarm import FREEZES_MS, PAUSES_MS, Swarm
+from holdfast_simulator.tally import Tally
 
 NAMES: Final = [one.scenario.name for one in levels.programs(None)]
 CHAIN: Final = NAMES.index("chain of tasks")
@@ -35,7 +35,7 @@ def _frozen(kind: str, milliseconds: int, program: int = CHAIN) -> Tally:
     return levels.tapes(program, tapes, None)
 
 
-def _after_a_day(program: int, choices: list[Choice]) -> Evidence:
+def _after_a_day(program: int, choices: list[DrawnChoice]) -> Evidence:
     deployed = levels.programs(None)[program]
     simulation = Simulation(deployed.scenario, Swarm(safety_ms=DAY_MS), WrittenTape(choices))
     setting = deployed.setting(lambda: KEYS)
@@ -97,10 +97,12 @@ def test_a_nap_is_no_thaw_that_counts() -> None:
 
 
 @pytest.mark.parametrize(("program", "door"), [(CHAIN, API), (EVENT, EVENTS)], ids=["API", "bus"])
-def test_a_door_that_is_too_slow_is_given_up_and_asked_again(program: int, door: Function) -> None:
+def test_a_door_that_is_too_slow_is_given_up_and_asked_again(
+    program: int, door: LambdaFunction
+) -> None:
     quiet_ms = _answered_ms(_after_a_day(program, []), door)
     for number in range(EFFECTS_MAX):
-        choices: list[Choice] = [("effect", number, "slow"), ("slow", 0, MINUTE)]
+        choices: list[DrawnChoice] = [("effect", number, "slow"), ("slow", 0, MINUTE)]
         late_ms = _answered_ms(_after_a_day(program, choices), door) - quiet_ms
         if late_ms > 10_000:
             assert door.timeout_seconds * 1_000 < late_ms < PAUSES_MS[MINUTE]
@@ -108,7 +110,7 @@ def test_a_door_that_is_too_slow_is_given_up_and_asked_again(program: int, door:
     raise AssertionError("no effect of the door was slow")
 
 
-def _answered_ms(evidence: Evidence, door: Function) -> int:
+def _answered_ms(evidence: Evidence, door: LambdaFunction) -> int:
     if door is API:
         return evidence.started[0].at_ms
     return next(one.at_ms for one in evidence.told if one.what == "event")

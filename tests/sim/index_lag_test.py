@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.runtime.effects import Delete, Item, Put, QueryList, Unlist
-from holdfast.sim.services import Services
+from holdfast_simulator.services import Services
 
 START_MS = 1_800_000_000_000
 SECOND_MS = 1_000

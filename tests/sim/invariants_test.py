@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import keys
 from holdfast.runtime.effects import Effect, Query
-from holdfast.sim import invariants, levels
-from holdfast.sim.evidence import Evidence
-from holdfast.sim.invariants.heard import unheard
-from holdfast.sim.runner import play
-from holdfast.sim.swarm import QUIET
-from holdfast.sim.tape import WrittenTape
-from holdfast.sim.world import START_MS, Killed, When, World
+from holdfast.runtime.storage import keys
+from holdfast_simulator import invariants, levels
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.invariants.heard import unheard
+from holdfast_simulator.runner import play
+from holdfast_simulator.schedule import WrittenTape
+from holdfast_simulator.swarm import QUIET
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import Shop, machine, wait_for
 
 
@@ -47,7 +47,7 @@ def test_a_check_that_is_at_a_loss_has_found_something_and_the_others_go_on(
 def test_an_event_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
     """It may have come long before, and been used for another."""
 
-    def kill(_: World, effect: Effect, when: When) -> None:
+    def kill(_: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Query) and effect.begins_with == keys.EVENT_PREFIX:
             raise Killed
 

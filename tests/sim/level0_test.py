@@ -1,5 +1,6 @@
-"""Level 0 of the simulator: a crash before and after every effect of ten machines, and 2,000 random
-schedules. In parts, so that they run side by side; `python -m holdfast.sim --level 0` is the same.
+"""Level 0 of the simulator: a crash before and after every effect of ten machines, and 2,000
+random schedules. In parts, so that they run side by side. `python -m holdfast_simulator --level 0`
+runs the same.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from holdfast.sim import levels, reports
-from holdfast.sim.levels import LEVELS
+from holdfast_simulator import levels, reports
+from holdfast_simulator.levels import LEVELS
 
 STATEMACHINES: Final = Path(__file__).parents[2] / "statemachines"
 PARTS: Final = 10

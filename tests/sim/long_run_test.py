@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.cost import item_bytes
 from holdfast.runtime.effects import Effect, PutIfAbsent, RunTask, TaskSucceeded
-from holdfast.sim.invariants import check
-from holdfast.sim.world import When, World
+from holdfast_simulator.invariants import check
+from holdfast_simulator.world import SimulatorWorld, When
 from tests.builders import Machine, Shop, call, machine
 
 STEPS = 100_000
@@ -59,7 +59,7 @@ class Meter:
         self.windows: list[Window] = []
         self._last = (0, 0, time.process_time())
 
-    def __call__(self, world: World, effect: Effect, when: When) -> None:
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             self.writes += 1
             self.bytes += item_bytes(effect.item)

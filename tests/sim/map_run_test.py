@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import CrashAt, Hook, RandomCrashes, When, no_faults
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.world import CrashAt, Hook, RandomCrashes, When, no_faults
 from tests.builders import Machine, Shop, machine
 from tests.unit.stack_kit import Stack
 

@@ -9,15 +9,15 @@ from typing import Final
 
 import pytest
 
-import holdfast.sim
-from holdfast.sim import levels
-from holdfast.sim.marks import ALL_MARKS, FAULTS, Read, Seen
-from holdfast.sim.runner import play
-from holdfast.sim.swarm import Swarm, drawn
-from holdfast.sim.tally import Tally
-from holdfast.sim.tape import DrawnTape, WrittenTape
+import holdfast_simulator
+from holdfast_simulator import levels
+from holdfast_simulator.marks import ALL_MARKS, FAULTS, Read, Seen
+from holdfast_simulator.runner import play
+from holdfast_simulator.schedule import DrawnTape, WrittenTape
+from holdfast_simulator.swarm import Swarm, drawn
+from holdfast_simulator.tally import Tally
 
-SOURCES: Final = Path(holdfast.sim.__file__).parent
+SOURCES: Final = Path(holdfast_simulator.__file__).parent
 STATEMACHINES: Final = Path(__file__).parents[2] / "statemachines"
 SEEDS_MAX: Final = 30_000
 FAST: Final = 40

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from holdfast import days
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
-from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import (
+from holdfast_simulator.invariants import StoredHistory, check, histories, lost
+from holdfast_simulator.world import (
     START_MS,
     CrashAt,
     Hook,
     Killed,
     RandomCrashes,
+    SimulatorWorld,
     When,
-    World,
     no_faults,
 )
 from tests.builders import CHANCE, KEYS
@@ -59,9 +59,9 @@ class Company:
         programs = deployment().programs()
         self.front = deployment().front(programs, KEYS)
         setting = deployment().setting(programs, lambda: KEYS)
-        self.world = World(setting, deployment().run_task, hook)
+        self.world = SimulatorWorld(setting, deployment().run_task, hook)
 
-    def onboard(self, *events: tuple[int, str, str, Any]) -> History:
+    def onboard(self, *events: tuple[int, str, str, Any]) -> StoredHistory:
         """-> the parent's history, after all that happens."""
         given = {"workflow": "hr_onboarding", "name": "p1", "input": {"hire": HIRE}}
         self._insist(lambda: self.front.start(TENANT, given, CHANCE))
@@ -85,15 +85,15 @@ class Company:
         raise AssertionError("no answer in twenty tries")
 
     @property
-    def children(self) -> list[History]:
+    def children(self) -> list[StoredHistory]:
         return [history for history in histories(self.world) if "." in history.run]
 
 
-def outcome(history: History) -> Any:
+def outcome(history: StoredHistory) -> Any:
     return history.state.output
 
 
-def tasks_of(history: History) -> list[str]:
+def tasks_of(history: StoredHistory) -> list[str]:
     """The tasks that succeeded, in order."""
     ended = [event for event in history.events if event.type == "TaskSucceeded"]
     return [event.details["resource"].rpartition(":")[2] for event in ended]

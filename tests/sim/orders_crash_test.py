@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sim.invariants import check, lost
-from holdfast.sim.world import CrashAt, CrashEachKind, RandomCrashes, When
+from holdfast_simulator.invariants import check, lost
+from holdfast_simulator.world import CrashAt, CrashEachKind, RandomCrashes, When
 from statemachines.fates import Fate, fate_of
 from statemachines.orders import OrderRequest, read_orders
 from statemachines.shop import Line, Order

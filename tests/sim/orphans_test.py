@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Message, Send
-from holdfast.sim import scenarios
-from holdfast.sim.evidence import Evidence
-from holdfast.sim.orphans import Orphans
-from holdfast.sim.queues import Received
-from holdfast.sim.services import Services
-from holdfast.sim.swarm import Swarm
+from holdfast_simulator import scenarios
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.orphans import Orphans
+from holdfast_simulator.queues import Received
+from holdfast_simulator.services import Services
+from holdfast_simulator.swarm import Swarm
 from tests.builders import machine
 
 RUN = "01"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sim import invariants
+from holdfast_simulator import invariants
 from tests.sim.planted.deliveries import PLANTED as DELIVERIES
 from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS

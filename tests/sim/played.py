@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.asl.parse import definition_hash
+from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import RequestError
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import keys
 from holdfast.runtime.child_workflows import Workflows
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.tokens import require_token
 from holdfast.runtime.effects import (
     Effect,
     Put,
@@ -24,15 +24,15 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskResult,
 )
-from holdfast.runtime.front import Front
-from holdfast.runtime.setting import Setting
-from holdfast.runtime.tokens import require_token
-from holdfast.sim import pollers
-from holdfast.sim.histories import History, histories
-from holdfast.sim.jobs import Jobs
-from holdfast.sim.rulings import Ended, Ruling, ended, rulings_of
-from holdfast.sim.scenarios import Brought, Outcome, Scenario
-from holdfast.sim.world import When, World
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast_simulator import pollers
+from holdfast_simulator.histories import StoredHistory, histories
+from holdfast_simulator.jobs import Jobs
+from holdfast_simulator.rulings import RuledEnd, Ruling, ended, rulings_of
+from holdfast_simulator.scenarios import AttemptOutcome, Brought, Scenario
+from holdfast_simulator.world import SimulatorWorld, When
 from tests.builders import KEYS, AnyTypes
 
 _TENANT = "default"
@@ -53,8 +53,8 @@ class Played:
             programs.add(definition)
         self.front = Front(programs, known, AnyTypes(), KEYS)
         workflows = Workflows(known, lambda _tenant, _workflow, value: value)
-        setting = Setting(programs, lambda *_: True, lambda: KEYS, None, workflows)
-        self.world = World(setting, self._work, self._note)
+        setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, None, workflows)
+        self.world = SimulatorWorld(setting, self._work, self._note)
         self._jobs = Jobs(scenario, lambda: self.world.now_ms)
         self._asks = ".waitForTaskToken" in json.dumps(dict(scenario.machines))
         self.changed: set[str] = set()
@@ -99,7 +99,7 @@ class Played:
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def _note(self, _world: World, effect: Effect, when: When) -> None:
+    def _note(self, _world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             self.changed.add(str(effect.item["pk"]).partition("#")[2])
         if when == "after" and isinstance(effect, Put) and "#act#" in str(effect.item["pk"]):
@@ -145,7 +145,7 @@ class Played:
         at_ms = self.world.now_ms + int(answer.seconds * 1_000)
         self.world.at(at_ms, functools.partial(self._tell, text, answer))
 
-    def _tell(self, token: str, answer: Outcome) -> None:
+    def _tell(self, token: str, answer: AttemptOutcome) -> None:
         request: dict[str, Any] = {"output": answer.output}
         if answer.error is not None:
             request = {"error": answer.error, "cause": answer.cause or ""}
@@ -156,13 +156,13 @@ class Played:
     # -- what it came to ---------------------------------------------------------------------------
 
     @property
-    def histories(self) -> list[History]:
+    def histories(self) -> list[StoredHistory]:
         return histories(self.world.services)
 
     def rulings(self) -> dict[str, Ruling]:
         return rulings_of(self.histories)
 
-    def ends(self) -> Iterator[tuple[Ruling, Ended]]:
+    def ends(self) -> Iterator[tuple[Ruling, RuledEnd]]:
         """For each execution: what was decided in it, and how it ended."""
         rulings = self.rulings()
         for history in self.histories:

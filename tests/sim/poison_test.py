@@ -11,7 +11,7 @@ from holdfast.core import steps
 from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
-from holdfast.runtime import again, doctor, keys, mail, messages, quarantine, sweeper
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import (
     Effect,
     Item,
@@ -24,8 +24,11 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.sim.invariants import check, histories
-from holdfast.sim.world import START_MS, Killed, When, World, no_faults
+from holdfast.runtime.maintenance import doctor, quarantine, sweeper
+from holdfast.runtime.storage import keys
+from holdfast.runtime.worker import recovery
+from holdfast_simulator.invariants import check, histories
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When, no_faults
 from tests.builders import Machine, Shop, call, machine
 from tests.sim.doctor_kit import findings, settle
 from tests.sim.regressions_test import expire_daily
@@ -58,7 +61,7 @@ def test_a_task_that_always_kills_its_worker_fails_by_its_fourth_owner(
     assert check(shop.world) == []
 
 
-class Company(World):
+class Company(SimulatorWorld):
     """Workers take ten messages at once, and who is in a batch with the poison dies with it.
 
     The worst that can be: nobody's task is over before the poison strikes.
@@ -140,7 +143,7 @@ def test_without_a_batch_of_its_own_the_poison_takes_the_others_along(
         return False
         yield
 
-    monkeypatch.setattr(again, "goes_alone", stays)
+    monkeypatch.setattr(recovery, "goes_alone", stays)
     assert problems_of_company(9) != []
 
 
@@ -267,7 +270,7 @@ def test_a_stop_ends_what_is_in_quarantine_also_if_its_wake_becomes_a_dead_lette
     shop.stop(run)
     (wake,) = shop.world.services.receive("work")
     shop.world.services.delete(wake.receipt)
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(wake.body, wake.message_id)))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(wake.body, wake.message_id)))
     shop.world.run()
     assert shop.history(run).state.status == "ABORTED"
     assert quarantine_items(shop.world) == []
@@ -300,7 +303,7 @@ def test_a_stop_while_a_start_is_put_into_quarantine_is_seen_by_one_of_the_two(b
     shop = Shop(AT_ONCE)
     run = shop.start({"secret": "hunter2"})
 
-    def stop_before_it_is_put(world: World, effect: Effect, when: When) -> None:
+    def stop_before_it_is_put(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, Put) and effect.item["pk"] == keys.QUARANTINE:
             world.hook = no_faults
             shop.stop(run)
@@ -326,14 +329,14 @@ def test_a_called_workflow_in_quarantine_ends_with_its_parent(bomb: Bomb) -> Non
     assert family.is_sound()
 
 
-def quarantine_items(world: World) -> list[Any]:
+def quarantine_items(world: SimulatorWorld) -> list[Any]:
     return [item for item in world.services.items("mail") if item["pk"] == keys.QUARANTINE]
 
 
 def test_a_start_in_quarantine_is_not_replaced_by_what_fails_later(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     later = messages.recover(shop.tenant, run, ("a", "b"))
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(later, "c")))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(later, "c")))
     (held,) = shop.world.call(quarantine.of_tenant(shop.tenant))
     assert held.is_start
     assert held.letters == ("a", "b", "c")
@@ -344,7 +347,7 @@ def test_what_has_moved_since_is_in_quarantine_no_more() -> None:
     run = shop.start()
     settle(shop.world, 1)
     letter = messages.recover(shop.tenant, run, ("a", "b"))
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "c")))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))
     assert [wait["kind"] for wait in shop.describe(run)["waits"]] == ["quarantined", "timer"]
     shop.world.run()
     assert shop.describe(run)["waits"] == []
@@ -433,9 +436,9 @@ def redriven(bomb: Bomb) -> tuple[Shop, str]:
     shop.world.run()
     assert shop.history(run).state.status == "FAILED"
     bomb.is_armed = True
-    control_id = mail.control_id(shop.history(run).state, shop.world.now_ms, bytes(8))
-    fields = {"kind": mail.REDRIVE}
-    item = mail.control_item(shop.tenant, run, control_id, shop.world.now_ms, fields)
+    control_id = inbox.control_id(shop.history(run).state, shop.world.now_ms, bytes(8))
+    fields = {"kind": inbox.REDRIVE}
+    item = inbox.control_item(shop.tenant, run, control_id, shop.world.now_ms, fields)
     shop.world.services.perform(Put("mail", item))
     wake = messages.wake_mail(shop.tenant, run, keys.control(control_id))
     shop.world.services.perform(Send((Message(wake),)))
@@ -484,7 +487,7 @@ def test_a_repair_deletes_what_is_in_quarantine_no_more() -> None:
     run = shop.start()
     settle(shop.world, 1)
     letter = messages.recover(shop.tenant, run, ("a", "b"))
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "c")))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))
     shop.world.run()
     assert findings(shop.world, names=("flow",)) == []
     assert len(quarantine_items(shop.world)) == 1
@@ -501,7 +504,7 @@ def test_a_start_that_has_begun_is_not_kept_as_one() -> None:
     (start,) = (stored.text for stored in shop.world.services.queue("work").messages.values())
     settle(shop.world, 1)
     letter = {**json.loads(start), "of": ["a", "b"]}
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "c")))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))
     (held,) = shop.world.call(quarantine.of_tenant(shop.tenant))
     assert (held.run, held.is_start) == (run, False)
 

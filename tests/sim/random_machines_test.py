@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
-from holdfast.sim.generator import SECONDS_MAX, Generator
-from holdfast.sim.world import Hook, RandomCrashes, no_faults
+from holdfast_simulator.generator import SECONDS_MAX, Generator
+from holdfast_simulator.world import Hook, RandomCrashes, no_faults
 from tests.builders import machine, wait_for
 from tests.unit.child_kit import Family
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import duties
+from holdfast.runtime import follow_ups
 from holdfast.runtime.effects import (
     Effect,
     Item,
@@ -19,9 +19,17 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     Unlist,
 )
-from holdfast.sim.invariants import check, histories
-from holdfast.sim.world import START_MS, CrashAt, Hook, Killed, When, World, no_faults
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.invariants import check, histories
+from holdfast_simulator.world import (
+    START_MS,
+    CrashAt,
+    Hook,
+    Killed,
+    SimulatorWorld,
+    When,
+    no_faults,
+)
 from tests.builders import Machine, machine
 from tests.unit.stack_kit import Stack
 
@@ -79,13 +87,13 @@ def test_the_branch_that_had_ended_is_not_run_again() -> None:
 def test_a_redrive_whose_worker_died_behind_its_watch_row_is_found_without_its_message() -> None:
     rows: list[Item] = []
 
-    def loses_the_wake(world: World, effect: Effect, when: When) -> None:
+    def loses_the_wake(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_wish = isinstance(effect, Send) and world.now_ms >= START_MS + 60_000
         if is_wish and when == "after" and not rows:
             (ended,) = histories(world)
             sequence = ended.records[-1].sequence + 1
             rows.append(
-                duties.watch_item("default", ended.run, world.now_ms, sequence, world.now_ms)
+                follow_ups.watch_item("default", ended.run, world.now_ms, sequence, world.now_ms)
             )
             world.services.perform(Put("mail", rows[0]))
             for received in world.services.receive("work"):
@@ -121,7 +129,7 @@ def test_it_is_not_listed_as_running_though_both_of_its_ends_were_cut_short(numb
     """
     seen: list[Effect] = []
 
-    def die(world: World, effect: Effect, when: When) -> None:
+    def die(world: SimulatorWorld, effect: Effect, when: When) -> None:
         del world
         if isinstance(effect, Unlist) and when == "before":
             seen.append(effect)
@@ -158,7 +166,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
 def test_its_time_out_is_asked_for_again_when_the_worker_that_redrove_it_dies() -> None:
     """The wake comes back, and the time-out of an execution has no entry by which to know it."""
 
-    def die(world: World, effect: Effect, when: When) -> None:
+    def die(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if when == "after" and is_record and stack.parent.state.redrives and not world.kills:
             raise Killed

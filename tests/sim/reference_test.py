@@ -11,10 +11,10 @@ import pytest
 
 from holdfast.asl.program import Catcher
 from holdfast.core import retry
-from holdfast.sim import generator
-from holdfast.sim.reference import Contradiction, Undecided, expected
-from holdfast.sim.rulings import Ended, Ruling
-from holdfast.sim.scenarios import Outcome, Scenario, corpus
+from holdfast_simulator import generator
+from holdfast_simulator.reference.interpreter import Contradiction, Undecided, expected
+from holdfast_simulator.rulings import RuledEnd, Ruling
+from holdfast_simulator.scenarios import AttemptOutcome, Scenario, corpus
 from tests.builders import Machine, call, machine, wait_for
 from tests.sim.played import Played
 
@@ -57,27 +57,31 @@ def test_three_thousand_random_programs_end_as_the_reference_says(first: int) ->
 # -- by the scenario alone -------------------------------------------------------------------------
 
 
-def scenario_of(definition: Machine, data: object = None, **tasks: tuple[Outcome, ...]) -> Scenario:
+def scenario_of(
+    definition: Machine, data: object = None, **tasks: tuple[AttemptOutcome, ...]
+) -> Scenario:
     return Scenario("one", "", {"main": definition}, data, tasks)  # type: ignore[arg-type]
 
 
-LATE = Outcome(seconds=9)
-BROKEN = Outcome(error="Broken", cause="why")
+LATE = AttemptOutcome(seconds=9)
+BROKEN = AttemptOutcome(error="Broken", cause="why")
 RETRY = [{"ErrorEquals": ["Broken"], "MaxAttempts": 2}]
 CATCH = [{"ErrorEquals": ["States.Timeout"], "Next": "caught"}]
 BRANCHES = [machine({"a": call("a")}), machine({"b": call("b")})]
 LANES: Machine = {"Type": "Parallel", "Branches": BRANCHES, "End": True}
-FAILED = Ended("FAILED", None, "Broken", "why")
+FAILED = RuledEnd("FAILED", None, "Broken", "why")
 
 
 @pytest.mark.parametrize(
     ("scenario", "end"),
     [
-        (scenario_of(machine({"a": call("a")}), {"n": 1}), Ended("SUCCEEDED", {"n": 1})),
+        (scenario_of(machine({"a": call("a")}), {"n": 1}), RuledEnd("SUCCEEDED", {"n": 1})),
         (scenario_of(machine({"a": call("a")}), a=(BROKEN,)), FAILED),
         (
-            scenario_of(machine({"a": call("a", Retry=RETRY)}), a=(BROKEN, BROKEN, Outcome(7))),
-            Ended("SUCCEEDED", 7),
+            scenario_of(
+                machine({"a": call("a", Retry=RETRY)}), a=(BROKEN, BROKEN, AttemptOutcome(7))
+            ),
+            RuledEnd("SUCCEEDED", 7),
         ),
         (scenario_of(machine({"a": call("a", Retry=RETRY)}), a=(BROKEN,)), FAILED),
         (
@@ -90,18 +94,18 @@ FAILED = Ended("FAILED", None, "Broken", "why")
                 ),
                 a=(LATE,),
             ),
-            Ended("SUCCEEDED", {"Error": "States.Timeout", "Cause": ""}),
+            RuledEnd("SUCCEEDED", {"Error": "States.Timeout", "Cause": ""}),
         ),
         (
-            scenario_of(machine({"both": LANES}), a=(Outcome(1),), b=(Outcome(2),)),
-            Ended("SUCCEEDED", [1, 2]),
+            scenario_of(machine({"both": LANES}), a=(AttemptOutcome(1),), b=(AttemptOutcome(2),)),
+            RuledEnd("SUCCEEDED", [1, 2]),
         ),
-        (scenario_of(machine({"both": LANES}), a=(Outcome(1),), b=(BROKEN,)), FAILED),
+        (scenario_of(machine({"both": LANES}), a=(AttemptOutcome(1),), b=(BROKEN,)), FAILED),
     ],
     ids=["echo", "fails", "retried", "used up", "late", "lanes", "a lane fails"],
 )
 def test_what_no_schedule_can_change_follows_from_the_scenario(
-    scenario: Scenario, end: Ended
+    scenario: Scenario, end: RuledEnd
 ) -> None:
     assert expected(scenario) == end
 
@@ -190,15 +194,15 @@ def test_a_wrong_output_of_a_task_is_seen() -> None:
     played = Played(scenario_of(definition, {"n": 1}))
     ((ruling, came),) = played.ends()
     ruling.input = {"n": 2}
-    assert expected(played.scenario, ruling) == Ended("SUCCEEDED", 2) != came
+    assert expected(played.scenario, ruling) == RuledEnd("SUCCEEDED", 2) != came
 
 
 def test_an_attempt_that_was_never_made_is_a_contradiction() -> None:
     """The history has one attempt; with another outcome it would have made a second one."""
     definition = machine({"a": call("a", Retry=RETRY)})
-    ((ruling, _),) = Played(scenario_of(definition, a=(Outcome(1),))).ends()
+    ((ruling, _),) = Played(scenario_of(definition, a=(AttemptOutcome(1),))).ends()
     with pytest.raises(Contradiction, match="attempt 2"):
-        expected(scenario_of(definition, a=(BROKEN, Outcome(1))), ruling)
+        expected(scenario_of(definition, a=(BROKEN, AttemptOutcome(1))), ruling)
 
 
 def _nothing(*_arguments: object) -> None:
@@ -251,7 +255,7 @@ def test_a_planted_bug_of_the_engine_is_seen(
     assert any(_differs(scenario, ruling, came) for ruling, came in played.ends())
 
 
-def _differs(scenario: Scenario, ruling: Ruling, came: Ended) -> bool:
+def _differs(scenario: Scenario, ruling: Ruling, came: RuledEnd) -> bool:
     try:
         return expected(scenario, ruling) != came
     except Contradiction:

@@ -12,8 +12,7 @@ import pytest
 from holdfast.aws.host import Host
 from holdfast.aws.telemetry import Metrics
 from holdfast.errors import RequestError, ServiceFault
-from holdfast.runtime import messages, quarantine
-from holdfast.runtime.claims import attempts_of
+from holdfast.runtime import messages
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -24,12 +23,14 @@ from holdfast.runtime.effects import (
     Send,
     TaskSucceeded,
 )
-from holdfast.sim import levels, scenarios
-from holdfast.sim.invariants import check, histories
-from holdfast.sim.runner import Deployed, play
-from holdfast.sim.swarm import Swarm
-from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
-from holdfast.sim.world import START_MS, Killed, When, World
+from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.worker.leases import attempts_of
+from holdfast_simulator import levels, scenarios
+from holdfast_simulator.invariants import check, histories
+from holdfast_simulator.runner import Deployed, play
+from holdfast_simulator.schedule import DrawnChoice, DrawnTape, WrittenTape
+from holdfast_simulator.swarm import Swarm
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
 
 DAY_MS = 86_400_000
@@ -40,14 +41,14 @@ ASK: Machine = {
     "Arguments": {"FunctionName": "ask", "Payload": {"token": "{% $states.context.Task.Token %}"}},
     "End": True,
 }
-EARLY: list[Choice] = [("hand over", 0, "answered early")]
+EARLY: list[DrawnChoice] = [("hand over", 0, "answered early")]
 
 
 def nap(days: int, target: str) -> Machine:
     return {"Type": "Wait", "Seconds": days * 86_400, "Next": target}
 
 
-def expire_daily(world: World, days: int) -> None:
+def expire_daily(world: SimulatorWorld, days: int) -> None:
     """DynamoDB's TTL, once a day: what is over goes."""
 
     def expire() -> None:
@@ -163,7 +164,7 @@ def test_a_name_belongs_to_its_execution_for_as_long_as_that_is_open() -> None:
     shop = Shop(machine({"nap": nap(130, "done"), "done": {"Type": "Succeed"}}))
     killed: list[int] = []
 
-    def die_after_renewal(world: World, effect: Effect, when: When) -> None:
+    def die_after_renewal(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_late = world.now_ms > START_MS + 40 * DAY_MS
         is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if when == "after" and is_late and is_record and not killed:
@@ -191,7 +192,7 @@ def test_a_stop_ends_a_loop_that_never_waits() -> None:
     shop = Shop(loop)
     records: list[Effect] = []
 
-    def stop_in_the_middle(world: World, effect: Effect, when: When) -> None:
+    def stop_in_the_middle(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             records.append(effect)
             assert len(records) < 20, "the loop goes on"
@@ -231,7 +232,7 @@ def test_crashes_do_not_multiply_the_messages_of_forty_polling_lanes() -> None:
     print(f"seed {seed}")
     draws = random.Random(seed)
 
-    def lose_deliveries(world: World, effect: Effect, when: When) -> None:
+    def lose_deliveries(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_load = isinstance(effect, Query) and effect.table == "executions"
         if when == "before" and is_load and draws.random() < 0.10:
             raise Killed
@@ -250,7 +251,7 @@ def test_an_execution_that_can_never_commit_costs_little_and_is_set_aside() -> N
     shop = Shop(chain(3))
     records: list[Effect] = []
 
-    def refuse(world: World, effect: Effect, when: When) -> None:
+    def refuse(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, PutIfAbsent) and effect.table == "executions" and when == "before":
             records.append(effect)
             if len(records) > 1:
@@ -304,7 +305,7 @@ def test_two_messages_of_one_execution_in_one_batch_are_two_writers() -> None:
 class _Ports:
     """Memory for services; the first record of each message waits until both have loaded."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatorWorld) -> None:
         self.names = self
         self._world = world
         self._lock = threading.RLock()
@@ -375,7 +376,7 @@ def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() ->
     shop = Shop(machine({"wait": wait_for("paid")}))
     starts: list[Message] = []
 
-    def see(_world: World, effect: Effect, when: When) -> None:
+    def see(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Send) and when == "before":
             starts.extend(one for one in effect.messages if one.body["k"] == "start")
 
@@ -402,7 +403,7 @@ def test_what_is_released_from_quarantine_does_not_wait_for_the_claims_of_its_de
     shop = Shop(flow, tasks=lambda _: TaskSucceeded(None))
     killed: list[int] = []
 
-    def die_with_the_claim(world: World, effect: Effect, when: When) -> None:
+    def die_with_the_claim(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, RunTask) and not killed:
             killed.append(world.now_ms)
             raise Killed
@@ -463,7 +464,7 @@ def test_what_no_worker_knows_is_looked_at_in_minutes_though_its_clock_is_behind
     task = {"main": machine({"work": call("work")})}
     scenario = scenarios.read({"name": "a task", "about": "", "machines": task})
     swarm = Swarm(safety_ms=2_000_000, skew_ms=400, callers=1)
-    choices: list[Choice] = [
+    choices: list[DrawnChoice] = [
         ("skew", 1, 633),
         ("invocation", 0, "old"),
         ("effect", 8, "throttled"),
@@ -488,7 +489,7 @@ def test_a_heartbeat_counts_from_when_it_was_given_however_late_it_is_stored() -
     tasks = {"lambda:invoke": [{"output": 1}]}
     flow = {"machines": {"main": machine({"ask": ask})}, "tasks": tasks, "answers": answers}
     scenario = scenarios.read({"name": "alive", "about": "", **flow})
-    choices: list[Choice] = [
+    choices: list[DrawnChoice] = [
         ("effect", 14, "slow"),
         ("slow", 0, 2),
         ("effect", 24, "frozen before"),
@@ -531,7 +532,7 @@ def test_children_are_told_by_each_delivery_of_a_parent_that_hosts_freeze_over()
         assert play(deployed, swarm, DrawnTape(seed)).violations == (), seed
 
 
-def judged(flow: Machine, swarm: Swarm, choices: list[Choice], **more: Any) -> tuple[Any, ...]:
+def judged(flow: Machine, swarm: Swarm, choices: list[DrawnChoice], **more: Any) -> tuple[Any, ...]:
     given = {"name": "judged", "about": "", "machines": {"main": flow}, **more}
     return play(Deployed(scenarios.read(given)), swarm, WrittenTape(choices)).violations
 
@@ -540,7 +541,7 @@ def test_who_has_hardly_any_time_left_when_the_faults_end_may_begin_nothing() ->
     """I18 asked why: the next task was decided on after that, and begun two minutes later."""
     flow = machine({"one": call("one", "two"), "two": call("two")})
     tasks = {"one": [{"output": 1, "seconds": 4.997}], "two": [{"output": 2}]}
-    short: list[Choice] = [("invocation", 0, "short")]
+    short: list[DrawnChoice] = [("invocation", 0, "short")]
     assert judged(flow, Swarm(safety_ms=1_000, callers=1), short, tasks=tasks) == ()
 
 
@@ -558,7 +559,7 @@ def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop
     """Hours after, both: the judge of what was never asked for knew one of them (I4)."""
     lanes = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     flow = machine({"both": {"Type": "Parallel", "Branches": lanes, "End": True}})
-    choices: list[Choice] = [
+    choices: list[DrawnChoice] = [
         ("effect", 4, "frozen before"),
         ("freeze", 0, 4),
         ("stop", 0, 99),
@@ -573,7 +574,7 @@ def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop
 def test_a_child_whose_workers_were_lost_says_so_to_a_parent_that_has_lost_fewer() -> None:
     """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "slow child undoes"]
-    choices: list[Choice] = [
+    choices: list[DrawnChoice] = [
         ("effect", 2, "throttled"),
         ("latency", 6, 232),
         ("effect", 8, "killed after"),

@@ -15,9 +15,9 @@ import pytest
 from holdfast.core import advance
 from holdfast.errors import HoldfastBug, RequestError, ServiceFault
 from holdfast.limits import ENDED_RETENTION_SECONDS, NAME_RETENTION_SECONDS, RECORD_AGING_SECONDS
-from holdfast.runtime import keys
 from holdfast.runtime.effects import Delete, Effect, PutIfAbsent, Unlist
-from holdfast.sim.world import START_MS, Killed, When, World
+from holdfast.runtime.storage import keys
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import Machine, Shop, call, machine, wait_for
 from tests.sim.doctor_kit import findings
 from tests.sim.poison_test import Bomb
@@ -43,7 +43,7 @@ def flow(**wait: Any) -> Machine:
 class Ttl:
     """Each day what is over goes; what is `late` may stay for two days more."""
 
-    def __init__(self, world: World, seed: int | None) -> None:
+    def __init__(self, world: SimulatorWorld, seed: int | None) -> None:
         self._world = world
         self._draws = None if seed is None else random.Random(seed)
 
@@ -173,7 +173,7 @@ def test_what_is_left_of_an_end_without_a_snapshot_neither_runs_nor_is_said_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An older release wrote it: its name and its last record outlive its first one."""
-    monkeypatch.setattr("holdfast.runtime.log.END_SPAN_SECONDS_MAX", RECORD_AGING_SECONDS)
+    monkeypatch.setattr("holdfast.runtime.storage.log.END_SPAN_SECONDS_MAX", RECORD_AGING_SECONDS)
     watcher = watched(40, seed=None)
     monkeypatch.undo()
     shop = watcher.shop
@@ -215,7 +215,7 @@ class FaultAt:
         self.from_ms = START_MS
         self.seen: dict[When, int] = {"before": 0, "after": 0}
 
-    def __call__(self, world: World, effect: Effect, when: When) -> None:
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if world.now_ms < self.from_ms or not (is_record or isinstance(effect, Unlist)):
             return
@@ -265,8 +265,8 @@ def test_what_is_renewed_is_listed_once_whatever_goes_wrong_meanwhile(
 def test_what_is_redriven_by_a_record_with_a_snapshot_is_listed_once_whoever_dies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_BYTES_MIN", 0)
-    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_RATIO", 0)
+    monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
+    monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_RATIO", 0)
     counting = FaultAt(None, "before", Killed())
     Repair(counting).run()
     for number, (when, fault) in product(range(counting.seen["before"]), FAULTS):
@@ -313,9 +313,9 @@ def test_what_was_never_opened_and_rests_in_quarantine_outlives_its_records(
 def test_the_bus_hears_of_what_stands_in_a_record_with_a_snapshot_whoever_dies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_BYTES_MIN", 0)
-    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_RATIO", 0)
-    monkeypatch.setattr("holdfast.runtime.log.END_SPAN_SECONDS_MAX", -1)
+    monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
+    monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_RATIO", 0)
+    monkeypatch.setattr("holdfast.runtime.storage.log.END_SPAN_SECONDS_MAX", -1)
     counting = FaultAt(None, "before", Killed())
     Repair(counting).run()
     for number, (when, fault) in product(range(counting.seen["before"]), FAULTS):

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import pytest
 
-from holdfast.runtime import log
 from holdfast.runtime.effects import Doubt, PutIfAbsent
-from holdfast.sim import simulation
-from holdfast.sim.__main__ import main
-from holdfast.sim.reports import write_failure
-from holdfast.sim.runner import Deployed, Result, play
-from holdfast.sim.scenarios import Brought, Scenario
-from holdfast.sim.shrinking import shrunk
-from holdfast.sim.swarm import drawn
-from holdfast.sim.tape import DrawnTape
+from holdfast.runtime.storage import log
+from holdfast_simulator import simulation
+from holdfast_simulator.__main__ import main
+from holdfast_simulator.reports import write_failure
+from holdfast_simulator.runner import Deployed, ScheduleResult, play
+from holdfast_simulator.scenarios import Brought, Scenario
+from holdfast_simulator.schedule import DrawnTape
+from holdfast_simulator.shrinking import shrunk
+from holdfast_simulator.swarm import drawn
 from tests.builders import call, machine, wait_for
 
 STEPS: Final = Scenario(
@@ -57,7 +57,7 @@ def believe_a_doubt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simulation, "TURNS_MAX", 500)
 
 
-def _failure(choices_min: int) -> Result:
+def _failure(choices_min: int) -> ScheduleResult:
     """The first failure of one lost put with something in it to leave out."""
     for seed in range(SEEDS_MAX):
         chosen = replace(drawn(seed), rates=RATES, safety_ms=200_000, redrive_percent=0)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.dsl.compile import compile_workflow
+from holdfast.compiler.compile import compile_workflow
 from holdfast.runtime.effects import TaskSucceeded
-from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import START_MS, CrashAt, Hook, Killed, RandomCrashes, When, no_faults
+from holdfast_simulator.invariants import StoredHistory, check, histories, lost
+from holdfast_simulator.world import START_MS, CrashAt, Hook, Killed, RandomCrashes, When, no_faults
 from statemachines.fates import Fate
 from tests.builders import CHANCE, Shop
 from tests.order_shop import TENANT, OrderShop
@@ -37,7 +37,7 @@ class ClosingShop:
         return state.status, state.error, state.cause, _undone(history)
 
     @property
-    def history(self) -> History:
+    def history(self) -> StoredHistory:
         (history,) = histories(self.world)
         return history
 
@@ -57,7 +57,7 @@ class ClosingShop:
         raise AssertionError("no answer in ten tries")
 
 
-def _undone(history: History) -> list[str]:
+def _undone(history: StoredHistory) -> list[str]:
     types = [event.type for event in history.events]
     after = history.events[types.index("Stopping") :]
     return [event.details["resource"] for event in after if event.type == "TaskSucceeded"]

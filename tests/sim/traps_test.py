@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import apply as apply_module
+from holdfast.core.apply import apply as apply_module
 from holdfast.errors import RequestError
-from holdfast.runtime import duties, log, mail, messages, outside, sweeper
+from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import (
     Delete,
     Doubt,
@@ -24,9 +25,11 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     Unlist,
 )
-from holdfast.runtime.front import Front
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import Killed, When, World
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage import log
+from holdfast.runtime.worker import external_facts
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import CHANCE, Shop, call, chain, machine, wait_for
 from tests.sim.planted.recovery import refuse_go
 from tests.sim.planted.timing import nothing, tick_before_the_mail
@@ -53,11 +56,13 @@ def problems(shop: Shop, status: str = "SUCCEEDED") -> list[str]:
     return [*(f"lost {run}" for run in lost(shop.world)), *(end for end in ends if end != status)]
 
 
-def once(condition: Callable[[Effect], bool], action: Callable[[World], None], when: When) -> Any:
+def once(
+    condition: Callable[[Effect], bool], action: Callable[[SimulatorWorld], None], when: When
+) -> Any:
     """A hook that acts at the first effect that fits, and never again."""
     done: list[Effect] = []
 
-    def hook(world: World, effect: Effect, at: When) -> None:
+    def hook(world: SimulatorWorld, effect: Effect, at: When) -> None:
         if at == when and not done and condition(effect):
             done.append(effect)
             action(world)
@@ -65,7 +70,7 @@ def once(condition: Callable[[Effect], bool], action: Callable[[World], None], w
     return hook
 
 
-def die(world: World) -> None:
+def die(world: SimulatorWorld) -> None:
     raise Killed
 
 
@@ -80,7 +85,7 @@ def _doubt_at(number: int, doubted: str) -> Any:
     """A hook that loses the answer to the nth record that is written."""
     seen: list[Effect] = []
 
-    def hook(world: World, effect: Effect, when: When) -> None:
+    def hook(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if is_record(effect) and when == doubted:
             seen.append(effect)
             if len(seen) == number + 1:
@@ -188,7 +193,7 @@ def test_a_waiter_registers_before_it_looks() -> None:
     def schedule() -> list[str]:
         shop = Shop(machine({"wait": wait_for("paid", TimeoutSeconds=3_600)}))
 
-        def send(world: World) -> None:
+        def send(world: SimulatorWorld) -> None:
             world.call(shop.front.event("default", request, CHANCE))
 
         request = {"name": "paid", "key": "k1", "data": 1, "id": "e1"}
@@ -199,11 +204,11 @@ def test_a_waiter_registers_before_it_looks() -> None:
 
     def look_first(log_: Any, entry: int, now_ms: int) -> Any:
         waiting = log_.state.frame_of(entry).waiting
-        found = yield from mail.event_facts(log_.tenant, waiting, now_ms)
-        yield from mail.register(log_.tenant, log_.run, waiting, now_ms)
+        found = yield from inbox.event_facts(log_.tenant, waiting, now_ms)
+        yield from inbox.register(log_.tenant, log_.run, waiting, now_ms)
         return found
 
-    caught(schedule, lambda patch: patch.setattr(duties, "_register", look_first))
+    caught(schedule, lambda patch: patch.setattr(follow_ups, "_register", look_first))
 
 
 def test_an_event_is_used_once_in_an_execution() -> None:
@@ -276,7 +281,7 @@ def test_a_wake_that_comes_early_is_sent_again() -> None:
         shop.world.run(until_ms=shop.world.now_ms + 30_000)
         return problems(shop)
 
-    caught(schedule, lambda patch: patch.setattr(outside, "again_if_early", nothing))
+    caught(schedule, lambda patch: patch.setattr(external_facts, "again_if_early", nothing))
 
 
 def test_a_parked_execution_is_watched_before_its_message_is_gone() -> None:
@@ -300,7 +305,7 @@ def test_a_parked_execution_is_watched_before_its_message_is_gone() -> None:
         return
         yield
 
-    caught(schedule, lambda patch: patch.setattr(duties, "watch", forget))
+    caught(schedule, lambda patch: patch.setattr(follow_ups, "watch", forget))
 
 
 def test_a_visit_looks_at_control_mail_though_only_a_timer_is_open() -> None:
@@ -324,7 +329,7 @@ def test_a_visit_looks_at_control_mail_though_only_a_timer_is_open() -> None:
         yield
 
     def plant(patch: Patch) -> None:
-        blind = type("blind", (), {**vars(mail), "control_facts": staticmethod(nothing)})
+        blind = type("blind", (), {**vars(inbox), "control_facts": staticmethod(nothing)})
         patch.setattr(sweeper, "mail", blind)
 
     caught(schedule, plant)
@@ -356,7 +361,7 @@ def test_a_timer_row_is_deleted_after_its_message_is_sent() -> None:
     real = sweeper._timer
 
     def delete_first(row: Any, now_ms: int) -> Any:
-        yield from duties.drop_row(row)
+        yield from follow_ups.drop_row(row)
         yield from real(row, now_ms)
 
     caught(schedule, lambda patch: patch.setattr(sweeper, "_timer", delete_first))
@@ -375,7 +380,7 @@ def test_two_sweepers_that_overlap_write_the_same_row() -> None:
         def is_move(effect: Effect) -> bool:
             return isinstance(effect, Delete) and effect.sk.endswith("#w")  # type: ignore[union-attr]
 
-        def overlap(world: World) -> None:
+        def overlap(world: SimulatorWorld) -> None:
             world.now_ms += 700
             world.sweep()
 
@@ -384,12 +389,12 @@ def test_two_sweepers_that_overlap_write_the_same_row() -> None:
         rows = [item for item in world.services.items("mail") if str(item["sk"]).endswith("#w")]
         return [] if len(rows) == 1 else [f"{len(rows)} watch rows"]
 
-    real = duties.next_look_ms
+    real = follow_ups.next_look_ms
 
     def off_grid(state: Any, parked_ms: int, now_ms: int) -> int:
         return real(state, parked_ms, now_ms) + now_ms % 60_000
 
-    caught(schedule, lambda patch: patch.setattr(duties, "next_look_ms", off_grid))
+    caught(schedule, lambda patch: patch.setattr(follow_ups, "next_look_ms", off_grid))
 
 
 # -- the end and handing on ------------------------------------------------------------------------
@@ -401,7 +406,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
     def schedule() -> list[str]:
         shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 10, "End": True}}))
 
-        def expire(world: World) -> None:
+        def expire(world: SimulatorWorld) -> None:
             for item in world.services.items("executions"):
                 world.services.perform(Delete("executions", str(item["pk"]), int(item["sk"])))
 
@@ -411,7 +416,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
         return [str(item) for item in shop.world.services.items("executions")]
 
     def plant(patch: Patch) -> None:
-        from holdfast.sim.services import Services
+        from holdfast_simulator.services import Services
 
         def unlist(self: Any, effect: Unlist) -> None:
             self._put(Put("executions", {"pk": effect.pk, "sk": effect.sk}))

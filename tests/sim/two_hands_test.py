@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.sim import levels, scenarios
-from holdfast.sim.orphans import Orphans
-from holdfast.sim.runner import Deployed, Violation, play
-from holdfast.sim.swarm import Swarm
-from holdfast.sim.tape import Choice, WrittenTape
+from holdfast_simulator import levels, scenarios
+from holdfast_simulator.orphans import Orphans
+from holdfast_simulator.runner import Deployed, Violation, play
+from holdfast_simulator.schedule import DrawnChoice, WrittenTape
+from holdfast_simulator.swarm import Swarm
 from tests.builders import Machine, call, machine, wait_for
 
 #: The wake of the event comes again after 5 s, to a worker of the release before: that does not
 #: know the task, and deletes the message.
-OLD_TWIN: list[Choice] = [
+OLD_TWIN: list[DrawnChoice] = [
     ("receive", 1, "delivered again"),
     ("again", 0, 1),
     ("invocation", 2, "old"),
@@ -40,14 +40,14 @@ def deployed(flow: Machine, **more: Any) -> Deployed:
 
 
 def violations(
-    played: Deployed, tape: list[Choice], receives_max: int = 30
+    played: Deployed, tape: list[DrawnChoice], receives_max: int = 30
 ) -> tuple[Violation, ...]:
     days = 400 * 86_400_000
     swarm = Swarm(safety_ms=days, ends_with_tape=True, receives_max=receives_max)
     return play(played, swarm, WrittenTape(tape)).violations
 
 
-def require_clean(played: Deployed, choices: Iterable[Choice], receives_max: int = 30) -> None:
+def require_clean(played: Deployed, choices: Iterable[DrawnChoice], receives_max: int = 30) -> None:
     tape = list(choices)
     assert violations(played, tape, receives_max) == (), tape
 
@@ -80,12 +80,12 @@ def test_a_claim_without_a_message_is_left_to_its_time_out_and_no_longer(
     played = deployed(
         flow, tasks={name: [{"output": 1, "seconds": 1}] for name in ("work", "long")}
     )
-    twins: list[Choice] = [
+    twins: list[DrawnChoice] = [
         ("receive", 0, "delivered again"),
         ("slow", 0, 3),
         ("invocation", 1, "old"),
     ]
-    tapes: list[list[Choice]] = [
+    tapes: list[list[DrawnChoice]] = [
         [*twins, ("effect", slow, "slow"), ("effect", effect, fault)]
         for slow in (4, 6)
         for effect in range(14, 20)
@@ -119,7 +119,7 @@ def test_whose_elder_twin_deletes_the_message_is_looked_after() -> None:
     go = {"after_seconds": 5, "event": "go", "key": "k1", "data": 1, "id": "e0"}
     flow = machine({"go": wait_for("go", "both"), "both": both})
     played = deployed(flow, events=[go, PAID])
-    twins: list[Choice] = [
+    twins: list[DrawnChoice] = [
         ("receive", 2, "delivered again"),
         ("again", 0, 0),
         ("effect", 27, "frozen before"),
@@ -136,7 +136,7 @@ def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -
     tasks = {"work": [{"output": 1, "seconds": 100}]}
     flow = machine({"work": call("work", "a"), "a": wait_for("paid")})
     played = deployed(flow, events=[paid], tasks=tasks)
-    twins: list[Choice] = [
+    twins: list[DrawnChoice] = [
         ("receive", 0, "delivered again"),
         ("again", 0, 2),
         ("invocation", 1, "old"),
@@ -147,7 +147,7 @@ def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -
 
 @pytest.mark.parametrize("fault", ["killed before", "throttled"])
 def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fault: str) -> None:
-    twins: list[Choice] = [
+    twins: list[DrawnChoice] = [
         ("effect", 6, "sent twice"),
         ("message", 2, "late"),
         ("late", 0, 3),
@@ -168,7 +168,7 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
     """
     signing = "document_signing 3"
     (played,) = [one for one in levels.programs(WORKFLOWS) if one.scenario.name == signing]
-    tape: list[Choice] = [
+    tape: list[DrawnChoice] = [
         ("effect", 2, "sent twice"),
         ("effect", 12, "throttled"),
         ("effect", 13, "throttled"),
@@ -214,7 +214,10 @@ def test_what_replaces_a_dead_letter_knows_what_was_begun_under_it_long_before()
     states, tasks = talkative(14)
     played = deployed(one_lane(states), tasks=tasks)
     for second in range(45, 60):
-        both: list[Choice] = [("effect", 12, "killed before"), ("effect", second, "killed before")]
+        both: list[DrawnChoice] = [
+            ("effect", 12, "killed before"),
+            ("effect", second, "killed before"),
+        ]
         require_clean(played, both, FEW_RECEIVES)
 
 
@@ -230,7 +233,7 @@ def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it
     signed = {**PAID, "after_seconds": 20, "event": "signed", "id": "e2"}
     played = deployed(machine({"both": both}), events=[PAID, signed], tasks={**tasks, "f": fails})
     for second in range(72, 82):
-        deaths: list[Choice] = [
+        deaths: list[DrawnChoice] = [
             ("effect", 22, "killed before"),
             ("effect", second, "killed before"),
         ]
@@ -245,5 +248,7 @@ def test_what_replaces_a_dead_letter_knows_that_the_attempt_was_handed_on() -> N
     played = deployed(machine({**states, "long": long}), events=[PAID], tasks=tasks)
     for effect in range(20, 36):
         for later in range(effect + 1, effect + 8):
-            deaths: list[Choice] = [("effect", one, "killed before") for one in (effect, later)]
+            deaths: list[DrawnChoice] = [
+                ("effect", one, "killed before") for one in (effect, later)
+            ]
             require_clean(played, deaths, FEW_RECEIVES)

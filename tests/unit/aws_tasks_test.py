@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.asl.program import TaskKind
-from holdfast.aws.tasks import Perform, Tasks
+from holdfast.aws.tasks import TaskPerformer, TaskRunner
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskSucceeded
 
@@ -40,28 +40,28 @@ def service(_: RunTask) -> TaskSucceeded | TaskFailed:
     return TaskSucceeded("service")
 
 
-def never() -> Perform:
+def never() -> TaskPerformer:
     raise AssertionError("nobody asked for a service")
 
 
 @pytest.mark.parametrize("kind", ["task", "pure"])
 def test_own_code_runs_without_making_what_calls_services(kind: TaskKind) -> None:
-    assert Tasks(own_code, never).perform(asked(kind)) == TaskSucceeded("own code")
+    assert TaskRunner(own_code, never).perform(asked(kind)) == TaskSucceeded("own code")
 
 
 @pytest.mark.parametrize("kind", ["lambda", "service", "callback", "sync", "read", "write"])
 def test_what_is_not_own_code_is_a_call_of_a_service(kind: TaskKind) -> None:
-    assert Tasks(own_code, lambda: service).perform(asked(kind)) == TaskSucceeded("service")
+    assert TaskRunner(own_code, lambda: service).perform(asked(kind)) == TaskSucceeded("service")
 
 
 def test_what_calls_services_is_made_once() -> None:
     made: list[str] = []
 
-    def make() -> Perform:
+    def make() -> TaskPerformer:
         made.append("once")
         return service
 
-    tasks = Tasks(own_code, make)
+    tasks = TaskRunner(own_code, make)
     tasks.perform(asked("service"))
     tasks.perform(asked("sync"))
 
@@ -71,12 +71,12 @@ def test_what_calls_services_is_made_once() -> None:
 def test_without_a_way_to_services_a_job_is_asked_again_and_a_task_comes_again() -> None:
     faults = [ServiceFault("HF321", "asked too often", retry="later") for _ in range(2)]
 
-    def make() -> Perform:
+    def make() -> TaskPerformer:
         if faults:
             raise faults.pop()
         return service
 
-    tasks = Tasks(own_code, make)
+    tasks = TaskRunner(own_code, make)
     assert tasks.perform(replace(asked("sync"), is_poll=True)) == TaskPending()
     with pytest.raises(ServiceFault):
         tasks.perform(asked("service"))

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
 from holdfast.errors import WorkflowError
 from holdfast.local.build import try_modules
 from holdfast.runtime.driver import run
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import World
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.world import SimulatorWorld
 from tests.builders import CHANCE, KEYS
 
 SHIPPING = """
@@ -140,7 +140,7 @@ def outcome(workflow: str, data: Any) -> Any:
     """-> what it came to on workers of a deployment, and how many children there were."""
     deployment = Deployment.from_modules(MODULES, compiled)
     programs = deployment.programs()
-    world = World(deployment.setting(programs, lambda: KEYS), deployment.run_task)
+    world = SimulatorWorld(deployment.setting(programs, lambda: KEYS), deployment.run_task)
     front = deployment.front(programs, KEYS)
     request = {"workflow": workflow, "input": data}
     execution = run(front.start("default", request, CHANCE), world.perform)["execution"]

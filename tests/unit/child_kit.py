@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.asl.parse import definition_hash
+from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import RequestError
 from holdfast.runtime.child_workflows import Workflows
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import RunTask, TaskResult
-from holdfast.runtime.front import Front
-from holdfast.runtime.setting import Setting
-from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import Hook, Killed, World, no_faults
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast_simulator.invariants import StoredHistory, check, histories, lost
+from holdfast_simulator.world import Hook, Killed, SimulatorWorld, no_faults
 from tests.builders import CHANCE, KEYS, AnyTypes, Machine, add
 
 TENANT = "default"
@@ -40,8 +40,8 @@ class Family:
         self.programs = Programs()
         self.front = Front(self.programs, self.known, AnyTypes(), KEYS)
         workflows = Workflows(self.known, self._fitted)
-        setting = Setting(self.programs, lambda *_: True, lambda: KEYS, None, workflows)
-        self.world = World(setting, tasks, hook)
+        setting = WorkerConfig(self.programs, lambda *_: True, lambda: KEYS, None, workflows)
+        self.world = SimulatorWorld(setting, tasks, hook)
         for name, definition in machines.items():
             self.deploy(name, definition)
 
@@ -83,7 +83,7 @@ class Family:
 
     # -- what has happened -------------------------------------------------------------------------
 
-    def run(self, data: Any = None) -> History:
+    def run(self, data: Any = None) -> StoredHistory:
         """-> the history of `outer`, from its start until nothing is left to happen."""
         self.start(data)
         self.world.run()
@@ -95,7 +95,7 @@ class Family:
         self.world.now_ms = until_ms
 
     @property
-    def outer(self) -> History:
+    def outer(self) -> StoredHistory:
         return next(found for found in histories(self.world) if "." not in found.run)
 
     @property
@@ -103,7 +103,7 @@ class Family:
         return self.outer.state.output
 
     @property
-    def children(self) -> list[History]:
+    def children(self) -> list[StoredHistory]:
         found = [history for history in histories(self.world) if "." in history.run]
         return sorted(found, key=lambda history: history.run)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.dsl.surface import InvalidArguments
+from holdfast.api.surface import InvalidArguments
 from holdfast.errors import RequestError, ServiceFault, VaultFault
 from holdfast.limits import CHILD_DEPTH_MAX
 from holdfast.runtime import child_workflows, messages
@@ -20,7 +20,7 @@ from holdfast.runtime.effects import (
     Send,
     TaskSucceeded,
 )
-from holdfast.sim.world import Killed, When, World
+from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
 
@@ -196,7 +196,7 @@ class NewerComesFirst:
     family: Family
     newer: str = ""
 
-    def __call__(self, world: World, effect: Effect, when: When) -> None:
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, PutIfAbsent) or effect.table != "executions" or world.kills:
             return
         if "." not in str(effect.item["pk"]):
@@ -458,7 +458,7 @@ def test_an_end_that_comes_again_wakes_a_parent_whose_log_cannot_be_read() -> No
     family, run = _told_and_left()
     faults: list[Effect] = []
 
-    def busy_once(_world: World, effect: Effect, when: When) -> None:
+    def busy_once(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_read = isinstance(effect, Query) and effect.pk.endswith(run) and when == "before"
         if is_read and not faults:
             faults.append(effect)

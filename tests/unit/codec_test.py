@@ -16,7 +16,8 @@ from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, HoldfastError, NewerFormatError
 from holdfast.limits import RECORD_BYTES_MAX, VALUE_INLINE_BYTES_MAX, WRITE_UNIT_BYTES
-from holdfast.runtime.codec import (
+from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
+from holdfast.runtime.storage.codec import (
     Encoded,
     Header,
     Reader,
@@ -25,9 +26,8 @@ from holdfast.runtime.codec import (
     encode_record,
     with_snapshot,
 )
-from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
-from holdfast.runtime.formats import FORMATS, inflate
-from holdfast.sim.invariants import check
+from holdfast.runtime.storage.formats import FORMATS, inflate
+from holdfast_simulator.invariants import check
 from tests.builders import Shop, call, machine
 from tests.unit.core_kit import START_MS, Case, one
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.comparisons import compile_rule
-from holdfast.asl.dataflow import EffectiveInput
-from holdfast.asl.jsonata import Moment
-from holdfast.asl.jsonpath import PathSyntaxError
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.jsonpath.comparisons import compile_rule
+from holdfast.asl.jsonpath.dataflow import EffectiveInput
+from holdfast.asl.jsonpath.jsonpath import PathSyntaxError
 from holdfast.asl.template import StateError
 
-MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 
 
 def decide(rule: dict[str, Any], data: Any, **variables: Any) -> Any:

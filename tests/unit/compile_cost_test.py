@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.steps.steps import Steps
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.steps.steps import Steps
 from tests.unit.dsl_kit import loaded
 
 DEPTH = 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.commands import StartChild, StopChild, owed
 from holdfast.core.facts import ChildrenStopped, FailedWith, StopRequested, TakenOver, TimedOut
+from holdfast.core.pending_commands import StartChild, StopChild, pending_commands
 from holdfast.errors import HoldfastBug
 from holdfast.limits import TAKEOVERS_MAX
 from tests.builders import machine
@@ -28,7 +28,7 @@ def called(*, is_begun: bool = True) -> MachineCase:
 
 
 def stops(case: Case) -> list[tuple[int, int]]:
-    return [(c.entry, c.number) for c in owed(case.state) if isinstance(c, StopChild)]
+    return [(c.entry, c.number) for c in pending_commands(case.state) if isinstance(c, StopChild)]
 
 
 def test_a_child_that_is_waited_for_is_owed_nothing() -> None:
@@ -86,7 +86,7 @@ def test_that_a_child_was_stopped_which_is_waited_for_or_unknown_leaves_no_trace
 def test_of_a_distributed_map_that_failed_the_lanes_that_were_open_are_owed_a_stop() -> None:
     case = begun([1, 2, 3, 4], MaxConcurrency=2)
     entry = case.children.entry
-    assert [c for c in owed(case.state) if isinstance(c, StartChild)] == [
+    assert [c for c in pending_commands(case.state) if isinstance(c, StartChild)] == [
         StartChild(entry, 0),
         StartChild(entry, 1),
     ]

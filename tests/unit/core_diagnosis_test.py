@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import parse_definition
+from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core.advance import advance
 from holdfast.core.diagnosis import Diagnosis, diagnose, should_move_since
-from holdfast.core.facts import Moment, Started
+from holdfast.core.facts import DecisionInputs, Started
 from holdfast.limits import CLOCK_ERROR_MS
 from tests.builders import Machine, ask, call, machine, wait_for
 from tests.unit.core_kit import RUN, START_MS, Case, nobody, one
@@ -97,7 +97,7 @@ def test_the_oldest_stands_first() -> None:
 
 def test_a_full_record_asks_to_be_gone_on_from_at_once() -> None:
     program = parse_definition(machine({"it": {"Type": "Pass", "Next": "it"}}))
-    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
+    moment = DecisionInputs(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
     step = advance(program, None, (Started(RUN, None, "flow", None, START_MS),), moment)
     (found,) = diagnose(step.state, START_MS)
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.asl.jsonata import compile_expression
+from holdfast.asl.jsonata.jsonata import compile_expression
 from holdfast.core import facts
-from holdfast.core.apply import apply, fold
+from holdfast.core.apply.apply import apply, fold
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact
 from holdfast.core.state_json import UnknownState, from_json, to_json

@@ -24,7 +24,7 @@ from holdfast.core.facts import (
     TaskUnknown,
     TimedOut,
 )
-from holdfast.core.state import Children, Parent
+from holdfast.core.state import ChildExecutions, Parent
 from tests.builders import Machine, ask, call, machine, wait_for
 from tests.unit.core_kit import RUN, START_MS, one, part
 from tests.unit.core_tasks_test import (
@@ -299,7 +299,7 @@ def children_in_full() -> Told:
 
 def _child(case: Told, lane: int, result: Any, at: str = "it") -> None:
     waiting = case.frame(at).waiting
-    assert isinstance(waiting, Children)
+    assert isinstance(waiting, ChildExecutions)
     told: Any = {"started_ms": START_MS, "stopped_ms": START_MS + 7, **result}
     case.offer(ChildEnded(waiting.entry, lane, told))
 

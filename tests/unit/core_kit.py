@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.asl.parse import parse_definition
+from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core.advance import advance
-from holdfast.core.apply import fold
-from holdfast.core.commands import has_more
+from holdfast.core.apply.apply import fold
 from holdfast.core.events import Event
-from holdfast.core.facts import Fact, FailedWith, Moment, Started, Succeeded, Tick
-from holdfast.core.state import Attempt, Awaiting, Claim, Execution, Frame
+from holdfast.core.facts import DecisionInputs, Fact, FailedWith, Started, Succeeded, Tick
+from holdfast.core.pending_commands import has_more
+from holdfast.core.state import Attempt, Awaiting, Execution, Frame, Lease
 from holdfast.core.state_json import from_json, to_json
 from tests.builders import Machine, call, machine
 
@@ -54,8 +54,8 @@ def nobody(_timeout_seconds: int | None) -> None:
     return
 
 
-def claim(timeout_seconds: int | None) -> Claim:
-    return Claim("me", "message", 1, START_MS + 1_000 * (timeout_seconds or 60))
+def claim(timeout_seconds: int | None) -> Lease:
+    return Lease("me", "message", 1, START_MS + 1_000 * (timeout_seconds or 60))
 
 
 class Case:
@@ -66,7 +66,7 @@ class Case:
         definition: Machine,
         *,
         draw: Callable[[], float] = lambda: 0.5,
-        claim: Callable[[int | None], Claim | None] = claim,
+        claim: Callable[[int | None], Lease | None] = claim,
     ) -> None:
         self.program = parse_definition(definition)
         self.now_ms = START_MS
@@ -89,7 +89,7 @@ class Case:
         return self
 
     def _step(self, facts: tuple[Fact, ...]) -> None:
-        moment = Moment(self.now_ms, self._draw, self._claim, clock_error_ms=0)
+        moment = DecisionInputs(self.now_ms, self._draw, self._claim, clock_error_ms=0)
         step = advance(self.program, self._state, facts, moment)
         self.events += step.events
         self.records += bool(step.events)

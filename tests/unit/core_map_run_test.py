@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.core import facts
-from holdfast.core.map_results import Child, record
-from holdfast.core.state import Attempt, Children, ChildResult
+from holdfast.core.map_results import MapChild, record
+from holdfast.core.state import Attempt, ChildExecutions, ChildResult
 from holdfast.limits import CHILD_DEPTH_MAX
 from tests.builders import call, machine
 from tests.unit.core_kit import RUN, START_MS, Case, nobody, one
@@ -35,9 +35,9 @@ def a_map(**fields: Any) -> Any:
 
 class MapCase(Case):
     @property
-    def children(self) -> Children:
+    def children(self) -> ChildExecutions:
         waiting = self.frame("it").waiting
-        assert isinstance(waiting, Children)
+        assert isinstance(waiting, ChildExecutions)
         return waiting
 
     @property
@@ -372,7 +372,7 @@ def test_a_failure_can_be_caught() -> None:
     ],
 )
 def test_of_a_child_that_has_not_ended_only_what_is_known_is_told(result: Any, told: Any) -> None:
-    found = record(Child("c", "arn:mapRun:m/L:1", False, {"a": ["é"]}, result))
+    found = record(MapChild("c", "arn:mapRun:m/L:1", False, {"a": ["é"]}, result))
     assert found == {
         "ExecutionArn": "arn:execution:m/L:c",
         "Input": '{"a":["é"]}',

@@ -1,4 +1,4 @@
-"""Lanes that need not all succeed, and lanes that wait for others: docs/extensions.md."""
+"""Lanes that need not all succeed, and lanes that wait for others: docs/reference/extensions.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import DefinitionError, parse_definition
+from holdfast.asl.parsing.parse import DefinitionError, parse_definition
 from holdfast.core.facts import Succeeded
 from holdfast.core.lanes import TOO_FEW_SUCCEEDED
 from holdfast.limits import LANES_MAX

@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.facts import Fact, FailedWith, RedriveRequested, StopRequested, Succeeded
 from holdfast.core.state import Attempt, Awaiting, Delay, Frame, Lanes, Timer
-from holdfast.sim.generator import SECONDS_MAX, Generator
+from holdfast_simulator.generator import SECONDS_MAX, Generator
 from tests.unit.core_kit import Case
 
 SEEDS = 300

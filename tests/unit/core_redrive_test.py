@@ -10,8 +10,9 @@ from holdfast.core.facts import FailedWith, Opened, RedriveRequested, StopReques
 from holdfast.core.run_ids import run_of_uuid
 from holdfast.core.state import Attempt, Lanes
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime import keys, mail, messages
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import Message, PutIfAbsent, RunTask, Send, TaskFailed, TaskSucceeded
+from holdfast.runtime.storage import keys
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case, part
 from tests.unit.core_stopping_test import undoable
@@ -334,7 +335,7 @@ class Redriven:
 def tell(office: Office, execution: str, control_id: str, fields: dict[str, str]) -> None:
     """Control mail under this id, whenever it was asked for."""
     run = str(run_of_uuid(execution.rpartition(":")[2]))
-    item = mail.control_item("default", run, control_id, office.world.now_ms, fields)
+    item = inbox.control_item("default", run, control_id, office.world.now_ms, fields)
     office.world.perform(PutIfAbsent("mail", item))
     wake = messages.wake_mail("default", run, keys.control(control_id))
     office.world.perform(Send((Message(wake),)))
@@ -366,7 +367,7 @@ def test_the_api_says_why_what_is_undone_is_not_redriven() -> None:
     assert (shown["status"], shown["redriveStatusReason"]) == ("ABORTED", reason)
     refusal = office.refusal("RedriveExecution", executionArn=execution)
     assert refusal == ("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
-    tell(office, execution, f"{office.world.now_ms:015d}000000000000", {"kind": mail.REDRIVE})
+    tell(office, execution, f"{office.world.now_ms:015d}000000000000", {"kind": inbox.REDRIVE})
     assert office.describe(execution)["status"] == "ABORTED"
 
 

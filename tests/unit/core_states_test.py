@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import parse_definition
+from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core import advance
 from holdfast.core.advance import TOO_MANY_EVENTS
-from holdfast.core.commands import has_more
-from holdfast.core.facts import Moment, Started, Succeeded
+from holdfast.core.facts import DecisionInputs, Started, Succeeded
+from holdfast.core.pending_commands import has_more
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from tests.builders import Machine, ask, call, machine, wait_for
@@ -429,7 +429,7 @@ def test_what_a_full_record_left_comes_before_what_is_offered_after_it(
 ) -> None:
     monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 2)
     program = parse_definition(beside_a_task({"Type": "Pass", "End": True}))
-    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
+    moment = DecisionInputs(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
     full = advance.advance(program, None, [Started(RUN, None, "flow", 1, START_MS)], moment)
     assert has_more(full.state)
     on = advance.advance(program, full.state, [Succeeded(1, 1, "shipped")], moment)

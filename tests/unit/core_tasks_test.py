@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.advance import Step, advance
-from holdfast.core.apply import apply, fold
-from holdfast.core.commands import OfferActivity, ReadAnswer, StartTimer, owed
+from holdfast.core.advance import Transition, advance
+from holdfast.core.apply.apply import apply, fold
 from holdfast.core.events import Event
 from holdfast.core.facts import (
     ActivityStarted,
+    DecisionInputs,
     Fact,
     FailedWith,
     HeartbeatSeen,
-    Moment,
     Polled,
     Started,
     Submitted,
@@ -28,12 +27,13 @@ from holdfast.core.facts import (
     TaskUnknown,
     TimedOut,
 )
-from holdfast.core.state import ROOT, Attempt, Awaiting, Origin, Parent
+from holdfast.core.pending_commands import OfferActivity, ReadAnswer, StartTimer, pending_commands
+from holdfast.core.state import ROOT, Attempt, Awaiting, MachineOrigin, Parent
 from holdfast.core.state_json import from_json, to_json
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.resources import METRIC_DURABLE_STEPS
-from holdfast.runtime.duties import measure
 from holdfast.runtime.effects import Measure
+from holdfast.runtime.follow_ups import measure
 from tests.builders import Machine, machine
 from tests.unit.core_kit import RUN, START_MS, Case, claim, one
 from tests.unit.states_kit import PLACE, ROLE
@@ -53,7 +53,7 @@ def task(resource: str, **fields: Any) -> Machine:
     return {"Type": "Task", "Resource": resource, **fields}
 
 
-def origin_of(execution_type: str = "STANDARD") -> Origin:
+def origin_of(execution_type: str = "STANDARD") -> MachineOrigin:
     return {
         "execution_arn": PLACE.execution("m", "e"),
         "execution_name": "e",
@@ -75,7 +75,7 @@ class MachineCase(Case):
         def token(entry: int, attempt: int) -> str:
             return f"token of {entry}.{attempt}"
 
-        moment = Moment(self.now_ms, lambda: 0.5, claim, clock_error_ms=0, token=token)
+        moment = DecisionInputs(self.now_ms, lambda: 0.5, claim, clock_error_ms=0, token=token)
         step = advance(self.program, self._state, facts, moment)
         self.events += step.events
         self._state = step.state
@@ -171,7 +171,7 @@ def test_a_callback_is_called_submitted_and_answered() -> None:
     assert case.waiting().arguments == {"token": "token of 0.1"}
     case.submit({"MessageId": "m"})
     assert isinstance(case.waiting(), Awaiting)
-    assert owed(case.state) == [ReadAnswer(0, 1)]
+    assert pending_commands(case.state) == [ReadAnswer(0, 1)]
     assert case.succeed("yes").output == "yes"
     assert case.types[2:6] == ["TaskScheduled", "TaskStarted", "TaskSubmitted", "TaskSucceeded"]
 
@@ -220,7 +220,7 @@ def test_a_job_is_polled_after_a_second_then_two_then_four_up_to_a_minute() -> N
     rests = []
     for number in range(9):
         due_ms = case.waiting().poll_due_ms
-        assert StartTimer(0, due_ms) in owed(case.state)
+        assert StartTimer(0, due_ms) in pending_commands(case.state)
         rests.append((due_ms - case.now_ms) // 1_000)
         case.now_ms = due_ms
         case.offer(Polled(0, 1, number))
@@ -246,7 +246,7 @@ def test_a_poll_is_no_time_out_and_a_time_out_is_no_poll() -> None:
 def test_another_execution_tells_of_its_end_and_is_not_polled(resource: str) -> None:
     case = begun(task(resource, Arguments={"StateMachineArn": "m"})).submit({"ExecutionArn": "a"})
     assert case.waiting().poll_due_ms is None
-    assert owed(case.state) == [ReadAnswer(0, 1)]
+    assert pending_commands(case.state) == [ReadAnswer(0, 1)]
     case.offer(Polled(0, 1, 0))
     assert case.types[-1] == "TaskSubmitted"
 
@@ -267,12 +267,12 @@ def test_an_activity_is_offered_until_a_poller_has_taken_it() -> None:
     case = begun(task(ACTIVITY, Arguments={"n": 1}, HeartbeatSeconds=30))
     assert case.last("ActivityScheduled").details["resource"] == ACTIVITY
     assert "ActivityStarted" not in case.types
-    assert owed(case.state) == [OfferActivity(0, 1)]
+    assert pending_commands(case.state) == [OfferActivity(0, 1)]
     case.now_ms += 20_000
     case.offer(ActivityStarted(0, 1, "w"), ActivityStarted(0, 1, "other"))
     assert case.last("ActivityStarted").details == {"workerName": "w"}
     assert case.waiting().heartbeat_due_ms == START_MS + 50_000
-    assert owed(case.state) == [StartTimer(0, START_MS + 50_000)]
+    assert pending_commands(case.state) == [StartTimer(0, START_MS + 50_000)]
     assert case.succeed(2).output == 2
     assert case.types[2:5] == ["ActivityScheduled", "ActivityStarted", "ActivitySucceeded"]
 
@@ -282,7 +282,7 @@ def test_an_activity_has_its_time_from_when_a_poller_has_taken_it(bound: dict[st
     """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
     case = begun(task(ACTIVITY, **bound, Retry=AGAIN)).after(1_000)
     for attempt in (1, 2):
-        assert owed(case.state) == [OfferActivity(0, attempt)]
+        assert pending_commands(case.state) == [OfferActivity(0, attempt)]
         case.offer(ActivityStarted(0, attempt, "w")).after(9)
         assert case.types.count("ActivityTimedOut") == attempt - 1
         case.after(2)
@@ -342,7 +342,7 @@ def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact)
 
 def durable_steps(case: MachineCase) -> float:
     measured = Counter[str]()
-    for effect in measure(Step(tuple(case.events), case.state)):
+    for effect in measure(Transition(tuple(case.events), case.state)):
         assert isinstance(effect, Measure)
         measured[effect.name] += int(effect.value)
     return measured[METRIC_DURABLE_STEPS]
@@ -395,7 +395,7 @@ def test_half_a_character_can_be_measured() -> None:
 
 
 def test_a_child_of_a_workflow_has_no_quota_on_sizes() -> None:
-    origin: Origin = {**origin_of(), "is_unbounded": True}
+    origin: MachineOrigin = {**origin_of(), "is_unbounded": True}
     case = MachineCase(one(task(SEND, Arguments={})))
     case.offer(Started(RUN, "e", "m", None, START_MS, origin))
     assert case.succeed(TOO_LARGE).output == TOO_LARGE

@@ -6,12 +6,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import parse_definition
+from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core import facts
 from holdfast.core.advance import advance
-from holdfast.core.commands import Register, RunAttempt, StartTimer, next_due_ms, owed
-from holdfast.core.diagnosis import Reason, diagnose
-from holdfast.core.facts import EventReceived, HeartbeatSeen, Moment, Tick
+from holdfast.core.diagnosis import OverdueReason, diagnose
+from holdfast.core.facts import DecisionInputs, EventReceived, HeartbeatSeen, Tick
+from holdfast.core.pending_commands import (
+    RegisterForEvent,
+    RunAttempt,
+    StartTimer,
+    next_due_ms,
+    pending_commands,
+)
 from holdfast.errors import HoldfastBug
 from tests.builders import ask, call, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, nobody, one, run
@@ -97,7 +103,7 @@ def test_assign_and_output_of_a_wait_are_evaluated_when_it_ends() -> None:
 @pytest.mark.parametrize(("late_ms", "is_over"), [(999, False), (1_000, True)])
 def test_a_moment_is_past_when_no_clock_can_say_otherwise(late_ms: int, is_over: bool) -> None:
     program = parse_definition(nap(Timestamp="2027-01-15T08:00:00Z"))
-    moment = Moment(START_MS + late_ms, lambda: 0.5, nobody, clock_error_ms=500)
+    moment = DecisionInputs(START_MS + late_ms, lambda: 0.5, nobody, clock_error_ms=500)
     started = facts.Started("r", None, "flow", None, START_MS)
 
     assert advance(program, None, [started], moment).state.is_ended is is_over
@@ -115,12 +121,12 @@ def test_the_last_moment_that_is_shown_is_the_end_of_the_last_year_of_four_digit
 
 def test_nothing_fires_while_a_clock_that_is_ahead_may_be_wrong() -> None:
     program = parse_definition(nap(Seconds=10))
-    started = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=500)
+    started = DecisionInputs(START_MS, lambda: 0.5, nobody, clock_error_ms=500)
     state = advance(
         program, None, [facts.Started("r", None, "flow", None, START_MS)], started
     ).state
     for late_ms, is_ended in ((10_999, False), (11_000, True)):
-        moment = Moment(START_MS + late_ms, lambda: 0.5, nobody, clock_error_ms=500)
+        moment = DecisionInputs(START_MS + late_ms, lambda: 0.5, nobody, clock_error_ms=500)
         assert advance(program, state, [Tick()], moment).state.is_ended is is_ended
 
 
@@ -314,17 +320,17 @@ def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() ->
     ]
     case = Case(one({"Type": "Parallel", "Branches": branches}, TimeoutSeconds=60)).start()
 
-    assert owed(case.state) == [
+    assert pending_commands(case.state) == [
         StartTimer(-1, START_MS + 60_000),
         RunAttempt("0.0", case.waiting("run")),
         StartTimer(2, START_MS + 5_000),
-        Register(3, 1),
+        RegisterForEvent(3, 1),
         StartTimer(3, START_MS + 9_000),
     ]
 
 
 def test_an_ended_execution_is_owed_nothing() -> None:
-    assert owed(run(one({"Type": "Pass"}, TimeoutSeconds=60)).state) == []
+    assert pending_commands(run(one({"Type": "Pass"}, TimeoutSeconds=60)).state) == []
 
 
 def test_only_an_attempt_that_nobody_has_becomes_due() -> None:
@@ -355,7 +361,7 @@ def test_only_an_attempt_that_nobody_has_becomes_due() -> None:
 )
 def test_a_fact_before_the_start_leaves_no_trace(fact: facts.Fact) -> None:
     started = facts.Started("r", None, "flow", None, START_MS)
-    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
+    moment = DecisionInputs(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
     program = parse_definition(one(call("ship")))
     plain = advance(program, None, [started], moment)
 
@@ -363,7 +369,7 @@ def test_a_fact_before_the_start_leaves_no_trace(fact: facts.Fact) -> None:
 
 
 def test_no_facts_and_no_start_is_no_execution() -> None:
-    moment = Moment(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
+    moment = DecisionInputs(START_MS, lambda: 0.5, nobody, clock_error_ms=0)
 
     with pytest.raises(
         HoldfastBug, match=": an execution that has not started was asked for its state\n"
@@ -398,6 +404,6 @@ def test_an_execution_is_opened_once_and_moves_only_to_a_younger_record() -> Non
 def test_what_has_ended_asks_nothing_of_time() -> None:
     case = Case(one(call("ship")), claim=nobody).start()
     later_ms = START_MS + 10_000
-    assert [one.reason for one in diagnose(case.state, later_ms)] == [Reason.ATTEMPT_DUE]
+    assert [one.reason for one in diagnose(case.state, later_ms)] == [OverdueReason.ATTEMPT_DUE]
 
     assert diagnose(case.succeed().state, later_ms) == ()

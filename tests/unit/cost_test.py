@@ -18,7 +18,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.sim.services import Services
+from holdfast_simulator.services import Services
 
 LISTED = {"lp": "default#order#SUCCEEDED#1", "ls": "000001760000000#r"}
 

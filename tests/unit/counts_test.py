@@ -1,4 +1,4 @@
-"""What each path costs: write units, reads, messages. The figures stand in docs/log.md.
+"""What each path costs: write units, reads, messages. The figures stand in docs/reference/log.md.
 
 Counted on the memory services, which bill by DynamoDB's rules; tests/infra/capacity_test.py holds
 those rules against an emulator of their own.
@@ -10,9 +10,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from holdfast import cost, limits
-from holdfast.runtime import sweeper
 from holdfast.runtime.effects import Delete, Put, TaskFailed, TaskSucceeded
-from holdfast.runtime.keys import due_shard
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.keys import due_shard
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
 
 DAY = 86_400

@@ -1,4 +1,4 @@
-"""docs/dag.md, done word for word: its modules, its document, its command."""
+"""docs/reference/dag.md, done word for word: its modules, its document, its command."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from holdfast.cli import main
-from holdfast.dsl.compile import compile_workflow
+from holdfast.compiler.compile import compile_workflow
 from holdfast.testing import World, real
 
-PAGE = (Path(__file__).parents[2] / "docs" / "dag.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "dag.md").read_text(encoding="utf-8")
 COMMAND = re.compile(r"\$ holdfast (.*)\n((?:.*\n)*)")
 RESULT = {"deploy": "3 rows in test", "report": "0 faults in 3 rows"}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import dag, from_input, from_step, step, task
-from holdfast.dsl.compile import compile_workflow
+from holdfast.compiler.compile import compile_workflow
 from holdfast.errors import WorkflowError
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from holdfast import Dag, Retry, Task, dag, from_input, from_step, step, task
-from holdfast.dsl.compile import compile_dag, compile_module, compile_workflow
-from holdfast.dsl.diagnostics import CODES, CompileErrors
+from holdfast.compiler.compile import compile_dag, compile_module, compile_workflow
+from holdfast.compiler.diagnostics import CODES, CompileErrors
 from holdfast.errors import WorkflowError
 from tests.unit import dag_json_module
 

@@ -11,9 +11,18 @@ from typing import Any
 import pytest
 
 from holdfast import Dag, Step, Task, TaskError, dag, from_input, from_step, step
-from holdfast.asl.validate import diagnose
-from holdfast.dsl.compile import compile_dag, compile_workflow
-from holdfast.dsl.graphs.plan import Chain, Core, Fork, Leaf, Plan, arrange, by_levels, find_cycles
+from holdfast.asl.validation.validate import diagnose
+from holdfast.compiler.compile import compile_dag, compile_workflow
+from holdfast.compiler.graphs.plan import (
+    Chain,
+    Core,
+    Fork,
+    Plan,
+    SingleStep,
+    arrange,
+    by_levels,
+    find_cycles,
+)
 from holdfast.errors import WorkflowError
 from holdfast.testing import Run, World, fails, takes
 from holdfast.testing.outcomes import Outcome
@@ -207,7 +216,7 @@ def test_in_plain_asl_exactly_the_false_waits_that_are_named_delay_a_step() -> N
 def follow(plan: Plan, now: int, durations: list[int], begins: dict[int, int]) -> int:
     """Notes when each step begins; gives when the plan ends."""
     match plan:
-        case Leaf(number):
+        case SingleStep(number):
             begins[number] = now
             return now + durations[number]
         case Chain(parts):
@@ -258,7 +267,9 @@ def test_forks_in_forks_stay_within_what_json_can_nest() -> None:
 
 def test_two_pairs_of_steps_that_share_an_edge_are_a_core_without_false_waits() -> None:
     n_shape = [frozenset[int](), frozenset[int](), frozenset({0}), frozenset({0, 1})]
-    assert arrange(n_shape) == Core((Leaf(0), Leaf(1), Leaf(2), Leaf(3)), ((), (), (0,), (0, 1)))
+    assert arrange(n_shape) == Core(
+        (SingleStep(0), SingleStep(1), SingleStep(2), SingleStep(3)), ((), (), (0,), (0, 1))
+    )
 
 
 def test_what_surrounds_a_core_stays_plain() -> None:
@@ -266,7 +277,7 @@ def test_what_surrounds_a_core_stays_plain() -> None:
     edges += [frozenset({1}), frozenset({1, 2}), frozenset({3, 4})]
     plan = arrange(edges)
     assert isinstance(plan, Chain)
-    assert [type(part) for part in plan.parts] == [Leaf, Core, Leaf]
+    assert [type(part) for part in plan.parts] == [SingleStep, Core, SingleStep]
 
 
 def test_a_graph_without_a_name_is_refused_where_it_is_made() -> None:

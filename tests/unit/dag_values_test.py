@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from holdfast import Dag, Task, dag, from_input, from_step, pure, step, task, workflow
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
-from holdfast.dsl.registry import Registry
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.errors import RequestError
 from holdfast.testing import Run, World, check_workflow, real
 

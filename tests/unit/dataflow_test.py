@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.dataflow import (
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.jsonpath.dataflow import (
     INPUT_DATA,
     EffectiveInput,
     PathArguments,
@@ -19,12 +20,11 @@ from holdfast.asl.dataflow import (
     wait_timestamp_path,
     whole_number_path,
 )
-from holdfast.asl.jsonata import Moment
-from holdfast.asl.jsonpath import PathSyntaxError
-from holdfast.asl.payload import compile_payload
+from holdfast.asl.jsonpath.jsonpath import PathSyntaxError
+from holdfast.asl.jsonpath.payload import compile_payload
 from holdfast.asl.template import StateError, Template
 
-MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 INPUT: dict[str, Any] = {"a": {"b": 1}, "c": 2}
 
 

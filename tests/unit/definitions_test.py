@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import definition_hash, read_program
+from holdfast.asl.parsing.parse import definition_hash, read_program
 from holdfast.asl.program import Program
-from holdfast.runtime import definitions
-from holdfast.runtime.definitions import Definition, Programs
 from holdfast.runtime.driver import run
-from holdfast.sim.services import Services
+from holdfast.runtime.storage import definitions
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast_simulator.services import Services
 from tests.builders import machine, wait_for
 
 ASL = machine({"card": wait_for("card")})

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment, load_compiled
-from holdfast.dsl.compile import compile_workflow
 from holdfast.errors import GoneTypeError, RequestError, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
-from holdfast.runtime import plain
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.runtime.tokens import Keys
+from holdfast.runtime.storage import json_values
 
 ROOT = Path(__file__).parents[2]
 MODULE = """
@@ -139,7 +139,7 @@ def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deplo
 def test_a_result_that_cannot_be_stored_fails_its_attempt(
     deployment: Deployment, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plain, "VALUE_BYTES_MAX", 1_000)
+    monkeypatch.setattr(json_values, "VALUE_BYTES_MAX", 1_000)
     failed = run(deployment, "odd", {"kind": kind})
 
     assert isinstance(failed, TaskFailed)
@@ -219,12 +219,14 @@ def test_what_a_validator_of_the_authors_raises_is_told_by_its_kind(
 
 def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:
     programs = deployment.programs()
-    front = deployment.front(programs, Keys("1", {"1": b"secret"}))
+    front = deployment.front(programs, SigningKeys("1", {"1": b"secret"}))
     definition = deployment.definitions["shopping"]
 
     assert front.workflows == {"shopping": definition}
     assert programs.is_known("default", definition.hash)
-    assert deployment.setting(programs, lambda: Keys("k", {"k": b"key"})).knows("charge", False)
+    assert deployment.setting(programs, lambda: SigningKeys("k", {"k": b"key"})).knows(
+        "charge", False
+    )
 
 
 def test_a_workflow_that_was_not_compiled_says_what_to_do(module: str) -> None:

@@ -137,7 +137,7 @@ def module_with(body: str, *, more: str = "", subject: str = "int") -> str:
 def tables(page: str) -> Iterator[tuple[list[str], list[str]]]:
     """-> the heading and the cells of each row of each table of a page."""
     heading: list[str] | None = None
-    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+    for line in next(DOCS.rglob(page)).read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if not cells:
             heading = None

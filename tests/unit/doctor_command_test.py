@@ -11,7 +11,8 @@ import pytest
 from holdfast import cli
 from holdfast.local import remote
 from holdfast.local.client import Client
-from holdfast.runtime import messages, sweeper
+from holdfast.runtime import messages
+from holdfast.runtime.maintenance import sweeper
 from tests.builders import chain, machine
 from tests.sim.doctor_kit import settle, vanish
 from tests.unit.codec_test import noise
@@ -97,7 +98,7 @@ def test_what_is_quarantined_is_marked_in_the_list_and_explained(
 ) -> None:
     run = found.shop.start()
     settle(found.shop.world)
-    letter = sweeper.DeadLetter(messages.recover("default", run, ("a", "b")), "c")
+    letter = sweeper.StoredDeadLetter(messages.recover("default", run, ("a", "b")), "c")
     found.shop.world.call(sweeper.revive(letter))
     assert cli.main(["list"]) == 0
     assert "quarantined" in capsys.readouterr().out
@@ -137,7 +138,7 @@ def test_the_dead_letter_of_one_whose_blob_is_lost_is_quarantined_and_it_is_list
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hurt = lost_blob(found)
-    letter = sweeper.DeadLetter(messages.recover("default", hurt, ("a", "b")), "c")
+    letter = sweeper.StoredDeadLetter(messages.recover("default", hurt, ("a", "b")), "c")
     found.shop.world.call(sweeper.revive(letter))
     other = lost_wake(found)
     assert cli.main(["list", "--json"]) == 0

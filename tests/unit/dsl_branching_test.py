@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.surface import Workflow
+from holdfast.api.surface import Workflow
+from holdfast.compiler.compile import compile_workflow
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import definition_hash, parse_definition
-from holdfast.dsl.compile import Compiled, compile_module, compile_workflow
+from holdfast.asl.parsing.parse import definition_hash, parse_definition
+from holdfast.compiler.compile import CompiledWorkflow, compile_module, compile_workflow
 from holdfast.errors import WorkflowError
 from statemachines import order_fulfilment
 from tests.unit.dsl_kit import loaded
@@ -46,7 +46,7 @@ def states_of(document: Any) -> dict[str, Any]:
     return found
 
 
-def compiled(folder: Path, text: str) -> Compiled:
+def compiled(folder: Path, text: str) -> CompiledWorkflow:
     with loaded(folder, HEADER + text) as module:
         return compile_workflow(module.flow)
 
@@ -96,7 +96,7 @@ def test_layout_and_comments_do_not_change_the_definition(tmp_path: Path) -> Non
 
 def test_another_process_writes_the_same_bytes() -> None:
     program = (
-        "from holdfast.dsl.compile import compile_module;"
+        "from holdfast.compiler.compile import compile_module;"
         "import statemachines.order_fulfilment as m;"
         "[print(c.asl_text, c.map_text, end='') for c in compile_module(m)]"
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.diagnostics import CODES, CompileErrors
+from holdfast.compiler.compile import compile_module
+from holdfast.compiler.diagnostics import CODES, CompileErrors
 
 FOLDER = Path(__file__).parents[1] / "golden"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "shop")
@@ -45,7 +45,7 @@ def test_every_code_of_the_language_has_an_example() -> None:
 
 
 def test_the_page_of_errors_lists_every_code() -> None:
-    page = (FOLDER.parents[1] / "docs" / "errors.md").read_text(encoding="utf-8")
+    page = (FOLDER.parents[1] / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     for code, meaning in CODES.items():
         assert f"| {code} | {meaning} |" in page
 

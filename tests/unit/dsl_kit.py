@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from holdfast.dsl.registry import Registry
-from holdfast.dsl.surface import Workflow
+from holdfast.api.registry import Registry
+from holdfast.api.surface import Workflow
 from holdfast.testing import Call, World, real
 from holdfast.testing.compiled import run_compiled as run_on_the_core
 from holdfast.testing.ends import EXPRESSION_ERROR

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from tests.unit.dsl_branching_test import HEADER
 from tests.unit.dsl_kit import assert_same, loaded
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.api.boundary import normalise_payload
+from holdfast.api.payloads import display, reference_of, resolve
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.boundary import normalise_payload
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.payloads import display, reference_of, resolve
-from holdfast.dsl.registry import Registry
 from holdfast.errors import RequestError
 from tests.golden.shop import Colour, Order, Payment
 from tests.unit.dsl_kit import assert_same, loaded

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.dsl.boundary import Boundary, Misfit
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.api.boundary import Boundary, Misfit
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """

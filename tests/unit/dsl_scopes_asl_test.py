@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from holdfast.asl.parse import parse_definition
-from holdfast.dsl.compile import compile_workflow
+from holdfast.asl.parsing.parse import parse_definition
+from holdfast.compiler.compile import compile_workflow
 from tests.unit.dsl_kit import loaded
 from tests.unit.dsl_semantics_test import HEADER
 from tests.unit.dsl_statements_test import MORE

@@ -30,8 +30,8 @@ from holdfast import (
     wait_for_event,
     workflow,
 )
-from holdfast.dsl.registry import Registry
-from holdfast.dsl.surface import running_task
+from holdfast.api.registry import Registry
+from holdfast.api.surface import running_task
 from holdfast.errors import RequestError, WorkflowError
 
 

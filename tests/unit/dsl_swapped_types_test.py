@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from tests.unit.dsl_expressions_test import EXPRESSIONS, HEADER, INPUTS
 from tests.unit.dsl_kit import assert_same, loaded
 

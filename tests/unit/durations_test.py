@@ -19,8 +19,8 @@ from holdfast import (
     wait_for_event,
     workflow,
 )
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import World
 from tests.unit.dsl_kit import loaded
 

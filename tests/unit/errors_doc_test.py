@@ -1,4 +1,4 @@
-"""docs/errors.md and docs/proofs.md explain every code that the sources raise, and no other."""
+"""docs/reference/errors.md and docs/explanation/proofs.md explain every code that the sources raise, and no other."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.compiler.compile import compile_module
+from holdfast.compiler.diagnostics import CompileErrors
 from tests.unit.docs_kit import code_of, module_with, tables
 from tests.unit.dsl_kit import loaded
 
 ROOT = Path(__file__).parents[2]
-ERRORS_PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-PROOFS_PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+ERRORS_PAGE = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+PROOFS_PAGE = (ROOT / "docs" / "explanation" / "proofs.md").read_text(encoding="utf-8")
 CODE = re.compile(r"\bHF\d{3}\b")
 ROW = re.compile(r"^\| (HF\d{3}) \|(?:.*\| ([^|]+) \|)?", re.MULTILINE)
 STATUS_DEFAULT = 400
 
 
 def sources() -> list[Path]:
-    folders = ("src", "infra", "statemachines", "functions")
+    folders = ("src", "simulator/src", "infra", "statemachines", "functions")
     modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     return [*modules, ROOT / "app.py"]
 

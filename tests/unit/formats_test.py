@@ -17,14 +17,15 @@ from holdfast.errors import (
     RequestError,
     SnapshotError,
 )
-from holdfast.runtime import control, formats, keys, messages
-from holdfast.runtime.control import Control
+from holdfast.runtime import messages
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Delete, Effect, Item, Put, Query, Replace
-from holdfast.runtime.formats import FORMATS, Formats, compress, inflate
-from holdfast.runtime.log import Log
-from holdfast.runtime.sweeper import DeadLetter, revive
-from holdfast.sim.services import Services
+from holdfast.runtime.maintenance.sweeper import StoredDeadLetter, revive
+from holdfast.runtime.storage import format_control, formats, keys
+from holdfast.runtime.storage.format_control import Control
+from holdfast.runtime.storage.formats import FORMATS, Formats, compress, inflate
+from holdfast.runtime.storage.log import Log
+from holdfast_simulator.services import Services
 from tests.builders import chain
 from tests.unit.core_kit import START_MS
 from tests.unit.host_kit import Context, site
@@ -119,7 +120,7 @@ def test_a_format_that_is_too_old_is_refused_with_its_code() -> None:
 
 
 def test_a_dead_letter_of_a_log_that_this_code_cannot_read_is_not_sent_round() -> None:
-    world, letter = services(), DeadLetter(messages.recover("default", "0" * 26), "m1")
+    world, letter = services(), StoredDeadLetter(messages.recover("default", "0" * 26), "m1")
     world.perform(Put("executions", {"pk": "default#" + "0" * 26, "sk": 0, "f": 2}))
 
     with pytest.raises(NewerFormatError, match="HF301"):
@@ -182,18 +183,18 @@ def memory() -> Services:
 
 
 def ask_for(world: Services, number: Any, found: Formats = BOTH) -> Any:
-    return run(control.ask({"format": number}, found), world.perform)
+    return run(format_control.ask({"format": number}, found), world.perform)
 
 
 def test_until_somebody_asks_the_oldest_format_is_written() -> None:
-    assert run(control.show(BOTH), memory().perform) == {"format": 1, "readable": [1, 2]}
+    assert run(format_control.show(BOTH), memory().perform) == {"format": 1, "readable": [1, 2]}
 
 
 def test_what_is_asked_for_is_asked_once_and_may_be_repeated() -> None:
     world = memory()
 
     assert ask_for(world, 2) == ask_for(world, 2) == {"format": 2, "readable": [1, 2]}
-    assert run(control.show(BOTH), world.perform)["format"] == 2
+    assert run(format_control.show(BOTH), world.perform)["format"] == 2
     (item,) = world.items("mail")
     assert (item["pk"], item["sk"], item["rv"]) == ("~ctl", "-", 1)
 
@@ -212,7 +213,7 @@ def test_a_format_is_never_taken_back() -> None:
 
     with pytest.raises(RequestError, match="HF251"):
         ask_for(world, 1)
-    assert run(control.show(BOTH), world.perform)["format"] == 2
+    assert run(format_control.show(BOTH), world.perform)["format"] == 2
 
 
 def test_of_two_who_ask_at_once_the_newer_format_stays() -> None:
@@ -228,8 +229,8 @@ def test_of_two_who_ask_at_once_the_newer_format_stays() -> None:
         return world.perform(effect)
 
     with pytest.raises(RequestError, match="HF251"):
-        run(control.ask({"format": 2}, newer), perform)
-    assert run(control.show(newer), world.perform)["format"] == 3
+        run(format_control.ask({"format": 2}, newer), perform)
+    assert run(format_control.show(newer), world.perform)["format"] == 3
 
 
 def test_a_process_looks_once_a_minute() -> None:

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from holdfast.api.registry import Registry
 from holdfast.deployment import Deployment
-from holdfast.dsl.registry import Registry
 from holdfast.errors import NewerFormatError, RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
-from holdfast.runtime import quarantine
+from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.tokens import SigningKeys, Token, make_token
 from holdfast.runtime.effects import Put, RunTask, TaskSucceeded
-from holdfast.runtime.front import Front
-from holdfast.runtime.keys import execution
-from holdfast.runtime.tokens import Keys, Token, make_token
+from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.storage.keys import execution
 from holdfast.sealed import Sealed
-from holdfast.sim.invariants import check
-from holdfast.sim.world import World
+from holdfast_simulator.invariants import check
+from holdfast_simulator.world import SimulatorWorld
 from tests.builders import CHANCE, KEYS, AnyTypes, Shop, ask, call, chain, machine, wait_for
 from tests.unit.stack_kit import Stack
 
@@ -727,7 +727,7 @@ def test_who_repeats_an_answer_that_has_a_type_is_told_yes_whether_it_was_applie
 
     other = {**request, "output": {**output, "more": 1}}
     refused(shop, shop.front.answer("default", other), "HF232", 409)
-    newer = Keys("k2", {**KEYS.secrets, "k2": b"another secret, of 32 bytes too.."})
+    newer = SigningKeys("k2", {**KEYS.secrets, "k2": b"another secret, of 32 bytes too.."})
     shop.front = Front(shop.programs, {"flow": shop.definition}, types, newer)
     assert shop.world.call(shop.front.answer("default", request)) == {"execution": run}
 
@@ -754,7 +754,7 @@ def test_a_token_of_what_waits_for_nobody_is_refused() -> None:
     refused(shop, shop.front.answer("default", {"token": token, "output": 1}), "HF232", 409)
 
 
-def called_back(world: World, answer: Any) -> list[tuple[str, bool]]:
+def called_back(world: SimulatorWorld, answer: Any) -> list[tuple[str, bool]]:
     """-> of each function that hands its token on at once: whom the door took the answer for, and
     whether that one had a record.
     """

@@ -110,7 +110,7 @@ def test_two_pictures_of_one_name_are_not_written_over_each_other(module: Projec
 def test_the_page_shows_commands_and_code_that_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (ROOT / "docs" / "pictures.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "pictures.md").read_text()
     monkeypatch.chdir(ROOT)
     snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     found: dict[str, object] = {}

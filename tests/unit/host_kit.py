@@ -10,15 +10,15 @@ from typing import Any, cast
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.messaging import DeadLetter
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics
 from holdfast.runtime.effects import Effect, QueueName
-from holdfast.sim.services import Services
+from holdfast_simulator.services import Services
 from tests.builders import Machine, Shop
 
 PREFIX = "https://sqs.eu-west-1.amazonaws.com/111111111111/holdfast-"
-NAMES = Names("executions", "mail", "blobs", f"{PREFIX}work", f"{PREFIX}single")
+NAMES = ResourceNames("executions", "mail", "blobs", f"{PREFIX}work", f"{PREFIX}single")
 
 
 class MemoryPorts:

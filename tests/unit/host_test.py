@@ -13,8 +13,8 @@ from holdfast.aws import host
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import VISIBILITY_SECONDS
 from holdfast.runtime import messages
-from holdfast.runtime.claims import Delivery
 from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send
+from holdfast.runtime.worker.leases import ReceivedMessage
 from tests.builders import CHANCE, Shop, chain, machine, wait_for
 from tests.unit.host_kit import Context, Site, site
 
@@ -213,7 +213,7 @@ def test_a_delivery_knows_whether_others_would_die_with_its_worker(
 ) -> None:
     seen: list[bool] = []
 
-    def note(_setting: Any, delivery: Delivery) -> Any:
+    def note(_setting: Any, delivery: ReceivedMessage) -> Any:
         seen.append(delivery.is_alone)
         return True
         yield

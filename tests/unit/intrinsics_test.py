@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.asl._jsonpath_scope import Scope
-from holdfast.asl.intrinsics import compile_intrinsic
-from holdfast.asl.jsonata import Moment
-from holdfast.asl.jsonpath import PathSyntaxError
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.jsonpath.intrinsics import compile_intrinsic
+from holdfast.asl.jsonpath.jsonpath import PathSyntaxError
+from holdfast.asl.jsonpath.scope import PathScope
 from holdfast.asl.template import StateError
 
 INPUT: dict[str, Any] = {
@@ -28,10 +28,10 @@ INPUT: dict[str, Any] = {
 }
 
 
-def scope(seed: int = 1) -> Scope:
+def scope(seed: int = 1) -> PathScope:
     context: Any = {"Execution": {"Id": "e-1"}}
     bindings: dict[str, Any] = {"name": "Ann", "states": {"input": INPUT, "context": context}}
-    return Scope(INPUT, bindings, Moment(now_ms=0, draw=random.Random(seed).random))
+    return PathScope(INPUT, bindings, EvaluationMoment(now_ms=0, draw=random.Random(seed).random))
 
 
 def value_of(text: str) -> Any:

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl import _jsonata_fallback as fallback
-from holdfast.asl._jsonata_closures import Compiled
-from holdfast.asl._jsonata_runtime import Declined, Run
-from holdfast.asl._jsonata_tree import Refused
-from holdfast.asl.jsonata import UNDEFINED, JsonataError, Moment
+from holdfast.asl.jsonata import fallback
+from holdfast.asl.jsonata.closures import CompiledExpression
+from holdfast.asl.jsonata.jsonata import UNDEFINED, EvaluationMoment, JsonataError
+from holdfast.asl.jsonata.runtime import Declined, EvaluationRun
+from holdfast.asl.jsonata.tree import UnsupportedNode
 
 LOG = logging.getLogger(__name__)
 SEED = 20_261_121
 CASES = 800
 GROUPED_CASES = 600
-MOMENT = Moment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
+MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 
 BINDINGS: dict[str, Any] = {
     "a": [1, 2, 3],
@@ -115,11 +115,11 @@ def compare(text: str, bindings: dict[str, Any]) -> bool:
     before = json.dumps(bindings)
     tree = fallback.parse(text)
     try:
-        compiled = Compiled(tree, fallback.FUNCTION_NAMES)
-        mine = outcome(lambda: compiled.evaluate(Run(bindings)))
-    except (Refused, Declined):
+        compiled = CompiledExpression(tree, fallback.FUNCTION_NAMES)
+        mine = outcome(lambda: compiled.evaluate(EvaluationRun(bindings)))
+    except (UnsupportedNode, Declined):
         return False
-    reference = outcome(lambda: fallback.evaluate(tree, Run(bindings), MOMENT))
+    reference = outcome(lambda: fallback.evaluate(tree, EvaluationRun(bindings), MOMENT))
     assert mine == reference, f"{text} with {before}"
     assert json.dumps(bindings) == before, f"{text} changed its bindings"
     return True

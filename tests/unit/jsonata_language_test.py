@@ -12,14 +12,18 @@ from typing import Any
 import pytest
 from jsonata import JException, Jsonata
 
-from holdfast.asl import _jsonata_fallback as fallback
-from holdfast.asl import _jsonata_values as values
-from holdfast.asl._jsonata_closures import Compiled
-from holdfast.asl._jsonata_runtime import Run
-from holdfast.asl._jsonata_tree import Refused
-from holdfast.asl.jsonata import UNDEFINED, JsonataError, Moment, compile_expression
+from holdfast.asl.jsonata import fallback, values
+from holdfast.asl.jsonata.closures import CompiledExpression
+from holdfast.asl.jsonata.jsonata import (
+    UNDEFINED,
+    EvaluationMoment,
+    JsonataError,
+    compile_expression,
+)
+from holdfast.asl.jsonata.runtime import EvaluationRun
+from holdfast.asl.jsonata.tree import UnsupportedNode
 
-MOMENT = Moment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
+MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 BINDINGS: dict[str, Any] = {
     "n": None,
     "xs": [3, 1, 2],
@@ -539,7 +543,7 @@ def at_the_door(text: str, bindings: dict[str, Any] = BINDINGS) -> str:
 
 
 def alone(text: str, bindings: dict[str, Any] = BINDINGS) -> str:
-    return shown(lambda: fallback.evaluate(fallback.parse(text), Run(bindings), MOMENT))
+    return shown(lambda: fallback.evaluate(fallback.parse(text), EvaluationRun(bindings), MOMENT))
 
 
 @pytest.mark.parametrize(("text", "expected"), ROWS, ids=[row[0] for row in ROWS])
@@ -575,13 +579,13 @@ def test_what_a_function_finds_has_a_place() -> None:
     assert at_the_door('$match("abc", function($s){{"match": "b"}})') == "T1010"
 
 
-def raises(error: Exception) -> Moment:
+def raises(error: Exception) -> EvaluationMoment:
     """A library that raises it: chance is the door through which it can be made to."""
 
     def draw() -> float:
         raise error
 
-    return Moment(0, draw)
+    return EvaluationMoment(0, draw)
 
 
 @pytest.mark.parametrize(
@@ -629,10 +633,10 @@ def _another_sign(tree: Any) -> None:
 )
 def test_what_another_library_may_parse_is_left_to_it(text: str, change: Any) -> None:
     tree = fallback.parse(text)
-    Compiled(tree, fallback.FUNCTION_NAMES)
+    CompiledExpression(tree, fallback.FUNCTION_NAMES)
     change(tree)
-    with pytest.raises(Refused):
-        Compiled(tree, fallback.FUNCTION_NAMES)
+    with pytest.raises(UnsupportedNode):
+        CompiledExpression(tree, fallback.FUNCTION_NAMES)
 
 
 def test_calls_too_deep_for_closures_are_left_to_the_library() -> None:
@@ -689,7 +693,7 @@ def test_a_variable_behind_many_scopes_is_left_to_the_library() -> None:
 
 def test_both_engines_together_have_one_time_for_regular_expressions() -> None:
     tree = fallback.parse('$contains($pad("b", -16, "a"), /(?:(?:a|aa)+)+$/)')
-    run = Run({})
+    run = EvaluationRun({})
     assert fallback.evaluate(tree, run, MOMENT) is False
     run.regex_seconds_left = 1e-6
     assert shown(lambda: fallback.evaluate(tree, run, MOMENT)) == "U1001"

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl import _jsonata_fallback as fallback
-from holdfast.asl._jsonata_runtime import Run
-from holdfast.asl.jsonata import (
+from holdfast.asl.jsonata import fallback
+from holdfast.asl.jsonata.jsonata import (
     UNDEFINED,
-    Json,
+    EvaluationMoment,
     JsonataError,
-    Moment,
+    StrictJson,
     compile_expression,
 )
+from holdfast.asl.jsonata.runtime import EvaluationRun
 
-MOMENT = Moment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
-LINES: list[Json] = [{"sku": "A", "qty": 2}, {"sku": "B", "qty": 1}]
-ORDER: dict[str, Json] = {"id": "O-1", "customer": None, "total": 7.0, "lines": LINES}
+MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
+LINES: list[StrictJson] = [{"sku": "A", "qty": 2}, {"sku": "B", "qty": 1}]
+ORDER: dict[str, StrictJson] = {"id": "O-1", "customer": None, "total": 7.0, "lines": LINES}
 
 #: What the compiler of workflows emits for nearly every state; each must stay on closures.
 HOT = """
@@ -74,7 +74,7 @@ def on_both(text: str, /, **bindings: Any) -> list[Any]:
     """The results of the door and of jsonata-python alone."""
     return [
         evaluate(text, **bindings),
-        fallback.evaluate(fallback.parse(text), Run(bindings), MOMENT),
+        fallback.evaluate(fallback.parse(text), EvaluationRun(bindings), MOMENT),
     ]
 
 
@@ -113,7 +113,7 @@ def test_undefined_is_one_falsy_sentinel_and_not_null() -> None:
         ("$count($xs)", 2),
     ],
 )
-def test_null_is_a_value_in_both_engines(text: str, expected: Json) -> None:
+def test_null_is_a_value_in_both_engines(text: str, expected: StrictJson) -> None:
     assert on_both(text, n=None, o={"a": None}, xs=[None, 1]) == [expected, expected]
 
 
@@ -121,7 +121,7 @@ def test_null_is_a_value_in_both_engines(text: str, expected: Json) -> None:
     "text", ["$order.lines", "$order ~> $lookup('lines')", "($x := $order).lines"]
 )
 def test_a_value_that_is_only_looked_up_keeps_its_identity(text: str) -> None:
-    order: dict[str, Json] = {"lines": LINES}
+    order: dict[str, StrictJson] = {"lines": LINES}
     for result in on_both(text, order=order):
         assert result is LINES
 
@@ -147,7 +147,11 @@ def test_an_array_of_one_is_not_unwrapped_when_it_is_a_field() -> None:
     ],
 )
 def test_numbers_come_out_as_json_shows_them(text: str, expected: str) -> None:
-    bindings: dict[str, Json] = {"order": ORDER, "half": 0.5, "big": 12345678901234567890123}
+    bindings: dict[str, StrictJson] = {
+        "order": ORDER,
+        "half": 0.5,
+        "big": 12345678901234567890123,
+    }
     for result in on_both(text, **bindings):
         assert json.dumps(result) == expected
 
@@ -182,7 +186,7 @@ def test_true_is_not_one_and_objects_compare_by_what_they_hold() -> None:
 
 
 def test_bindings_and_their_parts_are_never_changed() -> None:
-    order: dict[str, Json] = {"lines": [], "xs": [1, [2]], "n": None}
+    order: dict[str, StrictJson] = {"lines": [], "xs": [1, [2]], "n": None}
     before = json.dumps(order)
     for text in (
         "$order.lines{'a': 1}",
@@ -201,7 +205,7 @@ def test_a_binding_hides_the_function_of_its_name() -> None:
 
 def test_clock_and_chance_come_from_the_moment_alone() -> None:
     draws = iter([0.0, 0.5, 0.999, 0.25, 0.125])
-    moment = Moment(now_ms=1_500_000_000_123, draw=lambda: next(draws))
+    moment = EvaluationMoment(now_ms=1_500_000_000_123, draw=lambda: next(draws))
     for text, expected in (
         ("$millis()", 1_500_000_000_123),
         ("$now()", "2017-07-14T02:40:00.123Z"),
@@ -216,7 +220,7 @@ def test_clock_and_chance_come_from_the_moment_alone() -> None:
 def test_a_uuid_is_of_version_four_and_repeats_with_its_draws() -> None:
     numbers = [0.1, 0.2, 0.3, 0.4]
     one, other = (
-        compile_expression("$uuid()").evaluate({}, Moment(0, iter(draws).__next__))
+        compile_expression("$uuid()").evaluate({}, EvaluationMoment(0, iter(draws).__next__))
         for draws in (numbers, numbers)
     )
     assert one == other
@@ -239,7 +243,7 @@ def test_a_uuid_is_of_version_four_and_repeats_with_its_draws() -> None:
         ("$round(-2.5)", -2),
     ],
 )
-def test_functions_give_what_aws_gives(text: str, expected: Json) -> None:
+def test_functions_give_what_aws_gives(text: str, expected: StrictJson) -> None:
     assert json.dumps(evaluate(text)) == json.dumps(expected)
 
 
@@ -360,8 +364,8 @@ def test_one_expression_serves_many_threads(text: str) -> None:
     expression = compile_expression(text)
 
     def work(number: int) -> bool:
-        bindings: dict[str, Json] = {"i": number, "xs": [number * 2]}
-        moment = Moment(number, lambda: 0.5)
+        bindings: dict[str, StrictJson] = {"i": number, "xs": [number * 2]}
+        moment = EvaluationMoment(number, lambda: 0.5)
         return expression.evaluate(bindings, moment) == f"{number}-{number * 2}"
 
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -376,7 +380,7 @@ def test_a_function_bound_to_a_variable_keeps_its_name_for_everybody_else() -> N
 
 def test_the_library_is_imported_with_the_first_expression() -> None:
     script = (
-        "import sys, holdfast.asl.jsonata as j\n"
+        "import sys, holdfast.asl.jsonata.jsonata as j\n"
         "assert 'jsonata' not in sys.modules\n"
         "j.compile_expression('1')\n"
         "assert 'jsonata' in sys.modules\n"

@@ -10,15 +10,15 @@ import regex  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.asl._jsonpath_parse import keys_of, parse_path
-from holdfast.asl._jsonpath_steps import PathBudgetError, _Walk
-from holdfast.asl.jsonpath import (
+from holdfast.asl.jsonpath.jsonpath import (
     PathMissing,
     PathSyntaxError,
     ReferenceConflict,
     compile_path,
     compile_reference,
 )
+from holdfast.asl.jsonpath.parse import keys_of, parse_path
+from holdfast.asl.jsonpath.steps import PathBudgetError, _Walk
 
 DOCUMENT: dict[str, Any] = {
     "a": {"b": [10, 20, 30], "c d": 1, "e-f": None},

@@ -1,4 +1,4 @@
-"""docs/language.md and language-values.md: a first column compiles, and does what Python does."""
+"""docs/reference/language.md and language-values.md: a first column compiles, and does what Python does."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 
 import pytest
 
-from holdfast.dsl.boundary import Json
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.diagnostics import CompileErrors
+from holdfast.api.boundary import JsonValue
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import World, real
 from tests.unit.docs_kit import INPUT, code_of, module_with, tables
 from tests.unit.dsl_kit import loaded
 
 #: What a pattern is tried on: the type, and values that fit it or do not.
-SUBJECTS: Final[dict[str, tuple[str, list[Json]]]] = {
+SUBJECTS: Final[dict[str, tuple[str, list[JsonValue]]]] = {
     "1 | 2": ("int", [2, 3]),
     '"paid"': ("str", ["paid", ""]),
     "None": ("str | None", [None, "a"]),
@@ -55,7 +55,7 @@ DIFFERENCES = [
 ]
 
 
-def run(folder: Path, body: str, subject: Json = 0, type_: str = "int") -> None:
+def run(folder: Path, body: str, subject: JsonValue = 0, type_: str = "int") -> None:
     """Runs a body both ways; whether they end alike is what `World.run` looks at."""
     with loaded(folder, module_with(body, subject=type_)) as module:
         answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True}

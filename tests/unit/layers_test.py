@@ -1,4 +1,4 @@
-"""The structure that docs/architecture.md promises, read off the sources."""
+"""The structure that docs/explanation/architecture.md promises, read off the sources."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ALLOWED = {
     "resources": {"limits"},
     "cost": {"limits", "resources"},
     "asl": {"errors", "limits"},
-    "dsl": {"asl", "sealed", "errors", "limits"},
-    "proofs": {"asl", "dsl", "cost", "limits"},
+    "api": {"asl", "compiler", "sealed", "errors", "limits"},
+    "compiler": {"api", "asl", "sealed", "errors", "limits"},
+    "proofs": {"asl", "api", "compiler", "cost", "limits"},
     "core": {"asl", "errors", "limits"},
     "pictures": {"asl", "errors", "limits"},
     "runtime": {"core", "asl", "cost", "resources", "sealed", "errors", "limits"},
     "stepfunctions": {"runtime", "core", "asl", "errors", "limits"},
     "integrations": {"runtime", "stepfunctions", "core", "errors", "limits"},
-    "sim": {"asl", "core", "runtime", "stepfunctions", "cost", "resources", "errors", "limits"},
     "aws": {
         "runtime",
         "core",
@@ -38,12 +38,12 @@ ALLOWED = {
         "errors",
         "limits",
     },
-    "testing": {"dsl", "asl", "core", "sealed", "errors", "limits"},
-    "deployment": {"dsl", "asl", "runtime", "errors", "limits"},
+    "testing": {"api", "compiler", "asl", "core", "sealed", "errors", "limits"},
+    "deployment": {"api", "compiler", "asl", "runtime", "errors", "limits"},
 }
 #: Nothing in the engine may depend on what only wires it together.
 WIRING = {"local", "cli", "deployment"}
-PURE = ("asl", "core", "dsl", "pictures", "proofs")
+PURE = ("api", "asl", "compiler", "core", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {
     "datetime.now",
@@ -100,11 +100,11 @@ def test_pure_packages_take_time_and_chance_as_values(path: Path) -> None:
         if isinstance(node, ast.Call)
     }
     assert not {call for call in calls if ".".join(call.split(".")[-2:]) in IMPURE_CALLS}
-    assert "open" not in calls or _package(path) == "dsl"
+    assert "open" not in calls or _package(path) == "compiler"
 
 
 def test_handlers_do_no_input_or_output_of_their_own() -> None:
-    for path in (SOURCE / "runtime").glob("*.py"):
+    for path in (SOURCE / "runtime").rglob("*.py"):
         modules = {name.split(".")[0] for name in _imports(path)}
         assert not modules & (IMPURE_MODULES | {"time", "os", "socket", "datetime"}), path.name
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from holdfast.asl.parse import parse_definition
-from holdfast.core.advance import Step, advance
-from holdfast.core.facts import Moment, Started, StopRequested, Succeeded
+from holdfast.asl.parsing.parse import parse_definition
+from holdfast.core.advance import Transition, advance
+from holdfast.core.facts import DecisionInputs, Started, StopRequested, Succeeded
 from holdfast.core.state import Attempt
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, NewerFormatError, ServiceFault
 from holdfast.limits import RECORD_AGING_SECONDS, RECORD_RETENTION_SECONDS, SNAPSHOT_BYTES_MIN
-from holdfast.runtime import log as log_module
+from holdfast.runtime.commands.presentation import records_of
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Delete, Doubt, Effect, Item, Put, PutIfAbsent, Query
-from holdfast.runtime.formats import FORMATS
-from holdfast.runtime.log import DOUBTS_MAX, Log, draw
 from holdfast.runtime.messages import Hint
-from holdfast.runtime.view import records_of
-from holdfast.sim.services import Services
+from holdfast.runtime.storage import log as log_module
+from holdfast.runtime.storage.formats import FORMATS
+from holdfast.runtime.storage.log import DOUBTS_MAX, Log, draw
+from holdfast_simulator.services import Services
 from tests.builders import call, machine
 from tests.unit.core_kit import START_MS, claim
 
@@ -39,7 +39,7 @@ PROGRAM = parse_definition(
         }
     )
 )
-MOMENT = Moment(START_MS, lambda: 0.5, claim, clock_error_ms=0)
+MOMENT = DecisionInputs(START_MS, lambda: 0.5, claim, clock_error_ms=0)
 
 
 def services() -> Services:
@@ -50,12 +50,12 @@ def new_log(owner: str = "w1") -> Log:
     return Log("default", "r1", owner, "m1")
 
 
-def started(text: Any = "x" * 900) -> Step:
+def started(text: Any = "x" * 900) -> Transition:
     fact = Started("r1", None, "flow", {"text": text}, START_MS)
     return advance(PROGRAM, None, [fact], MOMENT)
 
 
-def next_step(log: Log, output: Any = 1) -> Step:
+def next_step(log: Log, output: Any = 1) -> Transition:
     assert log.state is not None
     waiting = log.state.frames[""].waiting
     assert isinstance(waiting, Attempt)
@@ -63,7 +63,7 @@ def next_step(log: Log, output: Any = 1) -> Step:
     return advance(PROGRAM, log.state, [fact], MOMENT)
 
 
-def commit(world: Services, log: Log, step: Step, *, is_aging: bool = False) -> bool:
+def commit(world: Services, log: Log, step: Transition, *, is_aging: bool = False) -> bool:
     """`is_aging`: the oldest record that is needed is old, so this one gets a snapshot."""
     if is_aging:
         log.base_ms = START_MS - 2 * RECORD_AGING_SECONDS * 1_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unittest import mock
 
-from holdfast.asl.parse import read_program
-from holdfast.runtime import definitions
+from holdfast.asl.parsing.parse import read_program
+from holdfast.runtime.storage import definitions
 from tests.builders import Shop, chain
 
 EXECUTIONS = 100

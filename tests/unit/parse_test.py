@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.asl.jsonata import Moment
-from holdfast.asl.parse import DefinitionError, definition_hash, parse_definition
-from holdfast.asl.program import Choice, Fail, Map, Parallel, Pass, Retrier, Task, Wait
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.parsing.parse import DefinitionError, definition_hash, parse_definition
+from holdfast.asl.program import (
+    ChoiceState,
+    FailState,
+    MapState,
+    ParallelState,
+    PassState,
+    Retrier,
+    TaskState,
+    WaitState,
+)
 from holdfast.asl.resources import read_resource
-from holdfast.asl.validate import diagnose
+from holdfast.asl.validation.validate import diagnose
 from holdfast.limits import NAME_CHARACTERS_MAX
 from tests.builders import Machine, ask, call, machine
 from tests.unit.core_kit import one
@@ -36,9 +45,9 @@ def test_a_definition_becomes_a_program_that_knows_its_states() -> None:
     parallel, task = program.states["it"], program.states["b"]
 
     assert (program.start_at, program.timeout_seconds) == ("it", 60)
-    assert isinstance(parallel, Parallel)
+    assert isinstance(parallel, ParallelState)
     assert parallel.branches == ("b",)
-    assert isinstance(task, Task)
+    assert isinstance(task, TaskState)
     assert (task.kind, task.target) == ("task", "work")
 
 
@@ -251,7 +260,7 @@ def test_a_definition_with_anything_anywhere_is_accepted_or_refused_with_a_code(
 # -- JSONPath --------------------------------------------------------------------------------------
 
 FUNCTION = "arn:aws:lambda:eu-west-1:111111111111:function:f"
-MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 PATHS: Machine = {
     "StartAt": "t",
     "TimeoutSeconds": 60,
@@ -339,10 +348,10 @@ def value(template: Any, data: Any, **more: Any) -> Any:
 def test_the_fields_of_jsonpath_become_templates() -> None:
     states = parse_definition(PATHS).states
     task, choice, wait, fail = states["t"], states["c"], states["w"], states["f"]
-    assert isinstance(task, Task)
-    assert isinstance(choice, Choice)
-    assert isinstance(wait, Wait)
-    assert isinstance(fail, Fail)
+    assert isinstance(task, TaskState)
+    assert isinstance(choice, ChoiceState)
+    assert isinstance(wait, WaitState)
+    assert isinstance(fail, FailState)
 
     assert (task.kind, task.target) == ("callback", "lambda:invoke")
     assert value(task.arguments, {"a": 1}) == {"a": 1, "token": "t"}
@@ -366,9 +375,9 @@ def test_the_fields_of_jsonpath_become_templates() -> None:
 def test_an_old_map_is_read_by_its_old_names() -> None:
     states = parse_definition(PATHS).states
     old, inner, branch = states["m"], states["j"], states["l"]
-    assert isinstance(old, Map)
-    assert isinstance(inner, Pass)
-    assert isinstance(branch, Task)
+    assert isinstance(old, MapState)
+    assert isinstance(inner, PassState)
+    assert isinstance(branch, TaskState)
 
     assert old.processor == "j"
     assert old.run is None
@@ -384,7 +393,7 @@ def test_a_reader_may_read_as_many_items_as_there_are() -> None:
     processor = {**SUCCEED, "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}}
     state = {"Type": "Map", "ItemReader": read, "ItemProcessor": processor}
     found = parse_definition(one(state, QueryLanguage="JSONPath")).states["it"]
-    assert isinstance(found, Map)
+    assert isinstance(found, MapState)
     assert found.run is not None
     assert found.run.reader is not None
 
@@ -393,7 +402,7 @@ def test_a_reader_may_read_as_many_items_as_there_are() -> None:
 
 def test_a_distributed_map_knows_its_reader_batches_and_writer() -> None:
     state = parse_definition(PATHS).states["d"]
-    assert isinstance(state, Map)
+    assert isinstance(state, MapState)
     run = state.run
     assert run is not None
     assert run.reader is not None

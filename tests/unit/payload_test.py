@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.asl.dataflow import ERROR_DATA, RESULT_DATA
-from holdfast.asl.jsonata import Moment
-from holdfast.asl.jsonpath import PathSyntaxError
-from holdfast.asl.payload import compile_payload, variables_of
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
+from holdfast.asl.jsonpath.dataflow import ERROR_DATA, RESULT_DATA
+from holdfast.asl.jsonpath.jsonpath import PathSyntaxError
+from holdfast.asl.jsonpath.payload import compile_payload, variables_of
 from holdfast.asl.template import StateError
 
-MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 
 
 def bindings(data: Any, **others: Any) -> dict[str, Any]:

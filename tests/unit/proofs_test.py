@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from holdfast import pure, task, task_context
-from holdfast.asl.validate import diagnose
+from holdfast.asl.validation.validate import diagnose
 from holdfast.cli import main
-from holdfast.proofs.findings import CODES, Place, Placed
+from holdfast.proofs.findings import CODES, Placed, SourceLocation
 from holdfast.proofs.report import Proofs, prove, render
 from holdfast.proofs.tasks import TaskFacts, facts_of_tasks
 from tests.builders import Machine, call, machine, wait_for
@@ -315,7 +315,7 @@ def test_undos_run_on_failure_only_where_every_step_hands_its_errors_over() -> N
 
     def shown() -> str:
         proofs = proofs_of(states, Holdfast=extension)
-        return render(proofs, lambda _state, _location: Place("f", 1, 1))
+        return render(proofs, lambda _state, _location: SourceLocation("f", 1, 1))
 
     assert (
         "on stop and time-out, the last first:\n             charge (line 1) by refund" in shown()
@@ -337,7 +337,7 @@ def test_a_step_hands_its_errors_to_the_innermost_part_that_it_stands_in() -> No
     inner = {"States": parts, "Begin": "undo", "End": "undone", "Assign": {"x": 1}}
     outer = {"States": parts, "Begin": "at last", "End": "raise again"}
     proofs = proofs_of(states, Holdfast={"Undo": [inner, outer]})
-    assert "on failure, stop and time-out" in render(proofs, lambda *_: Place("f", 1, 1))
+    assert "on failure, stop and time-out" in render(proofs, lambda *_: SourceLocation("f", 1, 1))
 
 
 def saga(*names: str) -> Machine:
@@ -375,7 +375,7 @@ def test_an_undo_of_one_of_two_steps_is_an_undo_of_both() -> None:
         "end": END,
     }
     assert codes(proofs_of(states, UNSAFE)) == set()
-    shown = render(proofs_of(states), lambda *_: Place("f", 1, 1))
+    shown = render(proofs_of(states), lambda *_: SourceLocation("f", 1, 1))
     assert "refund (line 1), for which step is not known" in shown
 
 
@@ -391,7 +391,7 @@ def test_an_undo_that_is_registered_before_its_action_also_runs_without_it() -> 
     )
     assert found("HF0A3", states, charge=KEYED) == "register"
     assert found("HF0A3", states, charge=UNSAFE) == "register"
-    shown = render(proofs_of(states), lambda *_: Place("f", 1, 1))
+    shown = render(proofs_of(states), lambda *_: SourceLocation("f", 1, 1))
     assert "refund (line 1), before what it takes back" in shown
 
 
@@ -503,7 +503,9 @@ def test_a_random_machine_is_reported_on_and_valid(seed: int) -> None:
     definition = Machines(Random(seed)).machine()
     assert not diagnose(json.dumps(definition))
     proofs = prove("flow", definition, {})
-    assert "history    at most" in render(proofs, lambda _state, _location: Place("f", 1, 1))
+    assert "history    at most" in render(
+        proofs, lambda _state, _location: SourceLocation("f", 1, 1)
+    )
     # What is assigned by 1/0 never is, so only names may be found.
     assert {code for code in codes(proofs) if code < "HF0A0"} <= {"HF092"}
 
@@ -522,7 +524,7 @@ def test_the_workflows_of_this_repository_have_no_warnings_and_are_proved_at_onc
 
 def test_a_finding_shows_its_line_and_a_caret() -> None:
     (finding,) = proofs_of({"a": wait_for("paid")}).findings
-    shown = Placed(finding, Place("f.py", 7, 5, "    bank = wait()", width=13)).render()
+    shown = Placed(finding, SourceLocation("f.py", 7, 5, "    bank = wait()", width=13)).render()
     assert shown.splitlines() == [
         'f.py:7:5: warning[HF098]: "a" waits for an event, and nothing bounds how long',
         "    7 |     bank = wait()",
@@ -532,7 +534,7 @@ def test_a_finding_shows_its_line_and_a_caret() -> None:
 
 
 def test_the_page_lists_every_code() -> None:
-    page = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "proofs.md").read_text(encoding="utf-8")
     for code, meaning in CODES.items():
         assert f"| {code} | {meaning} |" in page
     assert set(re.findall(r"^\| (HF\w+) \|", page, re.MULTILINE)) == set(CODES)
@@ -543,6 +545,6 @@ def test_the_page_shows_what_check_prints(
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert main(["check", "statemachines.order_fulfilment"]) == 0
-    page = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "proofs.md").read_text(encoding="utf-8")
     for line in capsys.readouterr().out.splitlines():
         assert line in page.splitlines()

@@ -16,9 +16,9 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.dag import Dag
-from holdfast.dsl.surface import Workflow
+from holdfast.api.dag import Dag
+from holdfast.api.surface import Workflow
+from holdfast.compiler.compile import compile_module
 from tests.refusals.candidates import public_names
 from tests.refusals.deep import all_deep, sums
 from tests.refusals.runs import KINDS, run

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import keys
 from holdfast.runtime.effects import Query, RunTask, TaskSucceeded
-from holdfast.sim.invariants import check, lost
+from holdfast.runtime.storage import keys
+from holdfast_simulator.invariants import check, lost
 from tests.builders import CHANCE, Machine, Shop, machine, wait_for
 from tests.sim import doctor_kit
 from tests.unit.core_stopping_test import undoable

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Final
 import pytest
 from pydantic import BaseModel, Field, SecretStr, field_serializer
 
-from holdfast.asl.parse import definition_hash
-from holdfast.dsl.boundary import Boundary, Misfit, NoJson, normalise_payload, parse_payload
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.dag import dag, from_input, from_step, step
-from holdfast.dsl.diagnostics import CompileErrors
-from holdfast.dsl.sealing import LocalVault, Seals
-from holdfast.dsl.source import Source
-from holdfast.dsl.targets.targets import to_step_functions
+from holdfast.api.boundary import Boundary, Misfit, NoJson, normalise_payload, parse_payload
+from holdfast.api.dag import dag, from_input, from_step, step
+from holdfast.api.sealing import LocalVault, Seals
+from holdfast.asl.parsing.parse import definition_hash
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.errors import VaultFault
 from holdfast.sealed import Sealed, hidden, parse_sealed
 from holdfast.testing import World, real

@@ -17,15 +17,15 @@ from typing import Final
 import pytest
 
 from holdfast import cli
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.registry import Registry
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import compile_module
 from holdfast.local import project
 from tests.unit.dsl_kit import loaded
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = {
     path.name: path.read_text(encoding="utf-8")
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 #: Who runs the Python of a page. What is not run needs an account, and is only compiled.
 RUN_BY: Final = {
@@ -37,11 +37,11 @@ RUN_BY: Final = {
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
-    "operations.md": "nobody: an account",
+    "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
-    "targets.md": "tests/moto/targets_doc_test.py",
+    "step-functions-target.md": "tests/moto/targets_doc_test.py",
     "testing.md": "tests/unit/testing_doc_test.py",
-    "tools.md": "tests/moto/sessions_test.py",
+    "aws-tools.md": "tests/moto/sessions_test.py",
 }
 COOKBOOK: Final = [name for name in PAGES if name.startswith("cookbook")]
 #: What the parts of workflows on the page of the language speak of.
@@ -103,7 +103,7 @@ def test_the_python_of_a_page_is_python_and_somebody_runs_it(page: str) -> None:
         ast.parse(block)
     if blocks(page, "python"):
         runner = RUN_BY[page]
-        assert runner.startswith("nobody") or (ROOT / runner).exists()
+        assert runner.startswith("an account") or (ROOT / runner).exists()
 
 
 def recipes() -> Iterator[tuple[str, str]]:
@@ -165,7 +165,7 @@ def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.Monk
     monkeypatch.chdir(ROOT)
     (block,) = blocks("pictures.md", "python")
     page = ModuleType("page")
-    exec(compile(block, "docs/pictures.md", "exec"), page.__dict__)
+    exec(compile(block, "docs/how-to/pictures.md", "exec"), page.__dict__)
     assert page.svg.startswith("<svg")
 
 
@@ -247,6 +247,6 @@ def test_a_command_that_only_looks_does_so(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
-    for block in blocks("tools.md", "json"):
+    for block in blocks("aws-tools.md", "json"):
         (tmp_path / "order.asl.json").write_text(block)
     assert cli.main(words) == 0, capsys.readouterr().err

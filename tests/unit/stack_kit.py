@@ -7,12 +7,12 @@ from collections import Counter
 from typing import Any
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime.definitions import Programs
-from holdfast.runtime.setting import Setting
-from holdfast.sim.invariants import History, check, histories, lost
-from holdfast.sim.world import Hook, Killed, RunsTask, World, no_faults
+from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service
+from holdfast_simulator.invariants import StoredHistory, check, histories, lost
+from holdfast_simulator.world import Hook, Killed, RunsTask, SimulatorWorld, no_faults
 from tests.builders import KEYS
 from tests.unit.states_kit import PLACE, ROLE
 
@@ -22,7 +22,9 @@ class Stack:
 
     def __init__(self, definition: str, tasks: RunsTask, hook: Hook = no_faults) -> None:
         programs = Programs()
-        self.world = World(Setting(programs, lambda *_: True, lambda: KEYS), tasks, hook)
+        self.world = SimulatorWorld(
+            WorkerConfig(programs, lambda *_: True, lambda: KEYS), tasks, hook
+        )
         self._api = StatesApi(Service(programs, KEYS, "default", PLACE, PAYLOAD_BYTES_MAX))
         made = self.call("CreateStateMachine", name="m", definition=definition, roleArn=ROLE)
         self._machine = made["stateMachineArn"]
@@ -43,7 +45,7 @@ class Stack:
         return state.output if state.status == "SUCCEEDED" else state.error
 
     @property
-    def parent(self) -> History:
+    def parent(self) -> StoredHistory:
         return next(history for history in histories(self.world) if "." not in history.run)
 
     @property

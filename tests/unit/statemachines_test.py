@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.registry import Registry
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import compile_module
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "statemachines"
@@ -44,6 +44,6 @@ def test_every_workflow_is_tried_in_generated_worlds(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_every_workflow_has_its_section_and_its_picture(module: str) -> None:
     name = module.rpartition(".")[2]
-    page = (ROOT / "docs" / "workflows.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "workflows.md").read_text(encoding="utf-8")
     assert re.search(rf"^##+ .*`{name}`$", page, re.MULTILINE)
-    assert f"](images/{name}.svg)" in page
+    assert f"](../images/{name}.svg)" in page

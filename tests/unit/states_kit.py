@@ -9,18 +9,18 @@ from typing import Any
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local.clock import VirtualClock
-from holdfast.runtime.definitions import Programs
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.services import Services
+from holdfast.runtime.storage.definitions import Programs
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
-from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.services import Services
 from tests.builders import KEYS
 
 START_MS = 1_760_000_000_000
-PLACE = Place("eu-west-1", "123456789012")
+PLACE = ArnRegion("eu-west-1", "123456789012")
 ROLE = "arn:aws:iam::123456789012:role/clerk"
 PASS = '{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}'
 

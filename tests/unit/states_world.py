@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime.definitions import Programs
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Deadline,
@@ -20,11 +19,12 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.setting import Setting
-from holdfast.sim.world import Hook, World, no_faults
+from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.world import Hook, SimulatorWorld, no_faults
 from tests.builders import KEYS
 from tests.unit.states_kit import PLACE, ROLE
 
@@ -60,7 +60,9 @@ class Office:
         hook: Hook = no_faults,
     ) -> None:
         programs = Programs()
-        self.world = World(Setting(programs, lambda *_: True, lambda: KEYS), tasks, hook)
+        self.world = SimulatorWorld(
+            WorkerConfig(programs, lambda *_: True, lambda: KEYS), tasks, hook
+        )
         self.service = Service(programs, KEYS, "default", PLACE, PAYLOAD_BYTES_MAX)
         self.api = StatesApi(self.service)
         self.call_ms_max = 900_000

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.errors import ServiceFault
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import keys
 from holdfast.runtime.effects import Delete, Doubt, Effect, Get, Put, PutIfAbsent, Query, Send
-from holdfast.sim.world import Killed, When, World
+from holdfast.runtime.storage import keys
+from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.sim.doctor_kit import purge
 from tests.sim.retention_test import Ttl
 from tests.unit.states_kit import PLACE
@@ -221,7 +221,7 @@ def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
     """The claim is stored first; the next poll tells of it again, and takes nothing."""
     armed: list[str] = []
 
-    def hook(_: World, effect: Effect, when: When) -> None:
+    def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
         kind = {"Send": Send, "Delete": Delete}[where]
         if armed and when == "before" and isinstance(effect, kind):
             armed.clear()
@@ -247,7 +247,7 @@ def test_a_task_that_was_claimed_is_handed_out_whatever_fails_behind_that(
     """Nobody else would get it, and without a time-out it would be waited for for ever."""
     armed: list[str] = []
 
-    def hook(_: World, effect: Effect, when: When) -> None:
+    def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
         kind = {"Send": Send, "Delete": Delete}[where]
         if armed and when == "before" and isinstance(effect, kind):
             armed.clear()
@@ -269,7 +269,7 @@ def test_a_task_that_was_claimed_is_handed_out_whatever_fails_behind_that(
 def test_a_claim_of_which_nobody_knows_whether_it_was_stored_is_settled_by_the_same_poll() -> None:
     lost: list[Effect] = []
 
-    def hook(_: World, effect: Effect, when: When) -> None:
+    def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
         is_claim = isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("s#")
         if is_claim and when == "after" and not lost:
             lost.append(effect)

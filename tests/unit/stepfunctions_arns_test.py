@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from holdfast.stepfunctions.arns import (
     ActivityArn,
+    ArnRegion,
     ExecutionArn,
     MachineArn,
     MapRunArn,
-    Place,
     parse_activity_arn,
     parse_arn,
     parse_execution_arn,
@@ -22,7 +22,7 @@ from holdfast.stepfunctions.arns import (
 )
 from holdfast.stepfunctions.faults import StatesFault
 
-PLACE = Place("eu-west-1", "123456789012")
+PLACE = ArnRegion("eu-west-1", "123456789012")
 BASE = "arn:aws:states:eu-west-1:123456789012"
 
 
@@ -65,7 +65,7 @@ def test_an_alias_may_begin_with_a_digit_and_is_no_version() -> None:
 def test_other_partitions_and_accounts_are_read() -> None:
     arn = parse_machine_arn("arn:aws-cn:states:cn-north-1:210987654321:stateMachine:m")
 
-    assert arn.place == Place("cn-north-1", "210987654321", "aws-cn")
+    assert arn.place == ArnRegion("cn-north-1", "210987654321", "aws-cn")
     assert arn.place.machine("m") == arn.text
 
 

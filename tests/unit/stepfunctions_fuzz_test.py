@@ -18,9 +18,9 @@ import pytest
 
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskSucceeded
-from holdfast.sim.world import When, World
 from holdfast.stepfunctions.api import OPERATIONS
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.world import SimulatorWorld, When
 from tests.stopwatch import stopwatch
 from tests.unit import bad_input
 from tests.unit.states_kit import PASS, PLACE, ROLE
@@ -46,7 +46,7 @@ class Patience:
     def __init__(self) -> None:
         self.left = EFFECTS_MAX
 
-    def __call__(self, world: World, effect: Effect, when: When) -> None:
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
         self.left -= when == "before"
         if self.left < 0:
             raise Enough

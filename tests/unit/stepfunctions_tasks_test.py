@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.limits import HEARTBEAT_RACES_MAX
+from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import (
     Effect,
     Get,
@@ -18,9 +19,8 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
-from holdfast.runtime.keys import heartbeat, inbox
-from holdfast.runtime.tokens import Token, make_token
-from holdfast.sim.world import When, World
+from holdfast.runtime.storage.keys import heartbeat, inbox
+from holdfast_simulator.world import SimulatorWorld, When
 from tests.builders import KEYS
 from tests.unit.states_world import Office, states
 
@@ -175,7 +175,7 @@ def test_a_heartbeat_that_always_loses_to_others_gives_up() -> None:
     clerk.office.wait(1)
     races: list[int] = []
 
-    def be_faster(world: World, effect: Effect, when: When) -> None:
+    def be_faster(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, Replace):
             races.append(effect.seen)
             assert len(races) < 100

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.asl.jsonata import compile_expression
+from holdfast.asl.jsonata.jsonata import compile_expression
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed, TaskSucceeded
-from holdfast.stepfunctions import trial
-from holdfast.stepfunctions.arns import Place
+from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast.stepfunctions.trial import trial
 
 NOW_MS = 1_790_000_000_000
 ROLE = "arn:aws:iam::123456789012:role/tester"
@@ -49,7 +49,7 @@ def tried(state: Mapping[str, Any], world: World | None = None, **request: Any) 
         if name in request:
             request[name] = json.dumps(request[name])
     nothing: Any = None
-    service = Service(nothing, nothing, "tenant", Place("eu-central-1", "123456789012"), None)
+    service = Service(nothing, nothing, "tenant", ArnRegion("eu-central-1", "123456789012"), None)
     request["definition"] = json.dumps(state)
     handler = trial.test_state(service, request, bytes(range(16)))
     response: dict[str, Any] = run(handler, (world or World()).perform)

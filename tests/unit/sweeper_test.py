@@ -19,20 +19,14 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import duties, keys, messages, quarantine, sweeper
-from holdfast.runtime.doctor import report_one
-from holdfast.runtime.effects import (
-    Effect,
-    Put,
-    Query,
-    RunTask,
-    TaskFailed,
-    TaskSucceeded,
-    Unlist,
-)
-from holdfast.runtime.formats import Formats
-from holdfast.sim.invariants import check
-from holdfast.sim.world import Killed, When, World, no_faults
+from holdfast.runtime import follow_ups, messages
+from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskFailed, TaskSucceeded, Unlist
+from holdfast.runtime.maintenance import quarantine, sweeper
+from holdfast.runtime.maintenance.doctor import report_one
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import Formats
+from holdfast_simulator.invariants import check
+from holdfast_simulator.world import Killed, SimulatorWorld, When, no_faults
 from tests.builders import Shop, ask, call, chain, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, one
 
@@ -151,7 +145,7 @@ def test_a_damaged_log_is_counted_and_looked_at_again_later() -> None:
 
 
 def test_a_row_whose_log_cannot_be_reached_for_a_moment_stays_where_it_is() -> None:
-    def busy(_world: World, effect: Effect, when: When) -> None:
+    def busy(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Query) and effect.table == "executions" and when == "before":
             raise ServiceFault("HF321", "slow down")
 
@@ -171,7 +165,7 @@ def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -
     """Who was about to open it lost a race to who ended it."""
     shop = Shop(chain(1))
     run = shop.run({"n": 0}).run
-    row = duties.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
+    row = follow_ups.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
     shop.world.services.perform(Put("mail", row))
     sweep(shop)
 
@@ -179,7 +173,7 @@ def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -
 
 
 def watch_without_log(shop: Shop) -> None:
-    row = duties.watch_item("default", RUN, shop.world.now_ms, 0, shop.world.now_ms)
+    row = follow_ups.watch_item("default", RUN, shop.world.now_ms, 0, shop.world.now_ms)
     shop.world.services.perform(Put("mail", row))
 
 
@@ -231,7 +225,7 @@ def test_a_row_without_its_record_is_looked_at_the_more_seldom_the_longer_it_wai
 
 def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
     """The worker dies with its message; only the watch row is left."""
-    from holdfast.sim.world import Killed
+    from holdfast_simulator.world import Killed
 
     deaths: list[int] = []
 
@@ -283,7 +277,7 @@ def test_rows_that_a_crash_has_parted_wait_for_their_record_as_one() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     for minutes in (0, 30):
         later_ms = shop.world.now_ms + minutes * 60_000
-        row = duties.watch_item("default", RUN, later_ms, 0, shop.world.now_ms)
+        row = follow_ups.watch_item("default", RUN, later_ms, 0, shop.world.now_ms)
         shop.world.services.perform(Put("mail", row))
     settle(shop, 2 * 3_600)
 
@@ -291,7 +285,7 @@ def test_rows_that_a_crash_has_parted_wait_for_their_record_as_one() -> None:
 
 
 def asking(shop: Shop, run: str, sequence: int) -> None:
-    row = duties.watch_item("default", run, 0, sequence, shop.world.now_ms)
+    row = follow_ups.watch_item("default", run, 0, sequence, shop.world.now_ms)
     sk = keys.asking_row(shop.world.now_ms, "default", run, sequence)
     shop.world.services.perform(Put("mail", {**row, "sk": sk}))
 
@@ -335,7 +329,7 @@ def test_rows_that_ask_for_several_records_at_one_look_do_not_replace_each_other
     asking(shop, run, newest)
     asking(shop, run, newest + 1)
     look_ms = int(str(asks(shop)[0]["sk"])[:15])
-    plain = duties.watch_item("default", run, look_ms, newest, look_ms)
+    plain = follow_ups.watch_item("default", run, look_ms, newest, look_ms)
     shop.world.services.perform(Put("mail", plain))
 
     assert len(asks(shop)) == 2
@@ -376,7 +370,7 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
     for offset_ms in (0, 1, 59_999):
         now_ms = START_MS + offset_ms
         parked_ms = now_ms - rested_seconds * 1_000
-        look_ms = duties.next_look_ms(execution, parked_ms, now_ms)
+        look_ms = follow_ups.next_look_ms(execution, parked_ms, now_ms)
 
         assert look_ms % (WATCH_GRID_SECONDS * 1_000) == 0
         assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
@@ -389,7 +383,7 @@ def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> No
     now_ms = START_MS + 5 * 3_600_000
     looks_ms = []
     while now_ms < START_MS + 10 * 3_600_000:
-        now_ms = duties.next_look_ms(execution, START_MS, now_ms)
+        now_ms = follow_ups.next_look_ms(execution, START_MS, now_ms)
         looks_ms.append(now_ms)
 
     assert len(looks_ms) <= 6
@@ -398,7 +392,8 @@ def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> No
 def test_who_comes_for_what_is_due_finds_it_overdue() -> None:
     for due_ms in range(START_MS + 100_000, START_MS + 250_000, 250):
         visited_ms = (
-            duties.on_grid(duties.look_after_ms(due_ms, START_MS)) - SWEEP_AHEAD_SECONDS * 1_000
+            follow_ups.on_grid(follow_ups.look_after_ms(due_ms, START_MS))
+            - SWEEP_AHEAD_SECONDS * 1_000
         )
 
         assert due_ms + OVERDUE_SECONDS * 1_000 < visited_ms
@@ -408,7 +403,7 @@ def test_who_comes_for_what_is_due_finds_it_overdue() -> None:
 
 
 def revive(shop: Shop, body: Any, message_id: str) -> None:
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(body, message_id)))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(body, message_id)))
 
 
 def quarantine_items(shop: Shop) -> list[Any]:
@@ -445,7 +440,7 @@ def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> 
     shop.world.services.perform(Put("executions", {**record, "f": 3}))
     letter = messages.recover("default", str(record["pk"]).partition("#")[2], ("m1", "m2"))
     formats = Formats(oldest=2, newest=3, asked=2)
-    shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, "m3"), formats))
+    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "m3"), formats))
 
     assert len(quarantine_items(shop)) == 1
     assert len(rows(shop)) == 1
@@ -475,7 +470,7 @@ def test_what_was_released_goes_round_as_often_again() -> None:
 def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "Next": "no"}, "no": NO}))
 
-    def refuse(_: World, effect: Effect, when: When) -> None:
+    def refuse(_: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Unlist) and when == "before":
             raise ServiceFault("HF321", "slow down")
 
@@ -542,7 +537,7 @@ def test_what_cannot_be_read_is_put_aside_unwatched_and_a_service_that_is_slow_d
     letter = messages.recover("default", run, ("m1", "m2"))
     before = rows(shop)
 
-    def slow(world: World, effect: Effect, when: When) -> None:
+    def slow(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Query) and effect.table == "executions" and effect.limit != 1:
             raise ServiceFault("HF321", "slow down")
 

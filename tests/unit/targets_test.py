@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from holdfast import InvalidArguments, TaskError, lambda_handler, task, task_context
-from holdfast.asl.jsonata import Moment
+from holdfast.asl.jsonata.jsonata import EvaluationMoment
 from holdfast.asl.template import compile_template
-from holdfast.asl.validate import diagnose
+from holdfast.asl.validation.validate import diagnose
 from holdfast.cli import main
-from holdfast.dsl.compile import compile_module
-from holdfast.dsl.diagnostics import CompileErrors
-from holdfast.dsl.source import Source
-from holdfast.dsl.targets.targets import Exported, export_all
+from holdfast.compiler.compile import compile_module
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import Exported, export_all
 from tests.unit.dsl_kit import loaded
 from tests.unit.dsl_semantics_test import HEADER
 
@@ -220,7 +220,7 @@ def test_an_error_that_is_passed_on_keeps_its_name_and_text(tmp_path: Path) -> N
 
 
 def evaluate(template: Any, **states: Any) -> Any:
-    moment = Moment(now_ms=0, draw=lambda: 0.5)
+    moment = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
     return compile_template(template, "/Assign").evaluate({"states": states}, moment)
 
 

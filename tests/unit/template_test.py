@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.asl.jsonata import Json, JsonataError, Moment
+from holdfast.asl.jsonata.jsonata import EvaluationMoment, JsonataError, StrictJson
 from holdfast.asl.template import EvaluationError, compile_template, is_expression
 
-MOMENT = Moment(now_ms=0, draw=lambda: 0.5)
+MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 
 
-def evaluate(value: Json, bindings: dict[str, Json], where: str = "/States/ship/Output") -> Json:
+def evaluate(
+    value: StrictJson, bindings: dict[str, StrictJson], where: str = "/States/ship/Output"
+) -> StrictJson:
     return compile_template(value, where).evaluate(bindings, MOMENT)
 
 
-def failure(value: Json, where: str, bindings: dict[str, Json] | None = None) -> EvaluationError:
+def failure(
+    value: StrictJson, where: str, bindings: dict[str, StrictJson] | None = None
+) -> EvaluationError:
     with pytest.raises(EvaluationError) as caught:
         evaluate(value, bindings or {}, where)
     return caught.value
@@ -39,7 +43,7 @@ def test_an_expression_begins_and_ends_with_its_marks(text: str, expected: bool)
 
 
 def test_expressions_are_replaced_and_everything_else_is_literal() -> None:
-    template: Json = {
+    template: StrictJson = {
         "id": "{% $order.id %}",
         "lines": ["{% $order.qty %}", 2, None, {"deep": "{% $order.qty + 1 %}"}],
         "note": "{% is not closed",
@@ -54,7 +58,7 @@ def test_expressions_are_replaced_and_everything_else_is_literal() -> None:
 
 
 def test_a_template_without_expressions_is_handed_out_as_it_is() -> None:
-    literal: Json = {"a": [1, {"b": None}]}
+    literal: StrictJson = {"a": [1, {"b": None}]}
     template = compile_template(literal, "/States/x/Arguments")
     assert template.evaluate({}, MOMENT) is literal
     half = compile_template({"a": literal, "b": "{% 1 %}"}, "/States/x/Arguments")
@@ -94,7 +98,7 @@ def test_a_thrown_error_carries_its_code_in_the_words_of_aws() -> None:
     ],
     ids=["one field", "a field of a group", "fields together"],
 )
-def test_a_value_that_is_too_large_to_be_written_down_fails_its_field(value: Json) -> None:
+def test_a_value_that_is_too_large_to_be_written_down_fails_its_field(value: StrictJson) -> None:
     template = compile_template(value, "/States/x/Output")
     with pytest.raises(EvaluationError, match="more than 16,777,216 characters"):
         template.evaluate({"large": "x" * 1_000_000}, MOMENT)
@@ -128,7 +132,7 @@ def test_a_spent_budget_is_shown_without_a_code() -> None:
         ("/States/pack/wrap/Seconds", "{% $no %}", "Seconds"),
     ],
 )
-def test_a_field_is_named_as_aws_names_it(where: str, value: Json, location: str) -> None:
+def test_a_field_is_named_as_aws_names_it(where: str, value: StrictJson, location: str) -> None:
     assert failure(value, where).location == location
 
 

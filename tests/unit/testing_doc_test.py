@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md, run by pytest as a reader would run them."""
+"""The examples of docs/how-to/testing.md, run by pytest as a reader would run them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "testing.md"
 HEADER = """
 from __future__ import annotations
 from pydantic import BaseModel

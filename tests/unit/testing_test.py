@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import hours, minutes, seconds
-from holdfast.asl import parse
+from holdfast.asl.parsing import parse
 from holdfast.testing import (
     Difference,
     ScriptError,

@@ -8,8 +8,14 @@ import pytest
 
 from holdfast.errors import RequestError
 from holdfast.limits import NAME_CHARACTERS_MAX
-from holdfast.runtime import keys
-from holdfast.runtime.tokens import TOKEN_CHARACTERS_MAX, Keys, Token, make_token, require_token
+from holdfast.runtime.commands.tokens import (
+    TOKEN_CHARACTERS_MAX,
+    SigningKeys,
+    Token,
+    make_token,
+    require_token,
+)
+from holdfast.runtime.storage import keys
 from tests.builders import KEYS
 
 NOW_MS = 1_800_000_000_000
@@ -17,7 +23,7 @@ TOKEN = Token("default", "0" * 26, 3, 2, NOW_MS + 1_000)
 SECRET = KEYS.secret
 
 
-def refused(text: str, signing: Keys = KEYS, now_ms: int = NOW_MS) -> RequestError:
+def refused(text: str, signing: SigningKeys = KEYS, now_ms: int = NOW_MS) -> RequestError:
     with pytest.raises(RequestError) as caught:
         require_token(text, signing, "default", now_ms)
     error = caught.value
@@ -79,7 +85,7 @@ def test_a_token_ends_with_its_time() -> None:
 
 def test_a_key_is_rotated_without_ending_the_tokens_of_the_old_one() -> None:
     old = make_token(TOKEN, KEYS)
-    both = Keys("k2", {"k1": SECRET, "k2": b"another secret of the test......"})
+    both = SigningKeys("k2", {"k1": SECRET, "k2": b"another secret of the test......"})
 
     assert require_token(old, both, "default", NOW_MS) == TOKEN
     assert require_token(make_token(TOKEN, both), both, "default", NOW_MS) == TOKEN
@@ -87,7 +93,7 @@ def test_a_key_is_rotated_without_ending_the_tokens_of_the_old_one() -> None:
 
 
 def test_a_token_signed_with_an_empty_key_is_refused_where_the_key_is_unknown() -> None:
-    refused(make_token(TOKEN, Keys("kx", {"kx": b""})))
+    refused(make_token(TOKEN, SigningKeys("kx", {"kx": b""})))
 
 
 # -- run ids ---------------------------------------------------------------------------------------

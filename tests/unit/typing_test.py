@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.dsl import surface
+from holdfast.api import surface
 
 ROOT = Path(__file__).parents[2]
 ACCEPTED, REFUSED = ROOT / "tests/typing/accepted.py", ROOT / "tests/typing/refused.py"

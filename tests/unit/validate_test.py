@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.asl.json_text import DEPTH_MAX, JsonDepthError, JsonTextError, positions, read_json
-from holdfast.asl.validate import Diagnostic, diagnose, diagnose_state, sentence
+from holdfast.asl.validation.validate import DefinitionProblem, diagnose, diagnose_state, sentence
 from tests.stopwatch import stopwatch
 
 PASS = {"Type": "Pass", "End": True}
@@ -840,7 +840,7 @@ def test_a_distributed_map(fields: Any, message: str, place: str) -> None:
 def test_a_state_alone_may_be_in_either_language_and_go_anywhere() -> None:
     assert diagnose_state({"Type": "Pass", "QueryLanguage": "JSONata", "Next": "elsewhere"}) == ()
     assert diagnose_state({"Type": "Parallel", "Branches": [], "End": True}) == (
-        Diagnostic("ERROR", SCHEMA, "Value cannot be empty", "/States/StateName/Branches"),
+        DefinitionProblem("ERROR", SCHEMA, "Value cannot be empty", "/States/StateName/Branches"),
     )
     assert diagnose_state([])[0].message == "Definition must be a valid JSON object"
 

@@ -13,8 +13,7 @@ import pytest
 from holdfast.core import advance
 from holdfast.integrations import Integrations
 from holdfast.limits import ATTEMPTS_IN_FLIGHT_MAX, CHILD_DEPTH_MAX
-from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.claims import Delivery
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Deadline,
@@ -31,12 +30,14 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.log import Log
 from holdfast.runtime.status_events import AWS_SOURCE
-from holdfast.runtime.worker import deliver
-from holdfast.sim.invariants import histories
-from holdfast.sim.world import Killed, When, World, no_faults
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker.leases import ReceivedMessage
+from holdfast.runtime.worker.loop import deliver
 from holdfast.stepfunctions.api import CHANCE_BYTES
+from holdfast_simulator.invariants import histories
+from holdfast_simulator.world import Killed, SimulatorWorld, When, no_faults
 from tests.sim.doctor_kit import purge
 from tests.unit.integrations_kit import Clients
 from tests.unit.states_kit import PLACE
@@ -97,7 +98,7 @@ class Firm:
         return self.office.describe(row["executionArn"])
 
 
-def handle(world: World, delivery: Delivery) -> bool:
+def handle(world: SimulatorWorld, delivery: ReceivedMessage) -> bool:
     """One delivery by hand, of a message that is in no queue."""
 
     def perform(effect: Effect) -> Any:
@@ -247,7 +248,7 @@ def test_one_delivery_asks_for_no_more_jobs_than_it_may_have_in_flight() -> None
     firm.world.now_ms += 60_000
     (record, *_) = firm.world.services.items("executions")
     run_id = str(record["pk"]).partition("#")[2]
-    delivery = Delivery(messages.recover("default", run_id), "m", 1, "owner", 0)
+    delivery = ReceivedMessage(messages.recover("default", run_id), "m", 1, "owner", 0)
 
     firm.polled.clear()
     assert handle(firm.world, delivery)
@@ -280,7 +281,7 @@ def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
     office.call("RedriveExecution", executionArn=execution)
     (record, *_) = office.world.services.items("executions")
     run_id = str(record["pk"]).partition("#")[2]
-    delivery = Delivery(messages.renew("default", run_id), "m", 1, "owner", 0)
+    delivery = ReceivedMessage(messages.renew("default", run_id), "m", 1, "owner", 0)
 
     assert handle(office.world, delivery)
     assert office.describe(execution)["redriveCount"] == 1
@@ -305,10 +306,14 @@ def test_a_stop_between_two_redrives_is_not_lost() -> None:
     office.wait(5)
     (record, *_) = office.world.services.items("executions")
     log = Log("default", str(record["pk"]).partition("#")[2], "owner", "")
-    wishes = [{"kind": mail.REDRIVE}, {"error": "No", "cause": "after all"}, {"kind": mail.REDRIVE}]
+    wishes = [
+        {"kind": inbox.REDRIVE},
+        {"error": "No", "cause": "after all"},
+        {"kind": inbox.REDRIVE},
+    ]
     for number, fields in enumerate(wishes):
         at_ms = office.world.now_ms + number
-        item = mail.control_item("default", log.run, f"{at_ms:015d}", at_ms, fields)
+        item = inbox.control_item("default", log.run, f"{at_ms:015d}", at_ms, fields)
         office.world.services.perform(Put("mail", item))
     wake = messages.wake_mail("default", log.run, keys.control(""))
     office.world.services.perform(Send((Message(wake),)))
@@ -320,7 +325,7 @@ def test_a_stop_between_two_redrives_is_not_lost() -> None:
 def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_message() -> None:
     """He who had it first has redriven the execution, and died."""
 
-    def die(_world: World, effect: Effect, _when: When) -> None:
+    def die(_world: SimulatorWorld, effect: Effect, _when: When) -> None:
         if isinstance(effect, RunTask):
             raise Killed
 
@@ -333,9 +338,9 @@ def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_messa
 
     office.world.hook = die
     with pytest.raises(Killed):
-        handle(office.world, Delivery(body, "m", 1, "first", 0))
+        handle(office.world, ReceivedMessage(body, "m", 1, "first", 0))
     office.world.hook = no_faults
-    assert not handle(office.world, Delivery(body, "m", 2, "second", 0))
+    assert not handle(office.world, ReceivedMessage(body, "m", 2, "second", 0))
 
 
 def test_a_renewal_past_its_limit_writes_nothing() -> None:
@@ -349,7 +354,7 @@ def test_a_renewal_past_its_limit_writes_nothing() -> None:
         return office.world.now_ms if isinstance(effect, Limit) else office.world.perform(effect)
 
     office.world.now_ms += 50 * 86_400_000
-    delivery = Delivery(body, "m", 1, "owner", office.world.now_ms)
+    delivery = ReceivedMessage(body, "m", 1, "owner", office.world.now_ms)
     assert not run(deliver(office.world.setting, delivery), perform)
     assert office.world.services.items("executions") == before
     assert office.describe(execution)["status"] == "RUNNING"
@@ -359,7 +364,7 @@ def test_a_redrive_is_watched_at_once() -> None:
     """It has no start message that guards it; and its own may vanish, as here, with its worker."""
     outcomes: list[TaskResult] = [TaskSucceeded("done"), TaskFailed("E", None)]
 
-    def die_after_redrive(world: World, effect: Effect, when: When) -> None:
+    def die_after_redrive(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if is_record and when == "after" and not world.kills:
             purge(world)
@@ -460,11 +465,11 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
 ) -> None:
     """Who had the message first froze at record 0, wrote it and died; others went on from there."""
     monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 1)
-    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_BYTES_MIN", 0)
-    monkeypatch.setattr("holdfast.runtime.log.SNAPSHOT_RATIO", 0)
+    monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
+    monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_RATIO", 0)
     puts: list[PutIfAbsent] = []
 
-    def freeze_the_first(world: World, effect: Effect, when: When) -> None:
+    def freeze_the_first(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_put = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if not is_put or when != "before":
             return
@@ -475,7 +480,7 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
         if len(puts) == 2:
             world.services.perform(puts[0])
             body = messages.recover("default", str(effect.item["pk"]).partition("#")[2])
-            assert handle(world, Delivery(body, "m", 1, "another", world.now_ms))
+            assert handle(world, ReceivedMessage(body, "m", 1, "another", world.now_ms))
 
     firm = Firm(is_told=True)
     firm.world.hook = freeze_the_first
@@ -488,7 +493,7 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
 def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_looked() -> None:
     """It was delivered twice: one deleted it, while the other one wrote the end, and died."""
 
-    def die(world: World, effect: Effect, when: When) -> None:
+    def die(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, PutIfAbsent) or when != "after":
             return
         if effect.table == "executions" and effect.item["st"] == "FAILED":
@@ -505,7 +510,7 @@ def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_loo
 def test_of_an_end_that_is_redriven_at_once_the_bus_hears_though_its_writer_died() -> None:
     has_died = False
 
-    def die(_world: World, effect: Effect, when: When) -> None:
+    def die(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         nonlocal has_died
         if has_died or not isinstance(effect, PutIfAbsent) or when != "after":
             return

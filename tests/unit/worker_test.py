@@ -12,9 +12,7 @@ import pytest
 from holdfast.core.advance import WORKER_LOST
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import RECORD_RETENTION_SECONDS, VISIBILITY_SECONDS
-from holdfast.runtime import keys, messages, worker
-from holdfast.runtime.claims import Delivery
-from holdfast.runtime.definitions import Programs, item_of
+from holdfast.runtime import messages
 from holdfast.runtime.driver import run as drive
 from holdfast.runtime.effects import (
     Deadline,
@@ -30,11 +28,15 @@ from holdfast.runtime.effects import (
     TaskFailed,
     TaskSucceeded,
 )
-from holdfast.runtime.formats import FORMATS
-from holdfast.runtime.worker import deliver
-from holdfast.sim import world as simulated
-from holdfast.sim.invariants import check, histories, lost
-from holdfast.sim.world import START_MS, Killed, When, World
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.definitions import Programs, item_of
+from holdfast.runtime.storage.formats import FORMATS
+from holdfast.runtime.worker import loop
+from holdfast.runtime.worker.leases import ReceivedMessage
+from holdfast.runtime.worker.loop import deliver
+from holdfast_simulator import world as simulated
+from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
 
 P = ParamSpec("P")
@@ -232,7 +234,7 @@ def test_the_next_receipt_takes_over_from_the_dead_before_their_claim_has_lapsed
 class Stuck(Executor):
     """Tasks that never end; each takes the clock past its time."""
 
-    def __init__(self, world: World, seconds: int) -> None:
+    def __init__(self, world: SimulatorWorld, seconds: int) -> None:
         self.world, self.seconds = world, seconds
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -255,7 +257,7 @@ def deliver_all(
             after(effect)
             return result
 
-        delivery = Delivery(
+        delivery = ReceivedMessage(
             received.body,
             received.message_id,
             received.receive_count,
@@ -451,7 +453,7 @@ def test_an_execution_past_its_own_time_ends_timed_out() -> None:
 def test_a_throttled_write_gives_the_message_back_and_loses_nothing() -> None:
     thrown: list[Effect] = []
 
-    def throttle(world: World, effect: Effect, when: When) -> None:
+    def throttle(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, PutIfAbsent) and effect.table == "executions" and when == "before":
             thrown.append(effect)
             if len(thrown) <= 2:
@@ -487,7 +489,7 @@ def test_a_message_under_which_another_works_is_not_acknowledged() -> None:
         if effect.arguments["n"] == 1 and not seen:
             seen.append(True)
             body = messages.recover("default", effect.run)
-            delivery = Delivery(body, "work-1", 1, "twin", START_MS)
+            delivery = ReceivedMessage(body, "work-1", 1, "twin", START_MS)
             hidden: list[int] = []
 
             def perform(inner: Effect) -> Any:
@@ -512,11 +514,11 @@ def test_a_message_under_which_another_works_is_not_acknowledged() -> None:
 # -- races -----------------------------------------------------------------------------------------
 
 
-def before_record(number: int, action: Callable[[World], None]) -> Any:
+def before_record(number: int, action: Callable[[SimulatorWorld], None]) -> Any:
     """A hook that acts once, right before the nth record is put."""
     seen: list[Effect] = []
 
-    def hook(world: World, effect: Effect, when: When) -> None:
+    def hook(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             seen.append(effect)
             if len(seen) == number + 1:
@@ -525,7 +527,7 @@ def before_record(number: int, action: Callable[[World], None]) -> Any:
     return hook
 
 
-def deliver_wakes(world: World) -> None:
+def deliver_wakes(world: SimulatorWorld) -> None:
     for received in world.services.receive("work"):
         world.deliver(received, "work")
 
@@ -538,7 +540,7 @@ def paid_beside_a_task() -> Machine:
 
 
 def test_who_loses_a_race_to_an_event_offers_its_result_again() -> None:
-    def rival(world: World) -> None:
+    def rival(world: SimulatorWorld) -> None:
         shop.send_event(data="paid")
         deliver_wakes(world)
 
@@ -570,7 +572,7 @@ def test_two_messages_that_start_one_execution_make_one_log(timeout_seconds: int
 
 
 def test_who_loses_a_race_to_the_end_lets_go() -> None:
-    def rival(world: World) -> None:
+    def rival(world: SimulatorWorld) -> None:
         shop.stop("order-1")
         deliver_wakes(world)
 
@@ -583,13 +585,13 @@ def test_who_loses_a_race_to_the_end_lets_go() -> None:
 
 
 def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rival(world: World) -> None:
+    def rival(world: SimulatorWorld) -> None:
         shop.send_event(data="paid")
         deliver_wakes(world)
 
     shop = Shop(paid_beside_a_task())
     shop.world.hook = before_record(1, rival)
-    monkeypatch.setattr(worker, "RACES_MAX", 0)
+    monkeypatch.setattr(loop, "RACES_MAX", 0)
     history = shop.run({"n": 0})
 
     assert history.state.output == [{"n": 1}, "paid"]
@@ -613,7 +615,7 @@ def test_two_that_share_an_execution_may_race_as_often_as_they_like(
         first.append(handler)
         return handler
 
-    def rival(world: World, effect: Effect, when: When) -> None:
+    def rival(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_record = isinstance(effect, PutIfAbsent) and effect.table == "executions"
         if when == "before" and is_record and world.task_runs.total() > len(depths):
             depths.append(depth_of(first[0]))
@@ -708,7 +710,7 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
         "done": {"Type": "Succeed", "Output": "{% $i %}"},
     }
 
-    def die(world: World) -> None:
+    def die(world: SimulatorWorld) -> None:
         raise Killed
 
     shop = Shop(machine(loop), hook=before_record(1, die))
@@ -741,7 +743,7 @@ def test_the_claims_of_attempts_that_wait_for_a_place_last_until_they_are_over()
 
 
 def test_a_start_that_is_sent_again_does_not_take_the_retry_that_another_runs() -> None:
-    def rival(world: World) -> None:
+    def rival(world: SimulatorWorld) -> None:
         assert shop.start() == run
         deliver_wakes(world)
 

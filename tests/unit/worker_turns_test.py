@@ -17,7 +17,7 @@ from holdfast.limits import (
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
 )
-from holdfast.runtime import attempts, keys, messages, sweeper
+from holdfast.runtime import messages
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -32,8 +32,11 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     Unlist,
 )
-from holdfast.runtime.log import Log
-from holdfast.sim.world import START_MS, Killed, When, World, no_faults
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker import attempts
+from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When, no_faults
 from tests.builders import CHANCE, Shop, ask, call, chain, machine, wait_for
 from tests.sim.doctor_kit import DieOnce, purge, unwatch, vanish
 from tests.sim.map_run_test import MANY, a_map, work
@@ -94,7 +97,7 @@ def test_what_has_been_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPa
 
 
 def test_who_loses_a_race_to_a_stop_while_handing_on_lets_go() -> None:
-    def rival(_world: World) -> None:
+    def rival(_world: SimulatorWorld) -> None:
         shop.stop("order-1")
         deliver_wakes(shop.world)
 
@@ -134,7 +137,7 @@ def test_who_loses_that_record_to_a_stop_lets_go() -> None:
     family = abandoning()
     stops: list[str] = []
 
-    def rival(world: World, effect: Effect, when: When) -> None:
+    def rival(world: SimulatorWorld, effect: Effect, when: When) -> None:
         is_told = isinstance(effect, PutIfAbsent) and "ChildrenStopped" in str(effect.item)
         if is_told and when == "before" and not stops:
             stops.append(run)
@@ -242,7 +245,7 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     """Its own message was alive; the next one goes round twice, as any other does."""
     sent: list[Any] = []
 
-    def see(world: World, effect: Effect, when: When) -> None:
+    def see(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, Send) and effect.queue == "single":
             sent.extend(message.body for message in effect.messages)
 
@@ -256,7 +259,7 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     sent.clear()
     letter = dict(alone)
     for number in range(3):
-        shop.world.call(sweeper.revive(sweeper.DeadLetter(letter, f"m{number}")))
+        shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, f"m{number}")))
         letter = sent[-1]
 
     assert [body["released"] for body in (alone, *sent)] == [1, 1, 1]
@@ -329,7 +332,7 @@ def paid_then_waits(seconds: int, event: str = "paid") -> dict[str, Any]:
     return {event: wait_for(event, f"after {event}"), f"after {event}": then}
 
 
-def die_at_long_timer(world: World, effect: Effect, when: When) -> None:
+def die_at_long_timer(world: SimulatorWorld, effect: Effect, when: When) -> None:
     """The first who would send a wake for ten minutes later dies before."""
     sent = effect.messages if isinstance(effect, Send) else ()
     is_long = any(message.delay_seconds >= LONG_SECONDS for message in sent)
@@ -349,7 +352,7 @@ def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_
     """
     seen: list[When] = []
 
-    def rival(world: World, effect: Effect, when: When) -> None:
+    def rival(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, PutIfAbsent) or effect.table != "executions":
             return
         seen.append(when)
@@ -402,7 +405,7 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
 def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() -> None:
     """Its wake was sent before that record was written."""
 
-    def die_at_c(world: World, effect: Effect, _when: When) -> None:
+    def die_at_c(world: SimulatorWorld, effect: Effect, _when: When) -> None:
         if isinstance(effect, RunTask) and effect.name == "c" and not world.kills:
             raise Killed
 
@@ -420,7 +423,7 @@ def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() ->
 
 
 def test_who_recovers_and_loses_a_race_does_not_wake_again_for_what_he_has_asked_for() -> None:
-    def be_late_with_b(world: World, effect: Effect, when: When) -> None:
+    def be_late_with_b(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, PutIfAbsent) and not world.kills:
             raise Killed
         if when == "after" and isinstance(effect, RunTask) and effect.name == "b":
@@ -448,7 +451,7 @@ def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake()
         is_busy = runs[-1] == ("late", 1)
         return TaskFailed("Busy", "") if is_busy else TaskSucceeded("done")
 
-    def come_back_beside_it(world: World, effect: Effect, when: When) -> None:
+    def come_back_beside_it(world: SimulatorWorld, effect: Effect, when: When) -> None:
         handed = effect.messages if isinstance(effect, Send) else ()
         if when == "after" and any(one.body["k"] == messages.GO for one in handed):
             raise Killed
@@ -533,7 +536,7 @@ def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_
     """The message is gone by then: nobody would come after him before the sweeper's next look."""
     is_new: list[bool] = []
 
-    def the_message_comes_again(world: World) -> None:
+    def the_message_comes_again(world: SimulatorWorld) -> None:
         queue = world.services.queue("work")
         (message,) = queue.messages.values()
         queue.show_again(f"{message.key}/1", world.now_ms)
@@ -558,7 +561,7 @@ def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_
 def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> None:
     """Whoever had that has died between a record and the wake that it asks for."""
 
-    def the_message_comes_again(world: World) -> None:
+    def the_message_comes_again(world: SimulatorWorld) -> None:
         queue = world.services.queue("work")
         (message,) = queue.messages.values()
         queue.show_again(f"{message.key}/1", world.now_ms)
@@ -578,7 +581,7 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
 def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -> None:
     """It has come again, to one who has died; or who has deleted it, so that nobody else comes."""
 
-    def the_message_comes_again(world: World, effect: Effect, when: When) -> None:
+    def the_message_comes_again(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, RunTask) or when != "before":
             return
         world.hook = die_at_once
@@ -590,7 +593,7 @@ def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -
         if is_gone:
             queue.messages.clear()
 
-    def die_at_once(_world: World, effect: Effect, when: When) -> None:
+    def die_at_once(_world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, RunTask) and when == "before":
             raise Killed
 
@@ -703,7 +706,7 @@ def test_a_run_without_a_name_that_rests_for_months_outlives_its_records() -> No
 
 
 def test_a_refresh_that_loses_a_race_to_an_event_is_not_missed() -> None:
-    def rival(world: World) -> None:
+    def rival(world: SimulatorWorld) -> None:
         shop.send_event(data="paid")
         deliver_wakes(world)
 

@@ -39,7 +39,7 @@ class Catcher:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PassState:
     """`result` is worked out once and bound, where both Assign and the output are made of it."""
 
     name: str
@@ -50,20 +50,20 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Succeed:
+class SucceedState:
     name: str
     output: Template | None
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class FailState:
     name: str
     error: Template | None
     cause: Template | None
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitState:
     """Exactly one of `seconds` and `timestamp` is set."""
 
     name: str
@@ -75,7 +75,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ChoiceRule:
     condition: Template
     next: str
     assign: Template | None
@@ -83,11 +83,11 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceState:
     """`assign` and `output` belong to the default; a rule has its own."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[ChoiceRule, ...]
     default: str | None
     assign: Template | None
     output: Template | None
@@ -116,7 +116,7 @@ TaskKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskState:
     """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
     "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty.
     `credentials` gives {"RoleArn": …}.
@@ -149,7 +149,7 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
-class Parallel:
+class ParallelState:
     """`after`: for each branch the branches whose end it waits for; empty: all start at once."""
 
     name: str
@@ -196,7 +196,7 @@ class ResultWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class MapRun:
+class DistributedMap:
     """What makes a Map distributed: its items run as executions of their own.
 
     A tolerated failure may be given as a text of digits as well (AWS reads both).
@@ -212,7 +212,7 @@ class MapRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class MapState:
     """`concurrency_max` absent or 0: limits.MAX_CONCURRENCY_DEFAULT, as AWS's inline Map.
 
     `items` gives the list; `item_selector` is evaluated per item, with Map.Item in the context.
@@ -226,18 +226,27 @@ class Map:
     items: Template | None
     item_selector: Template | None
     concurrency_max: Template | None
-    run: MapRun | None
+    run: DistributedMap | None
     processor: str
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]
     quorum: Quorum | None = None
 
 
-State: TypeAlias = Pass | Succeed | Fail | Wait | Choice | Task | Parallel | Map
+State: TypeAlias = (
+    PassState
+    | SucceedState
+    | FailState
+    | WaitState
+    | ChoiceState
+    | TaskState
+    | ParallelState
+    | MapState
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class UndoRule:
     """How a part of a machine is taken back when a line of control is cancelled there.
 
     `begin` is entered with `assign` applied (`$states.errorOutput` is the reason); at `end`
@@ -252,7 +261,7 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
+class BlockDeadline:
     """Entering `begin` starts the clock; leaving `states` stops it. `next` None: the line fails."""
 
     states: frozenset[str]
@@ -275,6 +284,6 @@ class Program:
     start_at: str
     states: Mapping[str, State]
     timeout_seconds: int | None
-    undos: tuple[Undo, ...] = ()
-    deadlines: tuple[Deadline, ...] = ()
+    undos: tuple[UndoRule, ...] = ()
+    deadlines: tuple[BlockDeadline, ...] = ()
     shielded: tuple[frozenset[str], ...] = ()

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from holdfast.asl._jsonata_tree import is_lookup
-from holdfast.asl._jsonata_values import require_bounded
-from holdfast.asl.jsonata import (
+from holdfast.asl.jsonata.jsonata import (
     BUDGET_CODE,
     UNDEFINED,
-    Expression,
-    Json,
+    EvaluationMoment,
     JsonataError,
-    Moment,
+    ParsedExpression,
+    StrictJson,
     compile_expression,
 )
+from holdfast.asl.jsonata.tree import is_lookup
+from holdfast.asl.jsonata.values import require_bounded
 
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
@@ -75,7 +75,7 @@ class Template(Protocol):
     name): {"input", "context", "result"?, "errorOutput"?}, which JSONPath fields read as well.
     """
 
-    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+    def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
         """The field's value. Raises StateError; JSONata: EvaluationError, also when undefined."""
         ...
 
@@ -84,7 +84,7 @@ def is_expression(text: str) -> bool:
     return text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN + _CLOSE)
 
 
-def compile_template(value: Json, where: str, *, is_typed: bool = True) -> Template:
+def compile_template(value: StrictJson, where: str, *, is_typed: bool = True) -> Template:
     """The template of a field. Raises JsonataError when an expression cannot be parsed.
 
     `where` is the field's path in the definition, such as "/States/ship/Arguments". `is_typed`
@@ -100,7 +100,7 @@ def compile_template(value: Json, where: str, *, is_typed: bool = True) -> Templ
     return template if _fields_of(value) <= _FIELDS_UNBOUNDED_MAX else _Bounded(location, template)
 
 
-def _fields_of(value: Json) -> int:
+def _fields_of(value: StrictJson) -> int:
     match value:
         case str():
             return int(is_expression(value))
@@ -124,7 +124,7 @@ def _location(where: str) -> str:
     return f"{rules}[{index}]/{name}" if rules else name
 
 
-def _compile(value: Json, location: str) -> Template | None:
+def _compile(value: StrictJson, location: str) -> Template | None:
     """None when nothing in the value is an expression."""
     match value:
         case str() if is_expression(value):
@@ -148,9 +148,9 @@ def _compile(value: Json, location: str) -> Template | None:
 
 @dataclass(frozen=True, slots=True)
 class _Literal:
-    value: Json
+    value: StrictJson
 
-    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:  # noqa: ARG002
+    def evaluate(self, *_: object) -> StrictJson:
         return self.value
 
 
@@ -162,11 +162,11 @@ class _Field:
     """
 
     location: str
-    expression: Expression
+    expression: ParsedExpression
     expected: str | None
     makes: bool
 
-    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+    def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
         try:
             result = self.expression.evaluate(bindings, moment)
         except JsonataError as error:
@@ -189,7 +189,7 @@ class _Field:
         )
 
 
-def type_name(value: Json) -> str:
+def type_name(value: StrictJson) -> str:
     """-> the type of a value as JSONata calls it."""
     match value:
         case None:
@@ -206,7 +206,7 @@ def type_name(value: Json) -> str:
             return "object"
 
 
-def _misfit(expected: str, found: Json) -> str:
+def _misfit(expected: str, found: StrictJson) -> str:
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
     return (
         f"returned an unexpected result type. "
@@ -229,7 +229,7 @@ class _Bounded:
     location: str
     template: Template
 
-    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+    def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
         value = self.template.evaluate(bindings, moment)
         try:
             require_bounded(value)
@@ -242,7 +242,7 @@ class _Bounded:
 class _Object:
     fields: tuple[tuple[str, Template], ...]
 
-    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+    def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
         return {key: field.evaluate(bindings, moment) for key, field in self.fields}
 
 
@@ -250,5 +250,5 @@ class _Object:
 class _Array:
     items: tuple[Template, ...]
 
-    def evaluate(self, bindings: Mapping[str, Json], moment: Moment) -> Json:
+    def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
         return [item.evaluate(bindings, moment) for item in self.items]

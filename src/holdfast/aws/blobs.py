@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import fault
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.runtime.effects import GetBlob, PutBlob
 
 
 class Blobs:
-    def __init__(self, clients: Clients, names: Names) -> None:
+    def __init__(self, clients: Clients, names: ResourceNames) -> None:
         self._clients = clients
         self._names = names
 

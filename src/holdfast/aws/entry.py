@@ -12,17 +12,17 @@ from holdfast import resources
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import fault
 from holdfast.aws.host import Host
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
-from holdfast.aws.tasks import Perform, Tasks
+from holdfast.aws.tasks import TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics
 from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.runtime.commands.tokens import SigningKeys, parse_keys
 from holdfast.runtime.status_events import OWN_SOURCE
-from holdfast.runtime.tokens import Keys, parse_keys
 
-NO_KEYS = Keys("-", {"-": b""})
+NO_KEYS = SigningKeys("-", {"-": b""})
 
 
 def worker_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _api() -> Any:
     return routes(make_host(_signing_keys()))
 
 
-def make_host(keys: Keys) -> Host:
+def make_host(keys: SigningKeys) -> Host:
     modules = os.environ[resources.ENV_MODULES].split(",")
     clients, key_arn = Clients(), os.environ.get(resources.ENV_SECRETS_KEY)
     deployment = Deployment.from_modules(name.strip() for name in modules)
@@ -62,10 +62,10 @@ def make_host(keys: Keys) -> Host:
         deployment = replace(deployment, vault=KmsVault(clients, key_arn))
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
-    tasks = Tasks(deployment.run_task, lambda: _services(host))
+    tasks = TaskRunner(deployment.run_task, lambda: _services(host))
     ports = AwsPorts(
         clients,
-        Names.from_environment(os.environ),
+        ResourceNames.from_environment(os.environ),
         tasks=tasks.perform,
         clock=lambda: time.time_ns() // 1_000_000,
         metrics=metrics,
@@ -82,7 +82,7 @@ def make_host(keys: Keys) -> Host:
     return host
 
 
-def _services(host: Host) -> Perform:
+def _services(host: Host) -> TaskPerformer:
     """-> what calls services, and Step Functions' own actions in this process."""
     from holdfast.aws.protocol import states_call  # noqa: PLC0415
     from holdfast.integrations import Integrations, ServiceClients  # noqa: PLC0415
@@ -97,7 +97,7 @@ def _services(host: Host) -> Perform:
 
 
 @functools.cache
-def _signing_keys() -> Keys:
+def _signing_keys() -> SigningKeys:
     secret_id = os.environ[resources.ENV_SECRET_ID]
     secrets = Clients().get("secrets")
     try:

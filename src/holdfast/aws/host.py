@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter, parsed_body
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
@@ -28,9 +28,7 @@ from holdfast.limits import (
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
-from holdfast.runtime import sweeper
-from holdfast.runtime.claims import Delivery
-from holdfast.runtime.control import Control
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Clock,
@@ -41,11 +39,13 @@ from holdfast.runtime.effects import (
     QueueName,
     SetVisibility,
 )
-from holdfast.runtime.front import Front
-from holdfast.runtime.keys import TENANT_DEFAULT
-from holdfast.runtime.setting import Setting
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.format_control import Control
+from holdfast.runtime.storage.keys import TENANT_DEFAULT
 from holdfast.runtime.visibility import Holds
-from holdfast.runtime.worker import deliver
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.runtime.worker.leases import ReceivedMessage
+from holdfast.runtime.worker.loop import deliver
 
 QUEUES: tuple[QueueName, ...] = ("work", "single")
 TASK_THREADS: Final = "task"
@@ -66,7 +66,7 @@ class Host:
     """
 
     ports: AwsPorts
-    setting: Setting
+    setting: WorkerConfig
     front: Front
     metrics: Metrics
     has_threads: bool = True
@@ -145,7 +145,7 @@ class Host:
         """One message; whatever goes wrong with it is its own, not its batch's (R9)."""
         message_id = str(record["messageId"])
         try:
-            delivery = Delivery(
+            delivery = ReceivedMessage(
                 body=parsed_body(record["body"]),
                 message_id=message_id,
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
@@ -263,7 +263,7 @@ class Host:
     def _revive_batch(self, queue: QueueName, letters: list[DeadLetter]) -> None:
         for letter in letters:
             try:
-                found = sweeper.DeadLetter(letter.body, letter.message_id)
+                found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
                 self.perform(sweeper.revive(found, self.setting.formats))
             except Exception as error:  # noqa: BLE001  # nor one letter the others
                 self._refuse("a dead letter was not revived", error, message_id=letter.message_id)
@@ -293,7 +293,7 @@ def _failed(message_ids: Iterable[str]) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": message} for message in message_ids]}
 
 
-def _queue_of(names: Names, records: list[Mapping[str, Any]]) -> QueueName | None:
+def _queue_of(names: ResourceNames, records: list[Mapping[str, Any]]) -> QueueName | None:
     """The queue's physical name is the end of both its ARN and its URL."""
     found = {str(record["eventSourceARN"]).rpartition(":")[2] for record in records}
     ours = (queue for queue in QUEUES if {names.queue_url(queue).rpartition("/")[2]} == found)

@@ -18,9 +18,9 @@ from holdfast.aws import protocol
 from holdfast.aws.host import Host
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
-from holdfast.runtime import control
-from holdfast.runtime.keys import TENANT_DEFAULT, is_tenant
-from holdfast.runtime.plain import parse_json_once, require_plain
+from holdfast.runtime.storage import format_control
+from holdfast.runtime.storage.json_values import parse_json_once, require_plain
+from holdfast.runtime.storage.keys import TENANT_DEFAULT, is_tenant
 
 
 def api_handler(
@@ -119,12 +119,12 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
 
     @app.get("/format")
     def format_asked() -> Any:
-        return answer(lambda: control.show(front.formats))
+        return answer(lambda: format_control.show(front.formats))
 
     @app.post("/format")
     def ask_format() -> Any:
         return answer(
-            lambda: control.ask(operators_body(app.current_event.raw_event), front.formats)
+            lambda: format_control.ask(operators_body(app.current_event.raw_event), front.formats)
         )
 
     @app.not_found
@@ -198,7 +198,7 @@ def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:
             "HF252",
             "this concerns the whole stack, and a token speaks for one tenant",
             status=403,
-            help="see docs/operations.md, Upgrade and rollback, for stacks that take tokens",
+            help="see docs/how-to/operate.md, Upgrade and rollback, for stacks that take tokens",
         )
     return body_of(request)
 

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 from holdfast import limits
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import fault
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import Message, QueueName, Send
 
-Entry: TypeAlias = dict[str, Any]
+BatchEntry: TypeAlias = dict[str, Any]
 
 
 def parsed_body(text: Any) -> Any:
@@ -33,7 +33,7 @@ class DeadLetter:
 
 
 class Queues:
-    def __init__(self, clients: Clients, names: Names) -> None:
+    def __init__(self, clients: Clients, names: ResourceNames) -> None:
         self._clients = clients
         self._names = names
 
@@ -95,7 +95,7 @@ class Queues:
             ReceiptHandle=receipt_handle,
         )
 
-    def _send_batch(self, url: str, entries: list[Entry]) -> list[Entry]:
+    def _send_batch(self, url: str, entries: list[BatchEntry]) -> list[BatchEntry]:
         """-> the entries that SQS did not take."""
         answer = self._call("send_message_batch", QueueUrl=url, Entries=entries)
         failed = {entry["Id"] for entry in answer.get("Failed", [])}
@@ -108,9 +108,9 @@ class Queues:
             raise fault(operation, error) from error
 
 
-def _entry(message: Message) -> Entry:
+def _entry(message: Message) -> BatchEntry:
     text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
-    entry: Entry = {
+    entry: BatchEntry = {
         # SQS refuses these two, which JSON, DynamoDB and S3 all take.
         "MessageBody": text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff"),
         # On a standard queue the group is a fairness key: a busy tenant cannot starve the others.
@@ -121,9 +121,9 @@ def _entry(message: Message) -> Entry:
     return entry
 
 
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _batches(entries: Iterable[BatchEntry]) -> Iterator[list[BatchEntry]]:
     """Ten at most, and no more bytes in all than SQS takes in one message."""
-    batch: list[Entry] = []
+    batch: list[BatchEntry] = []
     room_bytes = limits.SQS_MESSAGE_BYTES_MAX
     for entry in entries:
         size_bytes = len(entry["MessageBody"].encode())

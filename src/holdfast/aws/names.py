@@ -11,7 +11,7 @@ from holdfast.runtime.effects import QueueName, TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ResourceNames:
     executions_table: str
     mail_table: str
     blobs_bucket: str
@@ -21,7 +21,7 @@ class Names:
     single_dlq_url: str = ""
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Names:
+    def from_environment(cls, environ: Mapping[str, str]) -> ResourceNames:
         """Only the sweeper is told of the dead-letter queues."""
 
         def need(variable: str) -> str:

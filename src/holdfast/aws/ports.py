@@ -10,8 +10,8 @@ from holdfast.aws.blobs import Blobs
 from holdfast.aws.bus import Bus
 from holdfast.aws.clients import Clients
 from holdfast.aws.messaging import DeadLetter, Queues
-from holdfast.aws.names import Names
-from holdfast.aws.store import Store
+from holdfast.aws.names import ResourceNames
+from holdfast.aws.store import DynamoStore
 from holdfast.errors import HoldfastBug
 from holdfast.runtime.effects import (
     Clock,
@@ -47,7 +47,7 @@ class AwsPorts:
     def __init__(
         self,
         clients: Clients,
-        names: Names,
+        names: ResourceNames,
         *,
         tasks: Callable[[RunTask], TaskResult],
         clock: Callable[[], int],
@@ -55,7 +55,7 @@ class AwsPorts:
     ) -> None:
         self.names = names
         self._queues = Queues(clients, names)
-        store, blobs = Store(clients, names), Blobs(clients, names)
+        store, blobs = DynamoStore(clients, names), Blobs(clients, names)
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: store.query,
             QueryList: store.query_list,

@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, RunTask
-from holdfast.runtime.plain import parse_json
+from holdfast.runtime.storage.json_values import parse_json
 
 if TYPE_CHECKING:
     from holdfast.stepfunctions.api import StatesApi
@@ -30,7 +30,7 @@ CONTENT_TYPE: Final = "application/x-amz-json-1.0"
 REQUEST_ID_HEADER: Final = "x-amzn-RequestId"
 PARTITION: Final = "aws"
 
-Answer = tuple[int, dict[str, Any]]
+HttpAnswer = tuple[int, dict[str, Any]]
 
 
 def is_states_call(request: Mapping[str, Any]) -> bool:
@@ -102,7 +102,7 @@ def refusal(status: int, code: str, message: str) -> dict[str, Any]:
 
 def _answer(
     host: Host, request: Mapping[str, Any], context: Any, place: tuple[str, str, str]
-) -> Answer:
+) -> HttpAnswer:
     from holdfast.stepfunctions.api import CHANCE_BYTES  # noqa: PLC0415
     from holdfast.stepfunctions.faults import HTTP_STATUS, StatesFault  # noqa: PLC0415
 
@@ -123,11 +123,11 @@ def _answer(
 
 def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
     from holdfast.stepfunctions.api import StatesApi  # noqa: PLC0415
-    from holdfast.stepfunctions.arns import Place  # noqa: PLC0415
+    from holdfast.stepfunctions.arns import ArnRegion  # noqa: PLC0415
     from holdfast.stepfunctions.catalogue import Service  # noqa: PLC0415
 
     tenant, region, account = place
-    where = Place(region, account, PARTITION)
+    where = ArnRegion(region, account, PARTITION)
     front = host.front
     return StatesApi(Service(front.programs, front.keys, tenant, where, host.payload_bytes_max))
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from holdfast import resources
 from holdfast.aws.clients import ClientName, Clients
 from holdfast.aws.faults import CONDITION_FAILED, THROTTLED, error_code, fault
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import (
     Delete,
@@ -32,8 +32,8 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # as many digits as DynamoDB has
 THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
 
-class Store:
-    def __init__(self, clients: Clients, names: Names) -> None:
+class DynamoStore:
+    def __init__(self, clients: Clients, names: ResourceNames) -> None:
         self._clients = clients
         self._names = names
 

@@ -9,23 +9,23 @@ from typing import TypeAlias
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import RunTask, TaskPending, TaskResult
 
-Perform: TypeAlias = Callable[[RunTask], TaskResult]
+TaskPerformer: TypeAlias = Callable[[RunTask], TaskResult]
 
 _OWN_CODE = frozenset({"task", "pure"})
 
 
-class Tasks:
+class TaskRunner:
     """Performs `RunTask`, for all threads of a process.
 
     `make_services` gives what calls services. It is asked once, at the first task that needs it: a
     worker without state machines never pays for botocore's models.
     """
 
-    def __init__(self, run_own: Perform, make_services: Callable[[], Perform]) -> None:
+    def __init__(self, run_own: TaskPerformer, make_services: Callable[[], TaskPerformer]) -> None:
         self._run_own = run_own
         self._make_services = make_services
         self._lock = threading.Lock()
-        self._call_service: Perform | None = None
+        self._call_service: TaskPerformer | None = None
 
     def perform(self, effect: RunTask) -> TaskResult:
         if effect.kind in _OWN_CODE:
@@ -38,7 +38,7 @@ class Tasks:
             raise
         return call_service(effect)
 
-    def _services(self) -> Perform:
+    def _services(self) -> TaskPerformer:
         with self._lock:
             if self._call_service is None:
                 self._call_service = self._make_services()

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from holdfast.asl.program import Map, Program, Task
+from holdfast.asl.program import MapState, Program, TaskState
 from holdfast.core import cancelling, facts, map_run, steps
 from holdfast.core.children import abandoned
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
-from holdfast.core.facts import Fact, Moment
+from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
 from holdfast.core.overdue import is_overdue, overdue
 from holdfast.core.retry import HEARTBEAT_TIMEOUT, TIMEOUT, poll_seconds
@@ -30,7 +30,7 @@ from holdfast.core.state import (
     Entered,
     Execution,
     Frame,
-    Origin,
+    MachineOrigin,
 )
 from holdfast.core.tasks import (
     event_type,
@@ -55,7 +55,7 @@ TOO_MANY_EVENTS: Final = "Holdfast.TooManyEvents"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Transition:
     """The events to commit, and the state that they lead to."""
 
     events: tuple[Event, ...]
@@ -63,8 +63,8 @@ class Step:
 
 
 def advance(
-    program: Program, state: Execution | None, offered: Sequence[Fact], moment: Moment
-) -> Step:
+    program: Program, state: Execution | None, offered: Sequence[Fact], moment: DecisionInputs
+) -> Transition:
     """-> the events that the facts cause. No facts: goes on where a full record stopped."""
     decision = Decision(program, state, moment)
     if state is not None:
@@ -77,14 +77,16 @@ def advance(
     for fact in offered:
         if fact not in stops:
             _offer_open(decision, fact)
-    return Step(tuple(decision.events), decision.state)
+    return Transition(tuple(decision.events), decision.state)
 
 
-def note(program: Program, state: Execution | None, fact: Fact, moment: Moment) -> Step:
+def note(
+    program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
+) -> Transition:
     """-> what the fact alone comes to: no state is evaluated, as if the record were full."""
     decision = Decision(program, state, moment)
     _offer(decision, fact)
-    return Step(tuple(decision.events), decision.state)
+    return Transition(tuple(decision.events), decision.state)
 
 
 def _offer_open(decision: Decision, fact: Fact) -> None:
@@ -190,14 +192,14 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     enter(decision, ROOT, start_at, fact.input, 0)
 
 
-def _timeout_seconds(program: Program, origin: Origin | None) -> int | None:
+def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | None:
     """An express execution has five minutes, whatever its machine says (AWS quota)."""
     if origin is None or origin["type"] != "EXPRESS":
         return program.timeout_seconds
     return min(program.timeout_seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
 
 
-def _machine(origin: Origin) -> dict[str, str]:
+def _machine(origin: MachineOrigin) -> dict[str, str]:
     """What AWS's ExecutionStarted tells of the state machine."""
     arns = {
         "roleArn": origin["role_arn"],
@@ -212,7 +214,7 @@ def _machine(origin: Origin) -> dict[str, str]:
 
 def _current(
     decision: Decision, entry: int, attempt: int
-) -> tuple[Frame, Task | Map, Attempt | Awaiting] | None:
+) -> tuple[Frame, TaskState | MapState, Attempt | Awaiting] | None:
     """-> where the result belongs, or None when its entry is closed or its attempt was replaced."""
     frame = decision.state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, Attempt | Awaiting):
@@ -220,7 +222,7 @@ def _current(
     if frame.waiting.attempt != attempt:
         return None
     state = decision.state_of(frame)
-    assert isinstance(state, Task | Map)
+    assert isinstance(state, TaskState | MapState)
     return frame, state, frame.waiting
 
 
@@ -231,9 +233,9 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
         return
     frame, state, _ = found
     match state:
-        case Task():
+        case TaskState():
             _complete(decision, frame, state, fact.output)
-        case Map():
+        case MapState():
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:
             assert_never(state)
@@ -248,7 +250,7 @@ def _submitted(decision: Decision, fact: facts.Submitted) -> None:
     if found is None or not _is_called(found[2]):
         return
     frame, state, waiting = found
-    assert isinstance(state, Task)
+    assert isinstance(state, TaskState)
     previous = started_event(decision, frame, state)
     too_large = oversize(decision, result_name(state, waiting), fact.output)
     if too_large is not None:
@@ -287,12 +289,12 @@ def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
     if is_used or fact.expires_ms <= decision.moment.now_ms:
         return
     state = decision.state_of(frame)
-    assert isinstance(state, Task)
+    assert isinstance(state, TaskState)
     own = {"event": fact.event_id, "expires": fact.expires_ms}
     _complete(decision, frame, state, fact.data, **own)
 
 
-def _complete(decision: Decision, frame: Frame, state: Task, output: Any, **own: Any) -> None:
+def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, **own: Any) -> None:
     assert isinstance(frame.waiting, Attempt | Awaiting)
     previous = started_event(decision, frame, state)
     too_large = oversize(decision, result_name(state, frame.waiting), output)
@@ -325,14 +327,18 @@ def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
 
 
 def _fail_attempt(
-    decision: Decision, frame: Frame, state: Task | Map, error: str | None, cause: str | None
+    decision: Decision,
+    frame: Frame,
+    state: TaskState | MapState,
+    error: str | None,
+    cause: str | None,
 ) -> None:
     error = None if error is None else error[:ERROR_CHARACTERS_MAX]
     cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
     match state:
-        case Task():
+        case TaskState():
             _fail(decision, frame, started_event(decision, frame, state), error, cause)
-        case Map():
+        case MapState():
             map_run.fail_run(decision, frame, error, cause)
         case _:
             assert_never(state)
@@ -348,7 +354,7 @@ def _fail(
     handled_as: str | None = None,
 ) -> None:
     state = decision.state_of(frame)
-    assert isinstance(state, Task)
+    assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
     event = event_type(state, "TimedOut" if error == TIMEOUT and cause is None else "Failed")

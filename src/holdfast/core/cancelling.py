@@ -1,6 +1,6 @@
 """Cancelling lines of control: what is open is undone from the inside, then the line is over.
 
-Rules of this file (docs/extensions.md tells them at length):
+Rules of this file (docs/reference/extensions.md tells them at length):
 * A cancelled line does nothing more of its own: it runs the undos that its position lies in, the
   innermost first, and no handler sees it.
 * In a shielded part, and in an undo, it goes on; it is cancelled at the next step outside.
@@ -12,20 +12,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
-from holdfast.asl.program import Deadline, Json, Map, Parallel, Succeed, Task, Undo, Wait
+from holdfast.asl.program import (
+    BlockDeadline,
+    Json,
+    MapState,
+    ParallelState,
+    SucceedState,
+    TaskState,
+    UndoRule,
+    WaitState,
+)
 from holdfast.asl.template import StateError
 from holdfast.core import flow, lanes
 from holdfast.core.decision import Decision
 from holdfast.core.facts import StopRequested
 from holdfast.core.retry import TIMEOUT
-from holdfast.core.state import ROOT, Closing, Due, Frame, Lanes, Reason, Stopping
+from holdfast.core.state import ROOT, CancelReason, Closing, Frame, Lanes, OpenDeadline, Stopping
 from holdfast.core.tasks import note_started, whole_seconds
 
 #: The errors that undo steps see.
 STOPPED: Final = "Holdfast.Stopped"
 CANCELLED: Final = "Holdfast.Cancelled"
 BLOCK_TIMEOUT: Final = "BlockTimeout"
-_WHOLE_LINE: Final[Reason] = {"error": CANCELLED, "cause": ""}
+_WHOLE_LINE: Final[CancelReason] = {"error": CANCELLED, "cause": ""}
 
 
 # -- the whole execution ---------------------------------------------------------------------------
@@ -50,7 +59,7 @@ def stop(decision: Decision, fact: StopRequested) -> None:
         stopping["by_parent"] = True
     decision.emit("Stopping", control=fact.control_id, stopping=stopping)
     if before is None:
-        reason: Reason = {"error": fact.error or STOPPED, "cause": fact.cause or ""}
+        reason: CancelReason = {"error": fact.error or STOPPED, "cause": fact.cause or ""}
         _cancel(decision, decision.frame(ROOT), reason)
 
 
@@ -101,8 +110,8 @@ def set_deadline(decision: Decision, frame_id: str, number: int, seconds: int) -
     )
 
 
-def pass_deadline(decision: Decision, frame: Frame, due: Due) -> None:
-    reason: Reason = {"error": BLOCK_TIMEOUT, "cause": "", "deadline": due.number}
+def pass_deadline(decision: Decision, frame: Frame, due: OpenDeadline) -> None:
+    reason: CancelReason = {"error": BLOCK_TIMEOUT, "cause": "", "deadline": due.number}
     _cancel(decision, frame, reason, over=[due.number])
 
 
@@ -202,7 +211,9 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
     return True
 
 
-def _cancel(decision: Decision, frame: Frame, reason: Reason, over: Sequence[int] = ()) -> None:
+def _cancel(
+    decision: Decision, frame: Frame, reason: CancelReason, over: Sequence[int] = ()
+) -> None:
     """`over`: the deadline that has passed, whether the line still has to be cancelled or not."""
     held = frame.cancelled
     noted = _among(decision, frame, held, reason)
@@ -215,7 +226,9 @@ def _cancel(decision: Decision, frame: Frame, reason: Reason, over: Sequence[int
         _begin_to_unwind(decision, decision.frame(frame.id))
 
 
-def _among(decision: Decision, frame: Frame, held: Reason | None, reason: Reason) -> Reason:
+def _among(
+    decision: Decision, frame: Frame, held: CancelReason | None, reason: CancelReason
+) -> CancelReason:
     """-> what holds now, the innermost first. It has something outer only behind a shield: without
     one the outer reason alone counts, for what it cancels takes in the rest.
     """
@@ -230,7 +243,7 @@ def _among(decision: Decision, frame: Frame, held: Reason | None, reason: Reason
     return {**inner, "outer": outer}
 
 
-def _is_inside(decision: Decision, inner: Reason, outer: Reason) -> bool:
+def _is_inside(decision: Decision, inner: CancelReason, outer: CancelReason) -> bool:
     """What `inner` cancels is a part of what `outer` cancels."""
     if "deadline" not in outer:
         return True
@@ -266,7 +279,9 @@ def _unwind(decision: Decision, frame: Frame) -> None:
         flow.enter(decision, frame.id, undo.begin, frame.input, frame.previous)
 
 
-def _next_undo(decision: Decision, frame: Frame, reason: Reason) -> tuple[int, Undo] | None:
+def _next_undo(
+    decision: Decision, frame: Frame, reason: CancelReason
+) -> tuple[int, UndoRule] | None:
     """The innermost around the position; of a block that is out of time, only those within."""
     within = None
     if "deadline" in reason:
@@ -279,7 +294,7 @@ def _next_undo(decision: Decision, frame: Frame, reason: Reason) -> tuple[int, U
 
 
 def _assigned(
-    decision: Decision, frame: Frame, part: Undo | Deadline, error: Json
+    decision: Decision, frame: Frame, part: UndoRule | BlockDeadline, error: Json
 ) -> dict[str, Json] | None:
     """-> what the part assigns on the way in; None when that cannot be worked out."""
     if part.assign is None:
@@ -336,11 +351,11 @@ def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
     )
 
 
-def _is_shielded(decision: Decision, frame: Frame, reason: Reason) -> bool:
+def _is_shielded(decision: Decision, frame: Frame, reason: CancelReason) -> bool:
     return bool(_shields(decision, frame, reason))
 
 
-def _shields(decision: Decision, frame: Frame, reason: Reason) -> list[frozenset[str]]:
+def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[frozenset[str]]:
     """A shield holds back what comes from outside of it: not the deadline of a block in it, and
     not the end of a Parallel or Map in it, which is what cancels their lanes.
     """
@@ -355,11 +370,11 @@ def _shields(decision: Decision, frame: Frame, reason: Reason) -> list[frozenset
 def _is_step(decision: Decision, frame: Frame) -> bool:
     """Something is waited for there: the branch of a Parallel that only computes does nothing."""
     match decision.state_of(frame):
-        case Task() | Wait() | Map():
+        case TaskState() | WaitState() | MapState():
             return True
-        case Parallel(branches=[start]):
-            return not isinstance(decision.program.states[start], Succeed)
-        case Parallel():
+        case ParallelState(branches=[start]):
+            return not isinstance(decision.program.states[start], SucceedState)
+        case ParallelState():
             return True
         case _:
             return False

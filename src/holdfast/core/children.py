@@ -15,8 +15,8 @@ from holdfast.core.run_ids import child_depth
 from holdfast.core.state import (
     Attempt,
     Awaiting,
-    Child,
-    Children,
+    ChildExecutions,
+    ChildNumber,
     Execution,
     Frame,
     WaitingFor,
@@ -27,13 +27,13 @@ from holdfast.limits import CHILD_DEPTH_MAX
 TOO_DEEP: Final = "Holdfast.TooDeep"
 
 
-def awaited(frames: Iterable[Frame]) -> Iterator[Child]:
+def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
     """-> those that are waited for there, whether they have begun or not."""
     for frame in frames:
         yield from _of_wait(frame.waiting)
 
 
-def abandoned(state: Execution) -> list[Child]:
+def abandoned(state: Execution) -> list[ChildNumber]:
     """-> those that may run and that nobody waits for, nor has told to stop."""
     if not state.children:
         return []
@@ -51,10 +51,10 @@ def too_deep(run: str, what: str) -> str | None:
     return f"{what} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
 
 
-def _of_wait(waiting: WaitingFor) -> Iterator[Child]:
+def _of_wait(waiting: WaitingFor) -> Iterator[ChildNumber]:
     """Of an attempt the call may be under way, and begin one."""
     match waiting:
-        case Children(entry=entry):
+        case ChildExecutions(entry=entry):
             for lane in waiting.open_lanes:
                 yield entry, lane
         case Attempt(kind="sync", target=target) | Awaiting(kind="sync", target=target):

@@ -12,24 +12,24 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast.asl import jsonata
-from holdfast.asl.program import Json, Map, Parallel, Program, State, Task
+from holdfast.asl.jsonata import jsonata
+from holdfast.asl.program import Json, MapState, ParallelState, Program, State, TaskState
 from holdfast.asl.template import Template
-from holdfast.core.apply import apply
+from holdfast.core.apply.apply import apply
 from holdfast.core.events import OWN_EVENTS, Event
-from holdfast.core.facts import Moment
+from holdfast.core.facts import DecisionInputs
 from holdfast.core.state import ROOT, Execution, Frame, Lanes
 from holdfast.errors import HoldfastBug
 
 _LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 #: The states that can have a Retry: AWS counts retries only there.
-_RETRIED: Final = (Task, Parallel, Map)
+_RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
     """Mutable, used by one call of `advance`, never kept."""
 
-    def __init__(self, program: Program, state: Execution | None, moment: Moment) -> None:
+    def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
         self.program = program
         self.moment = moment
         self.events: list[Event] = []
@@ -37,7 +37,7 @@ class Decision:
         self.entered: deque[str] = deque()
         self.pure_states = 0
         self._state = state
-        self._moment = jsonata.Moment(moment.now_ms, moment.draw)
+        self._moment = jsonata.EvaluationMoment(moment.now_ms, moment.draw)
 
     @property
     def state(self) -> Execution:

@@ -2,7 +2,7 @@
 
 An execution rests, or it should move. It should move once something in it is due: then some worker
 has been told, or will be, and if none comes the execution is stuck. What mail asks for is not known
-here (`holdfast.runtime.doctor` reads it).
+here (`holdfast.runtime.maintenance.doctor` reads it).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.core.state import Attempt, Awaiting, Delay, Entered, Execution, Fr
 from holdfast.limits import CLOCK_ERROR_MS
 
 
-class Reason(StrEnum):
+class OverdueReason(StrEnum):
     """Why an execution should move. The value is what people read."""
 
     RECORD_FULL = "a record was full and nobody has gone on from it"
@@ -36,7 +36,7 @@ class Diagnosis:
     `since_ms` is the first moment at which a worker whose clock is as wrong as it may be acts.
     """
 
-    reason: Reason
+    reason: OverdueReason
     frame: str
     state: str
     since_ms: int
@@ -58,30 +58,30 @@ def should_move_since(state: Execution, now_ms: int) -> int | None:
 def _asked_for(state: Execution) -> Iterator[Diagnosis]:
     if state.due_ms is not None:
         since_ms = state.due_ms + 2 * CLOCK_ERROR_MS
-        yield Diagnosis(Reason.EXECUTION_TIMED_OUT, "", "", since_ms)
+        yield Diagnosis(OverdueReason.EXECUTION_TIMED_OUT, "", "", since_ms)
     for frame in state.frames.values():
         for reason, since_ms in _of_frame(frame):
             yield Diagnosis(reason, frame.id, frame.position, since_ms)
 
 
-def _of_frame(frame: Frame) -> Iterator[tuple[Reason, int]]:
+def _of_frame(frame: Frame) -> Iterator[tuple[OverdueReason, int]]:
     """-> what the frame waits for from time, and from when on it does so in vain."""
     for deadline in frame.deadlines:
-        yield Reason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
+        yield OverdueReason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
     match frame.waiting:
         case Entered():
-            yield Reason.RECORD_FULL, frame.entered_ms
+            yield OverdueReason.RECORD_FULL, frame.entered_ms
         case Timer(_, due_ms) | Delay(_, due_ms):
-            yield Reason.TIMER_OVERDUE, due_ms + 2 * CLOCK_ERROR_MS
+            yield OverdueReason.TIMER_OVERDUE, due_ms + 2 * CLOCK_ERROR_MS
         case Attempt(claim=None, is_unknown=False, due_ms=due_ms):
-            yield Reason.ATTEMPT_DUE, due_ms + 2 * CLOCK_ERROR_MS
+            yield OverdueReason.ATTEMPT_DUE, due_ms + 2 * CLOCK_ERROR_MS
         case Attempt(claim=claim) if claim is not None:
-            yield Reason.CLAIM_LAPSED, claim.until_ms + 2 * CLOCK_ERROR_MS
+            yield OverdueReason.CLAIM_LAPSED, claim.until_ms + 2 * CLOCK_ERROR_MS
         case Awaiting() as awaiting:
             dues = {
-                Reason.WAIT_TIMED_OUT: awaiting.due_ms,
-                Reason.HEARTBEAT_MISSED: awaiting.heartbeat_due_ms,
-                Reason.QUESTION_OVERDUE: awaiting.poll_due_ms,
+                OverdueReason.WAIT_TIMED_OUT: awaiting.due_ms,
+                OverdueReason.HEARTBEAT_MISSED: awaiting.heartbeat_due_ms,
+                OverdueReason.QUESTION_OVERDUE: awaiting.poll_due_ms,
             }
             for reason, until_ms in dues.items():
                 if until_ms is not None:

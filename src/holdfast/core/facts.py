@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Child, ChildResult, Claim, Origin, Parent
+from holdfast.core.state import ChildNumber, ChildResult, Lease, MachineOrigin, Parent
 from holdfast.errors import HoldfastBug
 
 
@@ -25,7 +25,7 @@ class Started:
     workflow: str
     input: Json
     started_ms: int
-    origin: Origin | None = None
+    origin: MachineOrigin | None = None
     parent: Parent | None = None
 
 
@@ -151,7 +151,7 @@ class RedriveRequested:
 class ChildrenStopped:
     """Children that nobody waits for have been told to stop."""
 
-    children: tuple[Child, ...]
+    children: tuple[ChildNumber, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _no_token(entry: int, attempt: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DecisionInputs:
     """When and by whom it is decided. `draw()` is in [0, 1), a function of run and record.
 
     `claim` makes the claim for an attempt that is scheduled now, from its time-out in seconds; None
@@ -200,6 +200,6 @@ class Moment:
 
     now_ms: int
     draw: Callable[[], float]
-    claim: Callable[[int | None], Claim | None]
+    claim: Callable[[int | None], Lease | None]
     clock_error_ms: int
     token: Callable[[int, int], str] = _no_token

@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from holdfast.asl.program import Json, Map, Parallel, Retrier, Task, Wait
+from holdfast.asl.program import Json, MapState, ParallelState, Retrier, TaskState, WaitState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import cancelling, lanes
 from holdfast.core.decision import Decision
 from holdfast.core.retry import RUNTIME, TIMEOUT, delay_ms, find_catcher, find_retrier
-from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, Failed, Frame, Lanes
-from holdfast.core.tasks import (
-    event_type,
-    note_started,
-    oversize,
-    resource_of,
-    scheduled_details,
-)
+from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, FailedState, Frame, Lanes
+from holdfast.core.tasks import event_type, note_started, oversize, resource_of, scheduled_details
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 
 #: A state's Assign and Output.
-Results: TypeAlias = tuple[Template | None, Template | None]
+StateTemplates: TypeAlias = tuple[Template | None, Template | None]
 
 
 # -- entering and leaving --------------------------------------------------------------------------
@@ -39,7 +33,7 @@ def enter(decision: Decision, frame_id: str, name: str, data: Json, previous: in
             return
         own = _deadlines_over(decision, frame_id, name)
     decision.emit(
-        f"{kind}StateEntered",
+        f"{kind}Entered",
         frame=frame_id,
         previous=previous,
         details={"name": name, "input": data},
@@ -63,7 +57,7 @@ def leave(
     decision: Decision,
     frame: Frame,
     target: str | None,
-    results: Results,
+    results: StateTemplates,
     *,
     default: Json,
     extra: Mapping[str, Json] | None = None,
@@ -90,7 +84,7 @@ def leave(
         details["assignedVariables"] = assigned
     ends_branch = target is None and _is_branch(decision, frame) and frame.cancelled is None
     exited = decision.emit(
-        f"{type(decision.state_of(frame)).__name__}StateExited",
+        f"{type(decision.state_of(frame)).__name__}Exited",
         frame=frame.id,
         previous=frame.previous if previous is None else previous,
         details=details,
@@ -104,7 +98,7 @@ def leave(
 
 def _is_branch(decision: Decision, frame: Frame) -> bool:
     return frame.owner is not None and isinstance(
-        decision.state_of(decision.frame(frame.owner)), Parallel
+        decision.state_of(decision.frame(frame.owner)), ParallelState
     )
 
 
@@ -115,7 +109,7 @@ def _end(decision: Decision, frame: Frame, data: Json, exited: int) -> None:
         decision.emit("ExecutionSucceeded", previous=exited, details={"output": data})
         return
     owner = decision.frame(frame.owner)
-    if isinstance(decision.state_of(owner), Map):
+    if isinstance(decision.state_of(owner), MapState):
         details = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationSucceeded", frame=frame.id, previous=exited, details=details)
     lanes.ended(decision, decision.frame(owner.id), exited)
@@ -127,7 +121,7 @@ def _end(decision: Decision, frame: Frame, data: Json, exited: int) -> None:
 def schedule(
     decision: Decision,
     frame: Frame,
-    state: Task,
+    state: TaskState,
     *,
     due_ms: int | None = None,
     retrier: int | None = None,
@@ -135,7 +129,7 @@ def schedule(
     """`due_ms` in the future: the attempt may not begin before, and nobody claims it yet."""
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
-        assert isinstance(frame.waiting, Failed)
+        assert isinstance(frame.waiting, FailedState)
         own |= {"entry": frame.waiting.entry, "attempt": frame.waiting.attempt + 1}
         own["retrier"] = retrier
     token = None
@@ -219,11 +213,11 @@ def handle_failure(
     """
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
-    if not isinstance(state, Task | Parallel | Map):
+    if not isinstance(state, TaskState | ParallelState | MapState):
         pass_on(decision, frame, error, cause)
         return
     previous = frame.previous if failed is None else failed.previous
-    if isinstance(state, Parallel | Map):
+    if isinstance(state, ParallelState | MapState):
         closing: Closing = {"then": "fail", "error": error, "cause": cause, "previous": previous}
         if cancelling.close(decision, frame, closing, failed):
             return
@@ -242,14 +236,14 @@ def settle_failure(
 ) -> None:
     """Nothing below the state is open any more."""
     state = decision.state_of(frame)
-    assert isinstance(state, Task | Parallel | Map)
+    assert isinstance(state, TaskState | ParallelState | MapState)
     name = handled_as or error or ""
     retried = find_retrier(state.retry, name, frame.retries)
     if retried is not None:
         _retry(decision, frame, state, *retried, previous=previous)
         return
-    if isinstance(state, Parallel | Map):
-        decision.emit(f"{type(state).__name__}StateFailed", frame=frame.id, previous=previous)
+    if isinstance(state, ParallelState | MapState):
+        decision.emit(f"{type(state).__name__}Failed", frame=frame.id, previous=previous)
         frame = decision.frame(frame.id)
     catcher = find_catcher(state.catch, name)
     if catcher is None:
@@ -275,7 +269,7 @@ def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
     """
     for lane in [lane for lane in decision.state.frames.values() if lane.owner == owner.id]:
         has_failed = failed is not None and lane.id == failed.id
-        if has_failed and not isinstance(decision.state_of(owner), Map):
+        if has_failed and not isinstance(decision.state_of(owner), MapState):
             abort_state(decision, lane)
         elif not has_failed:
             abort_lane(decision, owner, lane)
@@ -283,7 +277,7 @@ def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
 
 def abort_lane(decision: Decision, owner: Frame, lane: Frame) -> None:
     abort_state(decision, lane)
-    if isinstance(decision.state_of(owner), Map):
+    if isinstance(decision.state_of(owner), MapState):
         details = {"index": lane.lane, "name": owner.position}
         previous = decision.frame(lane.id).previous
         decision.emit("MapIterationAborted", frame=lane.id, previous=previous, details=details)
@@ -293,16 +287,16 @@ def abort_state(decision: Decision, lane: Frame) -> None:
     state = decision.state_of(lane)
     if isinstance(lane.waiting, Lanes):  # else they have been aborted with it
         abort_lanes(decision, lane, None)
-    if isinstance(state, Task | Wait | Parallel | Map):
+    if isinstance(state, TaskState | WaitState | ParallelState | MapState):
         note_started(decision, lane)
-        name = f"{type(state).__name__}StateAborted"
+        name = f"{type(state).__name__}Aborted"
         decision.emit(name, frame=lane.id, previous=decision.frame(lane.id).previous)
 
 
 def _retry(
     decision: Decision,
     frame: Frame,
-    state: Task | Parallel | Map,
+    state: TaskState | ParallelState | MapState,
     number: int,
     retrier: Retrier,
     *,
@@ -310,7 +304,7 @@ def _retry(
 ) -> None:
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.moment.draw())
     due_ms = decision.moment.now_ms + delay
-    if isinstance(state, Task) and _has_attempt(frame):
+    if isinstance(state, TaskState) and _has_attempt(frame):
         # Its arguments see the retry that they are for in State.RetryCount.
         counted = {**frame.retries, number: frame.retries.get(number, 0) + 1}
         schedule(decision, frame._replace(retries=counted), state, due_ms=due_ms, retrier=number)
@@ -327,7 +321,7 @@ def _retry(
 
 
 def _has_attempt(frame: Frame) -> bool:
-    return isinstance(frame.waiting, Failed) and frame.waiting.entry is not None
+    return isinstance(frame.waiting, FailedState) and frame.waiting.entry is not None
 
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
@@ -340,7 +334,7 @@ def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | No
         decision.emit("ExecutionFailed", previous=frame.previous, details=details)
         return
     owner = decision.frame(frame.owner)
-    if isinstance(decision.state_of(owner), Map):
+    if isinstance(decision.state_of(owner), MapState):
         lane: dict[str, Any] = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationFailed", frame=frame.id, previous=frame.previous, details=lane)
     if not lanes.is_tolerated(decision, frame, owner):

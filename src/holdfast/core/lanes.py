@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, assert_never
 
-from holdfast.asl.program import Json, Map, Parallel, Quorum
+from holdfast.asl.program import Json, MapState, ParallelState, Quorum
 from holdfast.asl.template import EvaluationError, StateError
 from holdfast.core import cancelling, flow
 from holdfast.core.decision import Decision
@@ -18,13 +18,13 @@ TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
 TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
 
 
-def start(decision: Decision, frame: Frame, state: Parallel | Map) -> None:
+def start(decision: Decision, frame: Frame, state: ParallelState | MapState) -> None:
     """Opens the branches of a Parallel, or as many iterations of a Map as may run at once."""
     try:
         match state:
-            case Parallel():
+            case ParallelState():
                 _start_branches(decision, frame, state)
-            case Map():
+            case MapState():
                 _start_iterations(decision, frame, state)
             case _:
                 assert_never(state)
@@ -32,7 +32,7 @@ def start(decision: Decision, frame: Frame, state: Parallel | Map) -> None:
         flow.fail_state(decision, frame, error)
 
 
-def _start_branches(decision: Decision, frame: Frame, state: Parallel) -> None:
+def _start_branches(decision: Decision, frame: Frame, state: ParallelState) -> None:
     data = frame.input
     own: dict[str, Any] = {}
     if state.after:
@@ -74,7 +74,7 @@ def _require_room(count: int) -> None:
         raise StateError(TOO_MANY_LANES, cause)
 
 
-def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
+def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list):
         text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
@@ -102,7 +102,7 @@ def _start_iterations(decision: Decision, frame: Frame, state: Map) -> None:
         join(decision, owner)
 
 
-def _fill(decision: Decision, owner: Frame, state: Map, previous: int) -> None:
+def _fill(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:
     """Starts as many iterations as may run. One whose selector fails ends the Map before the others
     begin, or, where that is tolerated, makes room for the next one.
     """
@@ -122,7 +122,7 @@ def _has_room(owner: Frame, entry: int) -> bool:
             return False
 
 
-def _start_iteration(decision: Decision, owner: Frame, state: Map, previous: int) -> None:
+def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:
     lanes = owner.waiting
     assert isinstance(lanes, Lanes)
     assert isinstance(lanes.items, list)
@@ -189,13 +189,13 @@ def _start_next(decision: Decision, owner: Frame, exited: int) -> None:
     lanes, state = owner.waiting, decision.state_of(owner)
     assert isinstance(lanes, Lanes)
     match state:
-        case Map():
+        case MapState():
             _fill(decision, owner, state, exited)
-        case Parallel() if lanes.after:
+        case ParallelState() if lanes.after:
             _start_following(decision, lanes, state, exited)
 
 
-def _start_following(decision: Decision, lanes: Lanes, state: Parallel, exited: int) -> None:
+def _start_following(decision: Decision, lanes: Lanes, state: ParallelState, exited: int) -> None:
     """Opens the branches that waited for nothing else."""
     for number, earlier in enumerate(lanes.after):
         frame_id = f"{lanes.entry}.{number}"
@@ -209,14 +209,14 @@ def join(decision: Decision, owner: Frame) -> None:
     """The results in the order of the lanes; None for those that failed or were cancelled."""
     lanes, state = owner.waiting, decision.state_of(owner)
     assert isinstance(lanes, Lanes)
-    assert isinstance(state, Parallel | Map)
+    assert isinstance(state, ParallelState | MapState)
     if lanes.needed is not None and lanes.succeeded < lanes.needed:
         cause = f"{lanes.succeeded} of {lanes.needed} needed branches succeeded"
         flow.handle_failure(decision, owner.id, TOO_FEW_SUCCEEDED, cause)
         return
     results: Json = [lanes.results.get(number) for number in range(lanes.count)]
     previous = owner.previous
-    decision.emit(f"{type(state).__name__}StateSucceeded", frame=owner.id, previous=previous)
+    decision.emit(f"{type(state).__name__}Succeeded", frame=owner.id, previous=previous)
     flow.leave(
         decision,
         decision.frame(owner.id),

@@ -17,10 +17,10 @@ from holdfast.limits import PAYLOAD_BYTES_MAX
 STATE_DATA: Final = "STATE_DATA"
 
 #: What the context object calls Map.Item: Index, Value, Source, and Key where the items are fields.
-Item: TypeAlias = dict[str, Json]
+MapItem: TypeAlias = dict[str, Json]
 
 
-def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> list[Item]:
+def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> list[MapItem]:
     """A distributed Map goes over the fields of an object, too: they have a key."""
     if isinstance(items, dict):
         fields = enumerate(zip(items.items(), sources, strict=True))
@@ -34,7 +34,7 @@ def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> li
     ]
 
 
-def default_input(item: Item) -> Json:
+def default_input(item: MapItem) -> Json:
     """-> what a child gets when there is no ItemSelector."""
     return {"Key": item["Key"], "Value": item["Value"]} if "Key" in item else item["Value"]
 

@@ -24,7 +24,7 @@ _INCLUDED: Final = {"Included": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class MapChild:
     """One lane. `result` is a state.ChildResult; of an aborted child its status alone is known,
     None: it was never started. `is_express` says who can redrive it.
     """
@@ -40,7 +40,7 @@ class Child:
         return PENDING if self.result is None else str(self.result["status"])
 
 
-def transformed(children: Iterable[Child], transformation: Transformation) -> list[Json]:
+def transformed(children: Iterable[MapChild], transformation: Transformation) -> list[Json]:
     return list(_transformed(children, transformation))
 
 
@@ -49,7 +49,7 @@ def as_lines(values: Iterable[Json]) -> str:
     return "".join(_text(value) + "\n" for value in values)
 
 
-def record(child: Child) -> dict[str, Json]:
+def record(child: MapChild) -> dict[str, Json]:
     """-> the execution as files of results have it; its fields are in alphabetical order."""
     found = {
         "ExecutionArn": _arn(child, "execution", f":{child.name}"),
@@ -66,7 +66,7 @@ def record(child: Child) -> dict[str, Json]:
     return dict(sorted(found.items()))
 
 
-def _transformed(children: Iterable[Child], transformation: Transformation) -> Iterator[Json]:
+def _transformed(children: Iterable[MapChild], transformation: Transformation) -> Iterator[Json]:
     for child in children:
         if transformation == "NONE" or child.status != "SUCCEEDED":
             yield record(child)
@@ -88,7 +88,7 @@ def _outcome(result: Mapping[str, Any]) -> dict[str, Json]:
     return found | {name: iso_time(at_ms) for name, at_ms in dates.items() if at_ms is not None}
 
 
-def _redrive(child: Child) -> dict[str, Json]:
+def _redrive(child: MapChild) -> dict[str, Json]:
     if child.status in {"SUCCEEDED", PENDING}:
         return {
             "RedriveStatus": "NOT_REDRIVABLE",
@@ -97,7 +97,7 @@ def _redrive(child: Child) -> dict[str, Json]:
     return {"RedriveStatus": "REDRIVABLE_BY_MAP_RUN" if child.is_express else "REDRIVABLE"}
 
 
-def _arn(child: Child, kind: str, ending: str) -> str:
+def _arn(child: MapChild, kind: str, ending: str) -> str:
     """mapRun:NAME/LABEL:UUID -> execution:NAME/LABEL:CHILD, or stateMachine:NAME/LABEL."""
     labelled = child.map_run_arn.rpartition(":")[0]
     return labelled.replace(":mapRun:", f":{kind}:") + ending

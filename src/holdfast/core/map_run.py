@@ -15,23 +15,16 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any, Final
 
-from holdfast.asl.program import ItemReader, Json, Map, MapRun, ResultWriter
+from holdfast.asl.program import DistributedMap, ItemReader, Json, MapState, ResultWriter
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
 from holdfast.core.children import TOO_DEEP, too_deep
 from holdfast.core.decision import Decision
 from holdfast.core.flow import fail_state, handle_failure, leave
-from holdfast.core.map_items import (
-    STATE_DATA,
-    Item,
-    a_number,
-    batched,
-    default_input,
-    described,
-)
-from holdfast.core.map_results import Child, as_lines, transformed
+from holdfast.core.map_items import STATE_DATA, MapItem, a_number, batched, default_input, described
+from holdfast.core.map_results import MapChild, as_lines, transformed
 from holdfast.core.run_ids import child_name, child_run, map_run_uuid
-from holdfast.core.state import Attempt, Children, Frame
+from holdfast.core.state import Attempt, ChildExecutions, Frame
 from holdfast.core.tasks import OWN_REGION, whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
@@ -41,14 +34,14 @@ READING: Final = 1
 WRITING: Final = 2
 
 
-def begin(decision: Decision, frame: Frame, state: Map) -> None:
+def begin(decision: Decision, frame: Frame, state: MapState) -> None:
     try:
         _begin(decision, frame, state)
     except StateError as error:
         fail_state(decision, decision.frame(frame.id), error)
 
 
-def _begin(decision: Decision, frame: Frame, state: Map) -> None:
+def _begin(decision: Decision, frame: Frame, state: MapState) -> None:
     run = _run_of(state)
     _require_depth(decision, frame)
     items = None if run.reader is not None else _items(decision, frame, state)
@@ -89,12 +82,12 @@ def _require_depth(decision: Decision, frame: Frame) -> None:
         raise StateError(TOO_DEEP, cause)
 
 
-def _run_of(state: Map) -> MapRun:
+def _run_of(state: MapState) -> DistributedMap:
     assert state.run is not None
     return state.run
 
 
-def _arn(decision: Decision, run: MapRun, entry: int) -> str:
+def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
     """The same for whoever asks: it is made of what the log holds."""
     origin = decision.state.origin
     # The children have an origin, whatever their parent has: theirs is made of this name.
@@ -107,7 +100,7 @@ def _arn(decision: Decision, run: MapRun, entry: int) -> str:
 # -- items -----------------------------------------------------------------------------------------
 
 
-def _items(decision: Decision, frame: Frame, state: Map) -> list[Item]:
+def _items(decision: Decision, frame: Frame, state: MapState) -> list[MapItem]:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list | dict):
         text = json.dumps(items, ensure_ascii=False)
@@ -148,10 +141,12 @@ def _items_read(decision: Decision, frame: Frame, output: Json) -> None:
 # -- children --------------------------------------------------------------------------------------
 
 
-def _start_children(decision: Decision, frame_id: str, entry: int, items: Sequence[Item]) -> None:
+def _start_children(
+    decision: Decision, frame_id: str, entry: int, items: Sequence[MapItem]
+) -> None:
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
-    assert isinstance(state, Map)
+    assert isinstance(state, MapState)
     run = _run_of(state)
     selected = [_select(decision, frame, state, item) for item in items]
     inputs, counts = batched(decision, frame, run.batcher, selected)
@@ -171,26 +166,26 @@ def _start_children(decision: Decision, frame_id: str, entry: int, items: Sequen
 
 def child_ended(decision: Decision, fact: facts.ChildEnded) -> None:
     frame = decision.state.frame_of(fact.entry)
-    if frame is None or not isinstance(frame.waiting, Children):
+    if frame is None or not isinstance(frame.waiting, ChildExecutions):
         return
     if fact.lane not in frame.waiting.open_lanes:
         return
     decision.emit("ChildEnded", frame=frame.id, lane=fact.lane, result=fact.result)
     children = decision.frame(frame.id).waiting
-    assert isinstance(children, Children)
+    assert isinstance(children, ChildExecutions)
     if _is_over_threshold(children):
         _exceeded(decision, frame.id, frame.waiting.started)
     elif len(children.results) == len(children.inputs):
         _finish(decision, frame.id)
 
 
-def _select(decision: Decision, frame: Frame, state: Map, item: Item) -> Json:
+def _select(decision: Decision, frame: Frame, state: MapState, item: MapItem) -> Json:
     if state.item_selector is None:
         return default_input(item)
     return decision.evaluate(state.item_selector, frame, item=item)
 
 
-def _bounds(decision: Decision, frame: Frame, state: Map) -> dict[str, Any]:
+def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]:
     """-> concurrency (0: none said) and the tolerated failures, as numbers; None: not said."""
     run = _run_of(state)
     concurrency = 0
@@ -233,7 +228,7 @@ def _percentage(value: Json) -> float:
 # -- the end ---------------------------------------------------------------------------------------
 
 
-def _is_over_threshold(children: Children) -> bool:
+def _is_over_threshold(children: ChildExecutions) -> bool:
     failed = sum(
         children.items[lane]
         for lane, result in children.results.items()
@@ -246,8 +241,8 @@ def _finish(decision: Decision, frame_id: str) -> None:
     """Every child has ended, and few enough have failed."""
     frame = decision.frame(frame_id)
     state, children = decision.state_of(frame), frame.waiting
-    assert isinstance(state, Map)
-    assert isinstance(children, Children)
+    assert isinstance(state, MapState)
+    assert isinstance(children, ChildExecutions)
     writer = _run_of(state).writer
     try:
         if _exports(writer):
@@ -265,8 +260,8 @@ def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
     """
     frame = decision.frame(frame_id)
     state, children = decision.state_of(frame), frame.waiting
-    assert isinstance(state, Map)
-    assert isinstance(children, Children)
+    assert isinstance(state, MapState)
+    assert isinstance(children, ChildExecutions)
     cause = "The specified tolerated failure threshold was exceeded"
     if not _exports(_run_of(state).writer):
         fail_run(decision, frame, THRESHOLD_EXCEEDED, cause)
@@ -284,12 +279,12 @@ def _exports(writer: ResultWriter | None) -> bool:
 
 
 def _formatted(
-    decision: Decision, state: Map, children: Children, writer: ResultWriter | None
+    decision: Decision, state: MapState, children: ChildExecutions, writer: ResultWriter | None
 ) -> Json:
     config: Mapping[str, Any] = {} if writer is None else writer.config
     is_express = _run_of(state).execution_type == "EXPRESS"
     ended = (
-        Child(
+        MapChild(
             child_name(f"{decision.state.run}.{children.entry}.{lane}"),
             children.map_run_arn,
             is_express,
@@ -303,7 +298,11 @@ def _formatted(
 
 
 def _ask_to_write(
-    decision: Decision, frame: Frame, state: Map, children: Children, failure: list[Json] | None
+    decision: Decision,
+    frame: Frame,
+    state: MapState,
+    children: ChildExecutions,
+    failure: list[Json] | None,
 ) -> None:
     """`failure`: error and cause with which the run fails when the results are written."""
     writer = _run_of(state).writer
@@ -328,7 +327,7 @@ def _ask_to_write(
     )
 
 
-def _result(children: Children, lane: int) -> Json:
+def _result(children: ChildExecutions, lane: int) -> Json:
     """Who is running is stopped; who is not will not be started."""
     ended = children.results.get(lane)
     if ended is not None:
@@ -336,7 +335,7 @@ def _result(children: Children, lane: int) -> Json:
     return {"status": "ABORTED"} if lane < children.started else None
 
 
-def attempt_succeeded(decision: Decision, frame: Frame, state: Map, output: Json) -> None:
+def attempt_succeeded(decision: Decision, frame: Frame, state: MapState, output: Json) -> None:
     """The reader's items, or what the writer says of the results."""
     attempt = frame.waiting
     assert isinstance(attempt, Attempt)
@@ -352,7 +351,7 @@ def attempt_succeeded(decision: Decision, frame: Frame, state: Map, output: Json
         fail_run(decision, frame, str(failure[0]), str(failure[1]))
 
 
-def _succeed(decision: Decision, frame: Frame, state: Map, results: Json) -> None:
+def _succeed(decision: Decision, frame: Frame, state: MapState, results: Json) -> None:
     previous = frame.previous
     succeeded = decision.emit("MapRunSucceeded", frame=frame.id, previous=previous)
     decision.emit("MapStateSucceeded", frame=frame.id, previous=succeeded)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.core.state import Awaiting, Delay, Due, Execution, Frame, Timer
+from holdfast.core.state import Awaiting, Delay, Execution, Frame, OpenDeadline, Timer
 
 
-def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, Due | None]]:
+def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
     """What happens by `past_ms`, as (when, which of its kind, frame, the block's deadline).
 
     At the same moment a block's deadline comes before what is in it, an outer one before an inner.

@@ -61,7 +61,7 @@ class Parent(TypedDict):
     as_json: NotRequired[bool]
 
 
-class Origin(TypedDict):
+class MachineOrigin(TypedDict):
     """The state machine that an execution is one of, as the API knows it.
 
     `start_at` belongs to an execution that is one item of a distributed Map: where its processor
@@ -82,7 +82,7 @@ class Origin(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Lease:
     """Who runs an attempt. It prevents double work; the log prevents double results.
 
     `message` is the id of the queue message the owner works for, `receive_count` which of its
@@ -106,7 +106,7 @@ class Exited:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedState:
     """The state failed; whether it is retried, caught or passed on stands in the same record.
 
     `entry` and `attempt` are those of the task that failed, None and 0 when it was no task. `lanes`
@@ -134,7 +134,7 @@ class Attempt:
     arguments: Json
     timeout_seconds: int | None
     due_ms: int
-    claim: Claim | None
+    claim: Lease | None
     takeovers: int = 0
     is_unknown: bool = False
     heartbeat_seconds: int | None = None
@@ -212,7 +212,7 @@ class Closing(TypedDict):
     undone: NotRequired[bool]
 
 
-class Reason(TypedDict):
+class CancelReason(TypedDict):
     """Why a line of control is cancelled, as its undo sees it.
 
     `deadline` is the number of the block whose time is over: so far outwards, no further; `outer`
@@ -223,11 +223,11 @@ class Reason(TypedDict):
     error: str
     cause: str
     deadline: NotRequired[int]
-    outer: NotRequired[Reason]
+    outer: NotRequired[CancelReason]
     undone: NotRequired[Sequence[int]]
 
 
-class Due(NamedTuple):
+class OpenDeadline(NamedTuple):
     """A block's deadline, by its number in the program; `entry` is its timer's."""
 
     number: int
@@ -263,7 +263,7 @@ class Lanes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Children:
+class ChildExecutions:
     """A distributed Map: every item, or batch of items, is an execution of its own.
 
     `inputs` by lane number, `items` how many items are in each; `results` of the lanes that have
@@ -297,10 +297,10 @@ class ChildResult(TypedDict):
 
 #: A child, by the entry that it was begun for and its number there: the lane of a distributed Map,
 #: or the attempt of a task.
-Child: TypeAlias = tuple[int, int]
+ChildNumber: TypeAlias = tuple[int, int]
 
 WaitingFor: TypeAlias = (
-    Entered | Exited | Failed | Attempt | Awaiting | Timer | Delay | Lanes | Children
+    Entered | Exited | FailedState | Attempt | Awaiting | Timer | Delay | Lanes | ChildExecutions
 )
 
 
@@ -320,8 +320,8 @@ class Frame(NamedTuple):
     entered_ms: int
     retries: Mapping[int, int]
     waiting: WaitingFor
-    deadlines: tuple[Due, ...] = ()
-    cancelled: Reason | None = None
+    deadlines: tuple[OpenDeadline, ...] = ()
+    cancelled: CancelReason | None = None
 
     @property
     def lane(self) -> int:
@@ -337,7 +337,7 @@ def lanes_of(frame: Frame) -> Lanes | None:
     match frame.waiting:
         case Lanes() as lanes:
             return lanes
-        case Failed(lanes=lanes):
+        case FailedState(lanes=lanes):
             return lanes
         case _:
             return None
@@ -399,12 +399,12 @@ class Execution(NamedTuple):
     opened_at: int | None = None
     opened_ms: int = 0
     last_control: str = ""
-    origin: Origin | None = None
+    origin: MachineOrigin | None = None
     parent: Parent | None = None
     redrives: int = 0
     resting: Mapping[str, Frame] = MappingProxyType({})
     stopping: Stopping | None = None
-    children: frozenset[Child] = frozenset()
+    children: frozenset[ChildNumber] = frozenset()
 
     @property
     def is_ended(self) -> bool:

@@ -9,23 +9,32 @@ from holdfast.core.children import awaited
 from holdfast.core.state import (
     Attempt,
     Awaiting,
-    Children,
-    Claim,
+    ChildExecutions,
     Delay,
-    Due,
     Entered,
     Execution,
     Exited,
-    Failed,
+    FailedState,
     Frame,
     Lanes,
+    Lease,
+    OpenDeadline,
     Timer,
 )
 
+#: The name of each kind of wait in a snapshot. Stored names never change, class names may.
 _WAITING: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind
-    for kind in (Entered, Exited, Failed, Attempt, Awaiting, Timer, Delay, Lanes, Children)
+    "Entered": Entered,
+    "Exited": Exited,
+    "Failed": FailedState,
+    "Attempt": Attempt,
+    "Awaiting": Awaiting,
+    "Timer": Timer,
+    "Delay": Delay,
+    "Lanes": Lanes,
+    "Children": ChildExecutions,
 }
+_NAMES: Final = {kind: name for name, kind in _WAITING.items()}
 
 
 class UnknownState(Exception):  # noqa: N818
@@ -74,15 +83,15 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
         # Code of the release before does not know it, and would fold the whole log instead.
         del waiting["timeout_seconds"]
-    if isinstance(frame.waiting, Failed) and frame.waiting.lanes is not None:
+    if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
-    if isinstance(frame.waiting, Lanes | Children):
+    if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
     return {
         **_fields(frame, ("waiting", "retries", "deadlines")),
         "retries": _pairs(frame.retries),
         "deadlines": [list(due) for due in frame.deadlines],
-        "waiting": {"kind_of_wait": type(frame.waiting).__name__, **waiting},
+        "waiting": {"kind_of_wait": _NAMES[type(frame.waiting)], **waiting},
     }
 
 
@@ -97,16 +106,16 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
     if kind is None:
         raise UnknownState(f"a wait of kind {name!r:.40}")
     if waiting.get("claim"):
-        waiting["claim"] = Claim(**waiting["claim"])
+        waiting["claim"] = Lease(**waiting["claim"])
     if waiting.get("lanes"):
         waiting["lanes"] = Lanes(**_lanes_from_json(waiting["lanes"]))
     if kind is Lanes:
         waiting = _lanes_from_json(waiting)
-    if kind is Children:
+    if kind is ChildExecutions:
         waiting["results"] = dict(waiting["results"])
     parts = {
         "retries": dict(document["retries"]),
-        "deadlines": tuple(Due(*due) for due in document["deadlines"]),
+        "deadlines": tuple(OpenDeadline(*due) for due in document["deadlines"]),
         "waiting": _made(kind, waiting),
     }
     frame: Frame = _made(Frame, {**document, **parts})

@@ -5,27 +5,22 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from holdfast.asl.program import (
-    Choice,
-    Fail,
+    ChoiceState,
+    DistributedMap,
+    FailState,
     Json,
-    Map,
-    MapRun,
-    Parallel,
-    Pass,
-    Succeed,
-    Task,
-    Wait,
+    MapState,
+    ParallelState,
+    PassState,
+    SucceedState,
+    TaskState,
+    WaitState,
 )
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core import cancelling, lanes, map_run
 from holdfast.core.decision import Decision
-from holdfast.core.flow import (
-    fail_state,
-    leave,
-    pass_on,
-    schedule,
-)
+from holdfast.core.flow import fail_state, leave, pass_on, schedule
 from holdfast.core.state import Frame
 from holdfast.core.tasks import whole_seconds
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
@@ -41,21 +36,21 @@ def run(decision: Decision, frame: Frame) -> None:
         frame = decision.frame(frame.id)
     state = decision.state_of(frame)
     match state:
-        case Pass():
+        case PassState():
             _pass(decision, frame, state)
-        case Succeed():
+        case SucceedState():
             leave(decision, frame, None, (None, state.output), default=frame.input)
-        case Fail():
+        case FailState():
             _fail(decision, frame, state)
-        case Choice():
+        case ChoiceState():
             _choose(decision, frame, state)
-        case Wait():
+        case WaitState():
             _wait(decision, frame, state)
-        case Task():
+        case TaskState():
             schedule(decision, frame, state)
-        case Map(run=MapRun()):
+        case MapState(run=DistributedMap()):
             map_run.begin(decision, frame, state)
-        case Parallel() | Map():
+        case ParallelState() | MapState():
             lanes.start(decision, frame, state)
         case _:
             assert_never(state)
@@ -71,7 +66,7 @@ def _begin_block(decision: Decision, frame: Frame) -> bool:
     return True
 
 
-def _pass(decision: Decision, frame: Frame, state: Pass) -> None:
+def _pass(decision: Decision, frame: Frame, state: PassState) -> None:
     extra: dict[str, Json] = {}
     if state.result is not None:
         try:
@@ -87,13 +82,13 @@ def wake(decision: Decision, frame: Frame) -> None:
     """The timer of a Wait has fired, or the delay before a lanes' retry is over."""
     state = decision.state_of(frame)
     match state:
-        case Wait():
+        case WaitState():
             leave(decision, frame, state.next, (state.assign, state.output), default=frame.input)
         case _:
             run(decision, frame)
 
 
-def _fail(decision: Decision, frame: Frame, state: Fail) -> None:
+def _fail(decision: Decision, frame: Frame, state: FailState) -> None:
     try:
         error = _text(decision, frame, state.error, ERROR_CHARACTERS_MAX)
         cause = _text(decision, frame, state.cause, CAUSE_CHARACTERS_MAX)
@@ -111,7 +106,7 @@ def _text(
     return str(decision.evaluate(template, frame))[:characters_max]
 
 
-def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
+def _choose(decision: Decision, frame: Frame, state: ChoiceState) -> None:
     try:
         for rule in state.rules:
             if decision.evaluate(rule.condition, frame):  # True or False: templates see to that
@@ -129,7 +124,7 @@ def _choose(decision: Decision, frame: Frame, state: Choice) -> None:
     fail_state(decision, frame, StateError("States.NoChoiceMatched", cause))
 
 
-def _wait(decision: Decision, frame: Frame, state: Wait) -> None:
+def _wait(decision: Decision, frame: Frame, state: WaitState) -> None:
     try:
         due_ms, is_due = _due(decision, frame, state)
     except StateError as error:
@@ -142,7 +137,7 @@ def _wait(decision: Decision, frame: Frame, state: Wait) -> None:
     decision.emit("TimerSet", frame=frame.id, entry=entry, due=due_ms)
 
 
-def _due(decision: Decision, frame: Frame, state: Wait) -> tuple[int, bool]:
+def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]:
     """-> when the wait ends, and whether it has; our clock may be ahead of the others."""
     now_ms, margin_ms = decision.moment.now_ms, 2 * decision.moment.clock_error_ms
     if state.seconds is not None:

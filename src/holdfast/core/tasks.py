@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any, Final
 
-from holdfast.asl.program import Json, Task
+from holdfast.asl.program import Json, TaskState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
 from holdfast.core.events import TASK_EVENTS
@@ -19,12 +19,12 @@ _SERVICE_PREFIX: Final = ":states:::"
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-def event_type(state: Task, what: str) -> str:
+def event_type(state: TaskState, what: str) -> str:
     """ "Scheduled" -> "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"."""
     return f"{TASK_EVENTS.get(state.kind, 'Task')}{what}"
 
 
-def resource_of(state: Task) -> dict[str, Any]:
+def resource_of(state: TaskState) -> dict[str, Any]:
     """Type and name, which every Task… event repeats; Lambda's and activities' have none."""
     if state.kind in TASK_EVENTS:
         return {}
@@ -47,7 +47,7 @@ def _split(resource: str) -> tuple[str, str]:
 
 
 def scheduled_details(
-    decision: Decision, frame: Frame, state: Task, token: str | None
+    decision: Decision, frame: Frame, state: TaskState, token: str | None
 ) -> dict[str, Any]:
     """-> the details of …Scheduled. Raises StateError."""
     arguments = frame.input
@@ -106,7 +106,7 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
 # -- starting --------------------------------------------------------------------------------------
 
 
-def started_event(decision: Decision, frame: Frame, state: Task) -> int:
+def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
     """AWS records that a task started. For an inline task it is written with the task's end."""
     if not isinstance(frame.waiting, Attempt):
         return frame.previous
@@ -119,7 +119,7 @@ def note_started(decision: Decision, *frames: Frame) -> None:
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)
         is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
-        if isinstance(state, Task) and is_running:
+        if isinstance(state, TaskState) and is_running:
             started_event(decision, frame, state)
 
 
@@ -150,6 +150,6 @@ def _is_over(value: Json) -> bool:
     return len(text.encode(errors="surrogatepass")) > PAYLOAD_BYTES_MAX
 
 
-def result_name(state: Task, waiting: Attempt | Awaiting) -> str:
+def result_name(state: TaskState, waiting: Attempt | Awaiting) -> str:
     """How AWS calls a task whose result is too large: the function's ARN, or the service."""
     return waiting.target if state.kind in TASK_EVENTS else _split(state.resource)[0]

@@ -17,29 +17,12 @@ from holdfast.integrations import faults, item_reader, item_writer, lambdas, opt
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.constraints import find_refusal
 from holdfast.integrations.metadata import own_metadata, sdk_metadata
-from holdfast.integrations.names import (
-    botocore_name,
-    class_name,
-    operation_name,
-    sdk_field,
-)
+from holdfast.integrations.names import botocore_name, class_name, operation_name, sdk_field
 from holdfast.integrations.problems import Refusal, Unusable, unusable
-from holdfast.integrations.shaping import (
-    Style,
-    iso,
-    request_of,
-    result_of,
-    with_content_type,
-)
-from holdfast.runtime.effects import (
-    RunTask,
-    TaskFailed,
-    TaskPending,
-    TaskResult,
-    TaskSucceeded,
-)
+from holdfast.integrations.shaping import Style, iso, request_of, result_of, with_content_type
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
 
-Result: TypeAlias = TaskSucceeded | TaskFailed
+CallResult: TypeAlias = TaskSucceeded | TaskFailed
 #: (operation, request as on the wire, who asks) -> the response as on the wire, times in seconds.
 #: Raises `stepfunctions.faults.StatesFault`.
 StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
@@ -93,7 +76,7 @@ class Integrations:
             return _unsupported(effect)
         return jobs.poll(effect, effect.submitted, self._clients) or TaskPending()
 
-    def _perform(self, effect: RunTask) -> Result:
+    def _perform(self, effect: RunTask) -> CallResult:
         if effect.kind == "read":
             return item_reader.read(effect, self._clients)
         if effect.kind == "write":
@@ -127,7 +110,7 @@ class Integrations:
             operation = optimised.operation_of(effect.name, operation)
         return _Call(effect, family, service, operation, is_sdk)
 
-    def _function(self, effect: RunTask, do: Callable[[Any], Result]) -> Result:
+    def _function(self, effect: RunTask, do: Callable[[Any], CallResult]) -> CallResult:
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         client = self._clients.get("lambda", effect.credentials)
@@ -137,7 +120,7 @@ class Integrations:
             refusal = faults.refusal_of(error)
             return faults.optimised_failure("lambda", refusal, client.meta.service_model)
 
-    def _service(self, call: _Call) -> Result:
+    def _service(self, call: _Call) -> CallResult:
         from botocore import xform_name  # noqa: PLC0415
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -162,7 +145,7 @@ class Integrations:
             return faults.unreachable(prefix, error)
         return _shown(call, operation, response, sdk_metadata(response))
 
-    def _own(self, call: _Call) -> Result:
+    def _own(self, call: _Call) -> CallResult:
         from holdfast.stepfunctions.faults import StatesFault  # noqa: PLC0415
 
         model = self._clients.model(STATES)
@@ -188,11 +171,11 @@ def _can_wait(effect: RunTask) -> bool:
     return effect.kind != "sync" or effect.name in jobs.JOBS or effect.name in NESTED
 
 
-def _called(client: Any, effect: RunTask) -> Result:
+def _called(client: Any, effect: RunTask) -> CallResult:
     return lambdas.call_function(client, effect.name, effect.arguments)
 
 
-def _invoked(client: Any, effect: RunTask) -> Result:
+def _invoked(client: Any, effect: RunTask) -> CallResult:
     return lambdas.invoke(client, effect.arguments or {})
 
 
@@ -204,7 +187,7 @@ def _refused(call: _Call, refusal: Refusal, model: Any) -> TaskFailed:
 
 def _shown(
     call: _Call, operation: Any, response: Mapping[str, Any], metadata: dict[str, Any]
-) -> Result:
+) -> CallResult:
     result = result_of(operation.output_shape, response, call.style)
     if call.is_sdk:
         return TaskSucceeded(result)

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.errors import RequestError
 from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX
-from holdfast.runtime.plain import require_plain
+from holdfast.runtime.storage.json_values import require_plain
 
 #: What a file holds: items one after the other, or the fields of an object.
 Items: TypeAlias = Iterable[Any] | Mapping[str, Any]
@@ -25,7 +25,7 @@ _ZSTANDARD: Final = b"\x28\xb5\x2f\xfd"
 _DELIMITERS: Final = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 
 
-class Unreadable(Exception):  # noqa: N818
+class UnreadableItems(Exception):  # noqa: N818
     """The items cannot be had; the text is the cause of States.ItemReaderFailed."""
 
 
@@ -37,27 +37,27 @@ def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
     kind = config.get("InputType", "JSON")
     read = _READERS.get(kind)
     if read is None:
-        raise Unreadable(f"The input type {kind} cannot be read.")
+        raise UnreadableItems(f"The input type {kind} cannot be read.")
     return read(_text(decompressed(data)), config)
 
 
 def decompressed(data: bytes) -> bytes:
     """GZIP is known by its first bytes, whatever the file is called. Raises Unreadable."""
     if data.startswith(_ZSTANDARD):
-        raise Unreadable("The object is compressed with ZSTD, which cannot be read. Use GZIP.")
+        raise UnreadableItems("The object is compressed with ZSTD, which cannot be read. Use GZIP.")
     if not data.startswith(_GZIP):
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             found = file.read(READER_BYTES_MAX + 1)
     except (OSError, EOFError) as error:
-        raise Unreadable(f"The object cannot be decompressed: {error}") from None
+        raise UnreadableItems(f"The object cannot be decompressed: {error}") from None
     return require_size(found)
 
 
 def require_size(data: bytes) -> bytes:
     if len(data) > READER_BYTES_MAX:
-        raise Unreadable(f"The object is larger than {READER_BYTES_MAX} bytes.")
+        raise UnreadableItems(f"The object is larger than {READER_BYTES_MAX} bytes.")
     return data
 
 
@@ -70,7 +70,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable("The object is not encoded in UTF-8.") from None
+        raise UnreadableItems("The object is not encoded in UTF-8.") from None
 
 
 # -- CSV -------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _csv(text: str, config: Mapping[str, Any]) -> Items:
     is_given = config.get("CSVHeaderLocation") == "GIVEN"
     names = config.get("CSVHeaders", []) if is_given else next(rows, [])
     if len(set(names)) < len(names):
-        raise Unreadable("CSV headers cannot contain duplicates.")
+        raise UnreadableItems("CSV headers cannot contain duplicates.")
     return _named(rows, names)
 
 
@@ -92,7 +92,9 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     try:
         yield from filter(None, reader)
     except csv.Error as error:
-        raise Unreadable(f"Line {reader.line_num} of the object cannot be read: {error}") from None
+        raise UnreadableItems(
+            f"Line {reader.line_num} of the object cannot be read: {error}"
+        ) from None
 
 
 def _named(rows: Iterable[Sequence[str]], names: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -110,7 +112,7 @@ def _json(text: str, config: Mapping[str, Any]) -> Items:
     # A file that is one object was refused when it was recorded; a pointer came later than that.
     if isinstance(found, list) or (isinstance(found, dict) and pointer):
         return found
-    raise Unreadable("Attempting to map over non-iterable node.")
+    raise UnreadableItems("Attempting to map over non-iterable node.")
 
 
 def _parsed(text: str) -> Any:
@@ -118,9 +120,9 @@ def _parsed(text: str) -> Any:
         value = json.loads(text)
         require_plain(value, "the object")
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"The object is not valid JSON: {error}") from None
+        raise UnreadableItems(f"The object is not valid JSON: {error}") from None
     except RequestError as error:
-        raise Unreadable(f"The object cannot be kept: {error.message}") from None
+        raise UnreadableItems(f"The object cannot be kept: {error.message}") from None
     return value
 
 

@@ -18,7 +18,7 @@ from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.faults import refusal_of
 from holdfast.integrations.item_formats import (
     Items,
-    Unreadable,
+    UnreadableItems,
     decompressed,
     items_of,
     require_size,
@@ -50,7 +50,7 @@ def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed
     try:
         client = clients.get("s3", effect.credentials)
         return TaskSucceeded(_Reading(client, **effect.arguments).of(effect.name))
-    except Unreadable as problem:
+    except UnreadableItems as problem:
         return TaskFailed(FAILED, str(problem))
     except ClientError as error:
         return TaskFailed(FAILED, s3_cause(error))
@@ -141,7 +141,7 @@ class _Reading:
     def _parameter(self, name: str) -> str:
         value = self.parameters.get(name)
         if not isinstance(value, str) or not value:
-            raise Unreadable(f"The field '{name}' is required but was missing")
+            raise UnreadableItems(f"The field '{name}' is required but was missing")
         return value
 
     def _content(self, bucket: str, key: str) -> bytes:
@@ -166,7 +166,7 @@ class _Reading:
 
 def require_count(items: list[Any]) -> list[Any]:
     if len(items) > READER_ITEMS_MAX:
-        raise Unreadable(f"There are more than {READER_ITEMS_MAX} items.")
+        raise UnreadableItems(f"There are more than {READER_ITEMS_MAX} items.")
     return items
 
 
@@ -177,9 +177,9 @@ def _items_max(config: Mapping[str, Any]) -> int:
         wanted = int(value)
     except (TypeError, ValueError):
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        raise Unreadable(f"The value {text} of MaxItems is not a valid integer") from None
+        raise UnreadableItems(f"The value {text} of MaxItems is not a valid integer") from None
     if wanted < 0:
-        raise Unreadable("field MaxItems must be positive")
+        raise UnreadableItems("field MaxItems must be positive")
     return min(wanted or READER_ITEMS_MAX + 1, READER_ITEMS_MAX + 1)
 
 
@@ -211,7 +211,7 @@ def _inventory(manifest: bytes) -> tuple[str, list[str], list[str]]:
         names = [name.strip() for name in found["fileSchema"].split(",")]
         keys = [file["key"] for file in found["files"]]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Unreadable("The object is not the manifest of an S3 inventory.") from None
+        raise UnreadableItems("The object is not the manifest of an S3 inventory.") from None
     if file_format != "CSV":
-        raise Unreadable(f"The inventory is in the format {file_format}, not in CSV.")
+        raise UnreadableItems(f"The inventory is in the format {file_format}, not in CSV.")
     return bucket, names, keys

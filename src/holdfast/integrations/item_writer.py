@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.map_results import Child, Transformation, record, transformed
+from holdfast.core.map_results import MapChild, Transformation, record, transformed
 from holdfast.core.run_ids import child_name
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.item_reader import s3_cause
@@ -86,11 +86,11 @@ class _Writing:
         config: Mapping[str, Any] = self.effect.arguments["config"]
         return config
 
-    def _children(self) -> Iterator[Child]:
+    def _children(self) -> Iterator[MapChild]:
         effect, arguments = self.effect, self.effect.arguments
         pairs = zip(arguments["inputs"], arguments["results"], strict=True)
         for lane, (data, result) in enumerate(pairs):
-            yield Child(
+            yield MapChild(
                 child_name(f"{effect.run}.{effect.entry}.{lane}"),
                 arguments["map_run_arn"],
                 arguments["is_express"],
@@ -102,7 +102,7 @@ class _Writing:
         self.client.put_object(Bucket=bucket, Key=key, Body=data, ContentType="application/json")
 
 
-def _file_of(child: Child) -> str:
+def _file_of(child: MapChild) -> str:
     return next((name for name, statuses in _FILES.items() if child.status in statuses), "FAILED")
 
 

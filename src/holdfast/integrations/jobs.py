@@ -29,7 +29,7 @@ class _Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobKind:
     """`record`: what of the description is the result. `status`: a path into it."""
 
     service: str
@@ -45,9 +45,9 @@ _ENDED_BADLY: Final = frozenset({"Failed", "Stopped", "FAILED", "STOPPED", "CANC
 _SAGEMAKER_DONE: Final = frozenset({"Completed"})
 
 
-def _sagemaker(what: str) -> Job:
+def _sagemaker(what: str) -> JobKind:
     name = f"{what}Name"
-    return Job(
+    return JobKind(
         service="sagemaker",
         describe=f"describe_{_snake(what)}",
         asks=(_Ask(name, name),),
@@ -62,8 +62,8 @@ def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
-JOBS: Final[Mapping[str, Job]] = {
-    "athena:startQueryExecution": Job(
+JOBS: Final[Mapping[str, JobKind]] = {
+    "athena:startQueryExecution": JobKind(
         "athena",
         "get_query_execution",
         (_Ask("QueryExecutionId", "QueryExecutionId"),),
@@ -72,7 +72,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"SUCCEEDED"}),
         failed=_ENDED_BADLY,
     ),
-    "batch:submitJob": Job(
+    "batch:submitJob": JobKind(
         "batch",
         "describe_jobs",
         (_Ask("jobs", "JobId", is_list=True),),
@@ -81,7 +81,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"SUCCEEDED"}),
         failed=_ENDED_BADLY,
     ),
-    "codebuild:startBuild": Job(
+    "codebuild:startBuild": JobKind(
         "codebuild",
         "batch_get_builds",
         (_Ask("ids", "Build.Id", is_list=True),),
@@ -90,7 +90,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"SUCCEEDED"}),
         failed=_ENDED_BADLY | {"FAULT", "TIMED_OUT"},
     ),
-    "databrew:startJobRun": Job(
+    "databrew:startJobRun": JobKind(
         "databrew",
         "describe_job_run",
         (_Ask("Name", "Name"), _Ask("RunId", "RunId")),
@@ -99,7 +99,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"SUCCEEDED"}),
         failed=_ENDED_BADLY,
     ),
-    "ecs:runTask": Job(
+    "ecs:runTask": JobKind(
         "ecs",
         "describe_tasks",
         (_Ask("cluster", "Tasks.0.ClusterArn"), _Ask("tasks", "Tasks.0.TaskArn", is_list=True)),
@@ -108,7 +108,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"STOPPED"}),
         failed=frozenset(),
     ),
-    "emr-serverless:startJobRun": Job(
+    "emr-serverless:startJobRun": JobKind(
         "emr-serverless",
         "get_job_run",
         (_Ask("applicationId", "ApplicationId"), _Ask("jobRunId", "JobRunId")),
@@ -117,7 +117,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"SUCCESS"}),
         failed=_ENDED_BADLY,
     ),
-    "glue:startJobRun": Job(
+    "glue:startJobRun": JobKind(
         "glue",
         "get_job_run",
         (_Ask("JobName", "JobName"), _Ask("RunId", "JobRunId")),
@@ -126,7 +126,7 @@ JOBS: Final[Mapping[str, Job]] = {
         done=frozenset({"SUCCEEDED"}),
         failed=_ENDED_BADLY | {"ERROR", "EXPIRED"},
     ),
-    "mediaconvert:createJob": Job(
+    "mediaconvert:createJob": JobKind(
         "mediaconvert",
         "get_job",
         (_Ask("Id", "Job.Id"),),
@@ -165,7 +165,7 @@ def poll(
     return _judged(job, result_of(operation.output_shape, answer, STYLE))
 
 
-def _judged(job: Job, description: Any) -> TaskSucceeded | TaskFailed | None:
+def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None:
     record = _at(description, job.record)
     status = _at(record, job.status)
     if status in job.done and not _has_failed_container(record):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from holdfast.dsl.compile import Compiled, compile_module
-from holdfast.dsl.diagnostics import CompileErrors
-from holdfast.dsl.registry import Registry
-from holdfast.dsl.source import Source
-from holdfast.dsl.targets.targets import Exported, export_all
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import CompiledWorkflow, compile_module
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import Exported, export_all
 from holdfast.errors import HoldfastError, WorkflowError
 
 
@@ -59,11 +59,11 @@ def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
     ]
 
 
-def try_modules(names: Iterable[str]) -> tuple[list[Compiled], list[str]]:
+def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]]:
     """-> what they compile to, and everything that keeps them from it, each as the text to show."""
     errors: list[str] = []
     imported: list[str] = []
-    compiled: list[Compiled] = []
+    compiled: list[CompiledWorkflow] = []
     for name in names:
         try:
             module = import_module(name)
@@ -103,7 +103,7 @@ def _outputs(module: ModuleType) -> Iterable[Output]:
         yield from outputs_of(here, compiled)
 
 
-def outputs_of(folder: Path, compiled: Compiled) -> list[Output]:
+def outputs_of(folder: Path, compiled: CompiledWorkflow) -> list[Output]:
     return [
         Output(folder / f"{compiled.name}.asl.json", compiled.asl_text),
         Output(folder / f"{compiled.name}.map.json", compiled.map_text),

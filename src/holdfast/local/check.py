@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, positions
-from holdfast.asl.validate import Diagnostic, diagnose
+from holdfast.asl.validation.validate import DefinitionProblem, diagnose
 from holdfast.errors import RequestError
 
 _PLACE: Final = re.compile(r"; line: (\d+), column: (\d+)\]\Z")
@@ -38,13 +38,13 @@ _FIXES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileProblem:
     """One problem of a file. Line and column are of the place, or of what is around it; from 1."""
 
     file: str
     line: int
     column: int
-    diagnostic: Diagnostic
+    diagnostic: DefinitionProblem
 
     @property
     def help(self) -> str:
@@ -75,7 +75,7 @@ class Finding:
         }
 
 
-def check_file(path: Path) -> tuple[Finding, ...]:
+def check_file(path: Path) -> tuple[FileProblem, ...]:
     """Raises RequestError HF282 for a file that cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -84,10 +84,10 @@ def check_file(path: Path) -> tuple[Finding, ...]:
         raise RequestError("HF282", f"{path}: {reason}") from None
     found = diagnose(text)
     places = _places(text) if found else {}
-    return tuple(Finding(str(path), *_position(one, places), one) for one in found)
+    return tuple(FileProblem(str(path), *_position(one, places), one) for one in found)
 
 
-def is_error(found: Finding) -> bool:
+def is_error(found: FileProblem) -> bool:
     return found.diagnostic.severity == "ERROR"
 
 
@@ -98,7 +98,7 @@ def _places(text: str) -> Mapping[str, tuple[int, int]]:
         return {}
 
 
-def _position(found: Diagnostic, places: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+def _position(found: DefinitionProblem, places: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     location = found.location or "/"
     written = _PLACE.search(location)
     if written is not None:

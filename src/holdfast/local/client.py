@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.local.project import find_serving
 
-Json: TypeAlias = Any
+AnyJson: TypeAlias = Any
 #: method, target, body -> status, body
 Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
 Sign: TypeAlias = Callable[[str, str, bytes], dict[str, str]]
@@ -35,7 +35,7 @@ class Client:
     carry: Carry
     where: str
 
-    def start(self, workflow: str, data: Json, name: str | None = None) -> Json:
+    def start(self, workflow: str, data: AnyJson, name: str | None = None) -> AnyJson:
         request = {"workflow": workflow, "input": data}
         return self._post("/executions", request if name is None else {**request, "name": name})
 
@@ -46,26 +46,26 @@ class Client:
         cause: str | None = None,
         *,
         is_now: bool = False,
-    ) -> Json:
-        request: Json = {**_without_none({"error": error, "cause": cause})}
+    ) -> AnyJson:
+        request: AnyJson = {**_without_none({"error": error, "cause": cause})}
         if is_now:
             request["now"] = True
         return self._post(f"{_path(identifier)}/stop", request)
 
-    def event(self, name: str, key: str, data: Json, event_id: str | None = None) -> Json:
+    def event(self, name: str, key: str, data: AnyJson, event_id: str | None = None) -> AnyJson:
         request = {"name": name, "key": key, "data": data}
         return self._post("/events", request if event_id is None else {**request, "id": event_id})
 
-    def answer(self, token: str, answer: dict[str, Json]) -> Json:
+    def answer(self, token: str, answer: dict[str, AnyJson]) -> AnyJson:
         """`answer`: output, or error and cause."""
         return self._post("/answers", {"token": token, **answer})
 
-    def execution(self, identifier: str) -> Json:
+    def execution(self, identifier: str) -> AnyJson:
         return self._call("GET", _path(identifier))
 
-    def history(self, identifier: str) -> list[Json]:
+    def history(self, identifier: str) -> list[AnyJson]:
         """-> every event, page by page."""
-        target, found = f"{_path(identifier)}/history", list[Json]()
+        target, found = f"{_path(identifier)}/history", list[AnyJson]()
         asked = ""
         while True:
             answer = self._call("GET", target + asked)
@@ -74,21 +74,21 @@ class Client:
                 return found
             asked = f"?{urlencode({'after': answer['next']})}"
 
-    def executions(self, workflow: str | None = None, status: str | None = None) -> list[Json]:
+    def executions(self, workflow: str | None = None, status: str | None = None) -> list[AnyJson]:
         wanted = urlencode(_without_none({"workflow": workflow, "status": status}))
         return list(self._call("GET", f"/executions?{wanted}")["executions"])
 
-    def format(self) -> Json:
+    def format(self) -> AnyJson:
         """-> `format`: what the stack writes; `readable`: what its code can read."""
         return self._call("GET", "/format")
 
-    def ask_format(self, number: int) -> Json:
+    def ask_format(self, number: int) -> AnyJson:
         return self._post("/format", {"format": number})
 
-    def doctor(self, execution: str | None, *, is_repairing: bool) -> list[Json]:
+    def doctor(self, execution: str | None, *, is_repairing: bool) -> list[AnyJson]:
         """-> every finding, page by page; `execution`: of that one alone."""
         asked = {} if execution is None else {"execution": execution}
-        found: list[Json] = []
+        found: list[AnyJson] = []
         while True:
             if is_repairing:
                 answer = self._post("/doctor", asked)
@@ -99,13 +99,13 @@ class Client:
                 return found
             asked = {"after": answer["next"]}
 
-    def events(self) -> list[Json]:
+    def events(self) -> list[AnyJson]:
         return list(self._call("GET", "/events")["events"])
 
-    def _post(self, target: str, request: dict[str, Json]) -> Json:
+    def _post(self, target: str, request: dict[str, AnyJson]) -> AnyJson:
         return self._call("POST", target, json.dumps(request).encode())
 
-    def _call(self, method: str, target: str, body: bytes = b"") -> Json:
+    def _call(self, method: str, target: str, body: bytes = b"") -> AnyJson:
         status, content = self.carry(method, target, body)
         try:
             answer = json.loads(content)
@@ -116,7 +116,7 @@ class Client:
         raise _error(self.where, status, answer)
 
 
-def _error(where: str, status: int, answer: Json) -> RequestError | ServiceFault:
+def _error(where: str, status: int, answer: AnyJson) -> RequestError | ServiceFault:
     error = answer.get("error") if isinstance(answer, dict) else None
     if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
         said = answer.get("message", "") if isinstance(answer, dict) else ""

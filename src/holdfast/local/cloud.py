@@ -19,7 +19,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from holdfast import limits, resources
 from holdfast.aws.clients import Clients
-from holdfast.aws.names import Names
+from holdfast.aws.names import ResourceNames
 from holdfast.aws.store import item_of
 from holdfast.integrations import ServiceClients
 from holdfast.local import corrections, intercept, meter
@@ -112,14 +112,14 @@ class LocalCloud:
                 if rows and partition_key.value.startswith(partition_prefix)
             ]
 
-    def _create(self) -> tuple[Names, str]:
+    def _create(self) -> tuple[ResourceNames, str]:
         for table in resources.TABLES:
             self._create_table(table)
         blobs_bucket = f"{STACK}-blobs"
         self.clients.get("blobs").create_bucket(Bucket=blobs_bucket)
         dead = {queue.name: self._create_dead_letters(queue) for queue in resources.QUEUES}
         live = {queue.name: self._create_queue(queue) for queue in resources.QUEUES}
-        names = Names(
+        names = ResourceNames(
             executions_table=_physical(resources.EXECUTIONS.name),
             mail_table=_physical(resources.MAIL.name),
             blobs_bucket=blobs_bucket,

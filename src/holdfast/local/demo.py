@@ -25,10 +25,11 @@ from holdfast.limits import LIST_SHARDS
 from holdfast.local.client import Client
 from holdfast.local.clock import VirtualClock
 from holdfast.local.stack import LocalStack, local_stack
-from holdfast.runtime import keys, view
-from holdfast.runtime.codec import Reader
+from holdfast.runtime.commands import presentation
 from holdfast.runtime.effects import Effect, Measure, Query, QueryList
-from holdfast.runtime.log import fetch_blobs
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import Reader
+from holdfast.runtime.storage.log import fetch_blobs
 
 if TYPE_CHECKING:
     from statemachines.orders import OrderRequest
@@ -54,7 +55,7 @@ class OrderFileError(RequestError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedExecution:
     """One execution as the store has it."""
 
     name: str
@@ -73,9 +74,9 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DemoReport:
     accepted: int
-    executions: tuple[Ended, ...]
+    executions: tuple[EndedExecution, ...]
     #: Events of all histories, by type.
     events: Counter[str]
     retries: int
@@ -176,7 +177,7 @@ def _unusable_names(orders: Iterable[OrderRequest], path: Path) -> Iterator[Requ
 
 def run_demo(
     deployment: Deployment, orders: Iterable[OrderRequest], measured: Callable[[Measure], None]
-) -> Report:
+) -> DemoReport:
     began = time.perf_counter()
     clock = VirtualClock(START_MS)
     with local_stack(deployment, clock, measured=measured) as stack:
@@ -189,7 +190,7 @@ def run_demo(
         logs = {name: _log(stack, run) for name, run in accepted.items()}
     states = [(name, accepted[name], state) for name, (state, _) in logs.items()]
     events = [event for _, found in logs.values() for event in found]
-    return Report(
+    return DemoReport(
         accepted=len(accepted),
         executions=tuple(_ended(name, state, listed.get(run)) for name, run, state in states),
         events=Counter(event.type for event in events),
@@ -235,7 +236,7 @@ def _listed(stack: LocalStack) -> dict[str, str]:
         if status != "RUNNING"
         for shard in range(LIST_SHARDS)
         for row in map(
-            view.listed,
+            presentation.listed,
             stack.host.ports.perform(
                 QueryList(
                     keys.list_partition(keys.TENANT_DEFAULT, WORKFLOW, status, shard), LISTED_MAX
@@ -258,13 +259,13 @@ def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:
     return state, events
 
 
-def _ended(name: str, state: Execution | None, listed: str | None) -> Ended:
+def _ended(name: str, state: Execution | None, listed: str | None) -> EndedExecution:
     status = "RUNNING" if state is None else state.status
     output = None if state is None else state.output
     outcome = None
     if isinstance(output, dict) and output.get("reason"):
         outcome = str(output["status"]), str(output["reason"])
-    return Ended(
+    return EndedExecution(
         name=name,
         status=status,
         is_listed=status != "RUNNING" and listed == status,

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast.errors import RequestError
 from holdfast.local import intercept
-from holdfast.local.intercept import Answer, Call
+from holdfast.local.intercept import AwsRequest, AwsResponse
 
 #: What moto answers for a service of AWS that it does not play.
 MOTO_HAS_NOT: Final = (404, b"Not yet implemented")
@@ -66,13 +66,15 @@ def is_for_states(headers: Mapping[str, str]) -> bool:
     return target.startswith("AWSStepFunctions.") or not headers.get("authorization")
 
 
-def answer(method: str, target: str, headers: Mapping[str, str], body: bytes, here: str) -> Answer:
+def answer(
+    method: str, target: str, headers: Mapping[str, str], body: bytes, here: str
+) -> AwsResponse:
     """`here` is the URL of this endpoint, which addresses of queues are to name."""
     region, service = _scope(target, headers) or _unsigned(body)
     host = _host(service, region, urlsplit(target).path, headers)
     content, unframed = _unframed(headers, body)
     path = target if target.startswith("/") else f"/{target}"
-    call = Call(method, f"https://{host}{path}", {**unframed, "host": host}, content)
+    call = AwsRequest(method, f"https://{host}{path}", {**unframed, "host": host}, content)
     try:
         found = intercept.answer(call)
     except RequestError as refused:
@@ -121,21 +123,21 @@ def _bucket_host(region: str, host: str) -> str:
     return f"{bucket}.s3.{region}.amazonaws.com"
 
 
-def _with_queue_urls(found: Answer, here: str) -> Answer:
+def _with_queue_urls(found: AwsResponse, here: str) -> AwsResponse:
     """A client that follows a queue's URL must come back to this endpoint."""
-    return Answer(found.status, _sized(found), _QUEUE_HOST.sub(here.encode(), found.body))
+    return AwsResponse(found.status, _sized(found), _QUEUE_HOST.sub(here.encode(), found.body))
 
 
-def _sized(found: Answer) -> dict[str, str]:
+def _sized(found: AwsResponse) -> dict[str, str]:
     """The headers without those that speak of the body's bytes."""
     stale = {"content-length", "x-amz-crc32"}
     return {name: value for name, value in found.headers.items() if name.lower() not in stale}
 
 
-def _not_here(refused: RequestError) -> Answer:
+def _not_here(refused: RequestError) -> AwsResponse:
     body = {"__type": "NotImplemented", "message": refused.message}
     headers = {"Content-Type": "application/json", "x-amzn-RequestId": str(uuid.uuid4())}
-    return Answer(501, headers, json.dumps(body).encode())
+    return AwsResponse(501, headers, json.dumps(body).encode())
 
 
 # -- aws-chunked -----------------------------------------------------------------------------------

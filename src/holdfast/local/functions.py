@@ -26,10 +26,10 @@ from moto.awslambda.models import LambdaFunction
 
 from holdfast.local.archive import TASK_ROOT, Archive, importable
 from holdfast.local.environment import divided, variables
-from holdfast.local.intercept import Answer, Call
+from holdfast.local.intercept import AwsRequest, AwsResponse
 from holdfast.local.lambda_form import (
     RESPONSE_BYTES_MAX,
-    Invocation,
+    LambdaInvocation,
     RuntimeProblem,
     client_context,
     error_text,
@@ -103,7 +103,7 @@ class Functions:
         self._handlers.clear()
         self._stack.close()
 
-    def door(self, call: Call) -> Answer | None:
+    def door(self, call: AwsRequest) -> AwsResponse | None:
         """Answers `Invoke`; what else Lambda is asked is moto's."""
         url = urlsplit(call.url)
         host, path = HOST.fullmatch(url.netloc), PATH.fullmatch(unquote(url.path))
@@ -116,8 +116,8 @@ class Functions:
             return refused(error)
         return self._invoke(revision, invoked_arn, call)
 
-    def _invoke(self, revision: Revision, invoked_arn: str, call: Call) -> Answer:
-        invocation = Invocation(
+    def _invoke(self, revision: Revision, invoked_arn: str, call: AwsRequest) -> AwsResponse:
+        invocation = LambdaInvocation(
             revision,
             str(uuid.uuid4()),
             invoked_arn,
@@ -126,10 +126,10 @@ class Functions:
         )
         match call.header("x-amz-invocation-type"):
             case "DryRun":
-                return Answer(204, headers_of(invocation), b"")
+                return AwsResponse(204, headers_of(invocation), b"")
             case "Event":
                 self._begin(invocation)
-                return Answer(202, headers_of(invocation), b"")
+                return AwsResponse(202, headers_of(invocation), b"")
             case _:
                 self._begin(invocation).join(revision.timeout_seconds)
                 return self._answer(invocation, call.header("x-amz-log-type") == "Tail")
@@ -144,7 +144,7 @@ class Functions:
         def invoke(function: Any, body: str, *_: Any) -> str:
             revision = revision_of(function)
             self._begin(
-                Invocation(
+                LambdaInvocation(
                     revision, str(uuid.uuid4()), revision.arn, str(body or "{}").encode(), None
                 )
             )
@@ -152,7 +152,7 @@ class Functions:
 
         return invoke
 
-    def _answer(self, invocation: Invocation, wants_log: bool) -> Answer:
+    def _answer(self, invocation: LambdaInvocation, wants_log: bool) -> AwsResponse:
         body, failed = invocation.outcome or (timed_out_text(invocation), True)
         if len(body) > RESPONSE_BYTES_MAX:
             body, failed = too_large_text(len(body)), True
@@ -161,9 +161,9 @@ class Functions:
             headers["X-Amz-Function-Error"] = "Unhandled"
         if wants_log:
             headers["X-Amz-Log-Result"] = base64.b64encode(log_of(invocation)[-4096:]).decode()
-        return Answer(200, headers, body)
+        return AwsResponse(200, headers, body)
 
-    def _begin(self, invocation: Invocation) -> threading.Thread:
+    def _begin(self, invocation: LambdaInvocation) -> threading.Thread:
         thread = threading.Thread(
             target=self._run,
             args=(invocation,),
@@ -173,7 +173,7 @@ class Functions:
         thread.start()
         return thread
 
-    def _run(self, invocation: Invocation) -> None:
+    def _run(self, invocation: LambdaInvocation) -> None:
         self._calls.lines = invocation.lines
         with variables(_variables(invocation)):
             try:
@@ -183,7 +183,7 @@ class Functions:
             except BaseException as error:  # noqa: BLE001  # a function may raise anything
                 invocation.outcome = self._raised(invocation, error), True
 
-    def _result(self, invocation: Invocation) -> bytes:
+    def _result(self, invocation: LambdaInvocation) -> bytes:
         revision = invocation.revision
         handler = self._handler(revision)
         end_ms = self._clock() + revision.timeout_seconds * 1_000
@@ -217,7 +217,7 @@ class Functions:
             handler: Callable[[Any, Any], Any] = found[0][1]
             return handler
 
-    def _raised(self, invocation: Invocation, error: BaseException) -> bytes:
+    def _raised(self, invocation: LambdaInvocation, error: BaseException) -> bytes:
         with self._lock:
             found = self._handlers.get(invocation.revision, (None, []))[1]
         trace = trace_of(error, found[0][0]) if found else []
@@ -267,7 +267,7 @@ def _load(revision: Revision, write: Callable[[str], None]) -> tuple[Archive, An
         ) from None
 
 
-def _variables(invocation: Invocation) -> dict[str, str]:
+def _variables(invocation: LambdaInvocation) -> dict[str, str]:
     """What Lambda sets, with credentials that nobody checks, and the function's own."""
     revision = invocation.revision
     return {

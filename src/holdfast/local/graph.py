@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.asl.program import Json
-from holdfast.dsl.compile import compile_module
+from holdfast.compiler.compile import compile_module
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.local.build import import_module
 from holdfast.local.source_maps import find_source_map, machine_name
@@ -29,23 +29,25 @@ _LINKS: Final = ("https://", "http://", "/", "./", "../", "file:///")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class DrawnSubject:
     """What is drawn, and what the picture's file is called without its suffix."""
 
     name: str
     drawing: Drawing
 
 
-def subjects_of_modules(names: Sequence[str]) -> list[Subject]:
+def subjects_of_modules(names: Sequence[str]) -> list[DrawnSubject]:
     """Compiled as the sources are now, whatever the files beside them say."""
     return [
-        Subject(found.name, read_drawing(json.loads(found.asl_text), json.loads(found.map_text)))
+        DrawnSubject(
+            found.name, read_drawing(json.loads(found.asl_text), json.loads(found.map_text))
+        )
         for name in names
         for found in compile_module(import_module(name))
     ]
 
 
-def subject_of_file(path: Path) -> Subject:
+def subject_of_file(path: Path) -> DrawnSubject:
     """With the lines of the map beside it.
 
     Raises RequestError HF282 for a file that cannot be read, WorkflowError HF104 for its content.
@@ -58,7 +60,7 @@ def subject_of_file(path: Path) -> Subject:
         is_graph = isinstance(definition, dict) and "steps" in definition
         fix = f"holdfast compile {path} MODULE  # a graph of steps" if is_graph else error.help
         raise WorkflowError(error.code, f"{path}: {error.message}", help=fix) from None
-    return Subject(name, drawing)
+    return DrawnSubject(name, drawing)
 
 
 def _read(path: Path) -> Json:
@@ -77,7 +79,7 @@ def _read(path: Path) -> Json:
         ) from None
 
 
-def draw(subject: Subject, form: Format, link_prefix: str) -> str:
+def draw(subject: DrawnSubject, form: Format, link_prefix: str) -> str:
     """Raises RequestError HF282 for a prefix that is no address."""
     if link_prefix and not link_prefix.startswith(_LINKS):
         raise RequestError(

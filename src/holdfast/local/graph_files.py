@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from holdfast.dsl.compile import compile_dag
-from holdfast.dsl.dag import Dag
-from holdfast.dsl.graphs.documents import read_dag
-from holdfast.dsl.registry import Registry
-from holdfast.dsl.source import Source
-from holdfast.dsl.targets.targets import export_all
+from holdfast.api.dag import Dag
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import compile_dag
+from holdfast.compiler.graphs.documents import read_dag
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import export_all
 from holdfast.errors import RequestError
 from holdfast.local.build import Output, exported_outputs, import_module, outputs_of
 

@@ -53,7 +53,7 @@ INDEX_NAME_POSITION: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AwsRequest:
     """A request to AWS: `url` is that of the service in the account, `body` is unframed."""
 
     method: str
@@ -67,14 +67,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AwsResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
 #: -> None for what is not its own. Called without the lock.
-Door = Callable[[Call], Answer | None]
+Door = Callable[[AwsRequest], AwsResponse | None]
 
 _logger: Final = logging.getLogger(__name__)
 _moto: Final = BotocoreStubber()
@@ -134,7 +134,7 @@ def _forget_default_session() -> None:
         vars(boto3)["DEFAULT_SESSION"] = None
 
 
-def answer(call: Call) -> Answer:
+def answer(call: AwsRequest) -> AwsResponse:
     """-> what AWS would say. Raises RequestError HF260 for what the local cloud does not have."""
     for door in _doors:
         found = door(call)
@@ -156,7 +156,7 @@ def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
     return AWSResponse(request.url, found.status, headers, MockRawResponse(found.body))
 
 
-def _usual_headers(found: Answer) -> dict[str, str]:
+def _usual_headers(found: AwsResponse) -> dict[str, str]:
     """What every service of AWS sends, moto leaves out, and results of some tasks show."""
     given = {name.lower() for name in found.headers}
     usual = {
@@ -167,11 +167,11 @@ def _usual_headers(found: Answer) -> dict[str, str]:
     return {name: value for name, value in usual.items() if name.lower() not in given}
 
 
-def _of_door(request: AWSPreparedRequest) -> Answer | None:
+def _of_door(request: AWSPreparedRequest) -> AwsResponse | None:
     if not isinstance(request.body, (bytes, str, type(None))):
         return None  # a stream, which only S3 gets
     body = request.body or b""
-    call = Call(
+    call = AwsRequest(
         request.method,
         request.url,
         {name: _text(value) for name, value in request.headers.items()},
@@ -184,7 +184,7 @@ def _of_door(request: AWSPreparedRequest) -> Answer | None:
     return None
 
 
-def _of_moto(request: AWSPreparedRequest) -> Answer:
+def _of_moto(request: AWSPreparedRequest) -> AwsResponse:
     host = request.url.split("/")[2]
     try:
         with LOCK, _on_stage():
@@ -197,12 +197,14 @@ def _of_moto(request: AWSPreparedRequest) -> Answer:
         _logger.warning("what plays %s here failed on a request: %s", host, type(error).__name__)
         _logger.debug("the request to %s", host, exc_info=error)
         # Without a body every client makes an error of it; it is none that clients try again.
-        return Answer(501, {}, b"")
+        return AwsResponse(501, {}, b"")
     if found is None:
         raise refusal(host)
     status, headers, body = found
     content = body.encode() if isinstance(body, str) else bytes(body)
-    return Answer(int(status), {name: _text(value) for name, value in headers.items()}, content)
+    return AwsResponse(
+        int(status), {name: _text(value) for name, value in headers.items()}, content
+    )
 
 
 @contextmanager

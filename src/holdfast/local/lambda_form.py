@@ -20,7 +20,7 @@ from typing import Any, Final
 from moto.awslambda.exceptions import LambdaClientError
 
 from holdfast.local.archive import TASK_ROOT, Archive
-from holdfast.local.intercept import Answer
+from holdfast.local.intercept import AwsResponse
 from holdfast.local.revisions import Revision
 
 RESPONSE_BYTES_MAX: Final = 6_291_556  # Lambda quota
@@ -37,7 +37,7 @@ class RuntimeProblem(Exception):  # noqa: N818
 
 
 @dataclass(slots=True)
-class Invocation:
+class LambdaInvocation:
     """One invocation. `outcome` is set by the thread that runs it, once."""
 
     revision: Revision
@@ -104,11 +104,11 @@ def _shown(frame: traceback.FrameSummary, archive: Archive) -> tuple[str, int, s
     return shown, number, frame.name, frame.line or ""
 
 
-def problem_text(invocation: Invocation, problem: RuntimeProblem) -> bytes:
+def problem_text(invocation: LambdaInvocation, problem: RuntimeProblem) -> bytes:
     return error_text(invocation, str(problem), problem.kind, problem.trace)
 
 
-def error_text(invocation: Invocation, message: str, kind: str, trace: list[str]) -> bytes:
+def error_text(invocation: LambdaInvocation, message: str, kind: str, trace: list[str]) -> bytes:
     error = {
         "errorMessage": message,
         "errorType": kind,
@@ -118,7 +118,7 @@ def error_text(invocation: Invocation, message: str, kind: str, trace: list[str]
     return marshalled(error, invocation.revision.runtime).encode()
 
 
-def timed_out_text(invocation: Invocation) -> bytes:
+def timed_out_text(invocation: LambdaInvocation) -> bytes:
     seconds = f"{invocation.revision.timeout_seconds:.2f} seconds"
     message = f"RequestId: {invocation.request_id} Error: Task timed out after {seconds}"
     return json.dumps(
@@ -135,7 +135,7 @@ def too_large_text(size: int) -> bytes:
     return json.dumps(error, separators=(",", ":")).encode()
 
 
-def headers_of(invocation: Invocation) -> dict[str, str]:
+def headers_of(invocation: LambdaInvocation) -> dict[str, str]:
     return {
         "Content-Type": "application/json",
         "x-amzn-RequestId": invocation.request_id,
@@ -145,7 +145,7 @@ def headers_of(invocation: Invocation) -> dict[str, str]:
     }
 
 
-def log_of(invocation: Invocation) -> bytes:
+def log_of(invocation: LambdaInvocation) -> bytes:
     number, version = invocation.request_id, invocation.revision.version
     memory = f"Memory Size: {invocation.revision.memory_mb} MB"
     lines = [
@@ -157,7 +157,7 @@ def log_of(invocation: Invocation) -> bytes:
     return "".join(lines).encode()
 
 
-def refused(error: LambdaClientError) -> Answer:
+def refused(error: LambdaClientError) -> AwsResponse:
     """Lambda names its exceptions in a header; the body holds `Type` and `Message`."""
     body = json.dumps({"Type": "User", "Message": str(error.message)}).encode()
     headers = {
@@ -165,4 +165,4 @@ def refused(error: LambdaClientError) -> Answer:
         "x-amzn-ErrorType": str(error.error_type),
         "x-amzn-RequestId": str(uuid.uuid4()),
     }
-    return Answer(int(error.code or 404), headers, body)
+    return AwsResponse(int(error.code or 404), headers, body)

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.registry import Registry
 from holdfast.asl.json_text import positions
-from holdfast.dsl.compile import Compiled
-from holdfast.dsl.registry import Registry
+from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.local.source_maps import find_source_map, machine_name
 from holdfast.proofs import report
-from holdfast.proofs.findings import Place, Placed
+from holdfast.proofs.findings import Placed, SourceLocation
 from holdfast.proofs.report import Proofs, prove
 from holdfast.proofs.tasks import facts_of_tasks
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ProvenMachine:
     """A machine, what is proved of it, and where its states stand."""
 
     proofs: Proofs
@@ -49,21 +49,23 @@ class Subject:
         return [found.to_json() for found in self.findings] + [proved]
 
 
-def subjects_of_modules(names: Iterable[str], compiled: Iterable[Compiled]) -> list[Subject]:
+def subjects_of_modules(
+    names: Iterable[str], compiled: Iterable[CompiledWorkflow]
+) -> list[ProvenMachine]:
     """Of what the modules have been compiled to."""
     facts = facts_of_tasks(Registry.from_modules(names).tasks)
     return [
-        Subject(prove(found.name, found.asl, facts), _by_sources(found.sources))
+        ProvenMachine(prove(found.name, found.asl, facts), _by_sources(found.sources))
         for found in compiled
     ]
 
 
-def subject_of_file(path: Path) -> Subject:
+def subject_of_file(path: Path) -> ProvenMachine:
     """Of a definition that has validated; of the tasks that it names nothing is known."""
     text = path.read_text(encoding="utf-8")
     document = json.loads(text)
     proofs = prove(machine_name(path), document, {})
-    return Subject(proofs, _locate_states(path, text, document))
+    return ProvenMachine(proofs, _locate_states(path, text, document))
 
 
 # -- places ----------------------------------------------------------------------------------------
@@ -72,14 +74,14 @@ def subject_of_file(path: Path) -> Subject:
 def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
     """In the workflow's source."""
 
-    def locate(state: str, _location: str) -> Place:
+    def locate(state: str, _location: str) -> SourceLocation:
         row = sources[state]
         return _place(row["file"], row["line"], row["column"], row["text"])
 
     return locate
 
 
-def _place(file: str, line: int, column: int, text: str) -> Place:
+def _place(file: str, line: int, column: int, text: str) -> SourceLocation:
     """With the line as it stands in the file, if that still has it."""
     written = linecache.getline(file, line).rstrip()
     if not text or text not in written:
@@ -87,8 +89,8 @@ def _place(file: str, line: int, column: int, text: str) -> Place:
     return _shown(file, line, column, written)
 
 
-def _shown(file: str, line: int, column: int, written: str) -> Place:
-    return Place(file, line, column, written, width=max(1, len(written) - column + 1))
+def _shown(file: str, line: int, column: int, written: str) -> SourceLocation:
+    return SourceLocation(file, line, column, written, width=max(1, len(written) - column + 1))
 
 
 def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
@@ -98,7 +100,7 @@ def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
         return _by_sources(found["sources"])
     places, lines = positions(text), text.splitlines()
 
-    def locate(_state: str, location: str) -> Place:
+    def locate(_state: str, location: str) -> SourceLocation:
         while location not in places:
             location = location[: max(location.rfind("/"), location.rfind("["))] or "/"
         line, column = places[location]

@@ -50,7 +50,7 @@ class LambdaContext:
     """The part of Lambda's context object that handlers may use."""
 
     def __init__(
-        self, function: resources.Function, request_id: str, clock: Callable[[], int]
+        self, function: resources.LambdaFunction, request_id: str, clock: Callable[[], int]
     ) -> None:
         self.function_name = function.name
         self.aws_request_id = request_id
@@ -62,20 +62,20 @@ class LambdaContext:
         return max(0, self._deadline_ms - self._clock())
 
 
-class LambdaHandler(Protocol):
+class FunctionBody(Protocol):
     def __call__(self, event: JsonObject, context: LambdaContext, /) -> JsonObject | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    worker: LambdaHandler
-    worker_single: LambdaHandler
-    events: LambdaHandler
-    sweeper: LambdaHandler
+    worker: FunctionBody
+    worker_single: FunctionBody
+    events: FunctionBody
+    sweeper: FunctionBody
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedInvocation:
     """An invocation that raised; AWS would have logged it and tried again."""
 
     function: str
@@ -88,8 +88,8 @@ class _Source:
 
     url: str
     batch_size: int
-    function: resources.Function
-    handler: LambdaHandler
+    function: resources.LambdaFunction
+    handler: FunctionBody
     is_bus: bool = False
 
 
@@ -116,7 +116,7 @@ class Pump:
         self._scheduled: list[tuple[int, int, Callable[[], None]]] = []
         self._swept_ms = -SWEEP_MS
         #: The newest invocations that raised.
-        self.failures: deque[Failure] = deque(maxlen=FAILURES_KEPT_MAX)
+        self.failures: deque[FailedInvocation] = deque(maxlen=FAILURES_KEPT_MAX)
 
     def at(self, moment_ms: int, action: Callable[[], None]) -> None:
         """Calls `action` when the clock reaches the moment: how a demo plays the outside world."""
@@ -251,7 +251,7 @@ class Pump:
         self._invoke(resources.SWEEPER, self._sweeper, _schedule_event(self._clock()))
 
     def _invoke(
-        self, function: resources.Function, handler: LambdaHandler, event: JsonObject
+        self, function: resources.LambdaFunction, handler: FunctionBody, event: JsonObject
     ) -> JsonObject | Exception | None:
         """-> the handler's answer, or what it raised."""
         context = LambdaContext(function, f"local-{next(self._numbers):08d}", self._clock)
@@ -261,7 +261,7 @@ class Pump:
         except Exception as error:
             _logger.warning("%s failed: %s", function.name, type(error).__name__)
             _logger.debug("%s failed", function.name, exc_info=error)
-            self.failures.append(Failure(function.name, error))
+            self.failures.append(FailedInvocation(function.name, error))
             return error
 
 

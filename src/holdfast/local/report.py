@@ -18,10 +18,10 @@ from holdfast.cost import (
     COMMIT_MEMORY_MB,
     COMMIT_MS,
     STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS,
-    Line,
+    CostLine,
     step_functions_usd,
 )
-from holdfast.local.demo import Ended, Report
+from holdfast.local.demo import DemoReport, EndedExecution
 from holdfast.local.screen import duration, plain_table, put
 from holdfast.runtime.effects import Measure
 
@@ -66,7 +66,7 @@ def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], Non
         yield measured
 
 
-def put_report(report: Report) -> None:
+def put_report(report: DemoReport) -> None:
     put(_outcomes(report), "", _figures(report), "", _receipt(report), "", Text(FOOTNOTE, "dim"))
     bad = [execution for execution in report.executions if execution.outcome is None]
     if bad or report.lost:
@@ -75,8 +75,8 @@ def put_report(report: Report) -> None:
     put("", Text(NEXT, "dim"))
 
 
-def _outcomes(report: Report) -> Table:
-    groups: dict[tuple[str, str], list[Ended]] = defaultdict(list)
+def _outcomes(report: DemoReport) -> Table:
+    groups: dict[tuple[str, str], list[EndedExecution]] = defaultdict(list)
     for execution in report.executions:
         groups[execution.outcome or (execution.status, execution.reason)].append(execution)
     table = plain_table("outcome", "reason", "orders", "", "for example", right=("orders",))
@@ -94,7 +94,7 @@ def _outcomes(report: Report) -> Table:
     return table
 
 
-def _figures(report: Report) -> Table:
+def _figures(report: DemoReport) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim")
     table.add_column(justify="right")
@@ -119,7 +119,7 @@ def _figures(report: Report) -> Table:
     return table
 
 
-def _receipt(report: Report) -> Table:
+def _receipt(report: DemoReport) -> Table:
     table = plain_table(
         "at list price", "", "count", "$ per million", "$", right=("count", "$ per million", "$")
     )
@@ -139,8 +139,8 @@ def _receipt(report: Report) -> Table:
     return table
 
 
-def _transitions(report: Report) -> Line:
-    return Line(
+def _transitions(report: DemoReport) -> CostLine:
+    return CostLine(
         service="Step Functions",
         what="transitions",
         count=report.transitions,
@@ -149,7 +149,7 @@ def _transitions(report: Report) -> Line:
     )
 
 
-def _line(table: Table, line: Line) -> None:
+def _line(table: Table, line: CostLine) -> None:
     table.add_row(
         line.service,
         line.what,
@@ -163,7 +163,7 @@ def _count(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 or count == int(count) else f"{count:.2f}"
 
 
-def _total(table: Table, report: Report, name: str, usd: float, style: str) -> None:
+def _total(table: Table, report: DemoReport, name: str, usd: float, style: str) -> None:
     per_million = report.per_million_steps(usd)
     table.add_row(
         Text(name, f"bold {style}"),

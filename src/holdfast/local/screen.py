@@ -28,7 +28,7 @@ STYLES: Final = {
     "ABORTED": "yellow",
 }
 
-Row = Mapping[str, Any]
+JsonRow = Mapping[str, Any]
 
 
 def put(*shown: RenderableType, is_wrapped: bool = True) -> None:
@@ -53,7 +53,7 @@ def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def executions(rows: list[Row], now: datetime) -> Table:
+def executions(rows: list[JsonRow], now: datetime) -> Table:
     table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -67,7 +67,7 @@ def executions(rows: list[Row], now: datetime) -> Table:
     return table
 
 
-def events(rows: list[Row], now: datetime) -> Table:
+def events(rows: list[JsonRow], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
     for row in map(_on_one_line, rows):
         kept = duration(_span(now, row["expires"]))
@@ -75,7 +75,7 @@ def events(rows: list[Row], now: datetime) -> Table:
     return table
 
 
-def put_findings(rows: list[Row], now: datetime, *, is_repaired: bool) -> None:
+def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
     """One paragraph each: what it is, since when, what can be done or was."""
     for row in map(harmless, rows):
         named = row.get("name") or row.get("execution") or "a dead letter"
@@ -96,7 +96,7 @@ def put_findings(rows: list[Row], now: datetime, *, is_repaired: bool) -> None:
 # -- one execution ---------------------------------------------------------------------------------
 
 
-def put_execution(shown: Row, now: datetime) -> None:
+def put_execution(shown: JsonRow, now: datetime) -> None:
     shown = harmless(dict(shown))
     put(_execution(shown, now))
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
@@ -107,7 +107,7 @@ def put_execution(shown: Row, now: datetime) -> None:
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
 
 
-def _execution(shown: Row, now: datetime) -> Table:
+def _execution(shown: JsonRow, now: datetime) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -137,7 +137,7 @@ def _execution(shown: Row, now: datetime) -> Table:
     return table
 
 
-def _wait(wait: Row, now: datetime) -> Iterable[tuple[str, str | Text]]:
+def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
     yield "waits for", Text(_waits_for(wait), "bold")
     if wait.get("assignee"):
         yield "asked", str(wait["assignee"])
@@ -157,7 +157,7 @@ def _wait(wait: Row, now: datetime) -> Iterable[tuple[str, str | Text]]:
         yield "", Text(source["text"], "italic")
 
 
-def _waits_for(wait: Row) -> str:
+def _waits_for(wait: JsonRow) -> str:
     match wait["kind"]:
         case "start":
             return "a worker that takes it up"
@@ -185,7 +185,7 @@ def _waits_for(wait: Row) -> str:
             return str(kind)
 
 
-def _go_on(wait: Row) -> str | None:
+def _go_on(wait: JsonRow) -> str | None:
     """The line to type that ends the wait."""
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
@@ -197,7 +197,7 @@ def _go_on(wait: Row) -> str | None:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def history(rows: list[Row]) -> Table:
+def history(rows: list[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
     # The last column alone gives way: rich narrows what may wrap, and its texts are cut instead.
     table.columns[-1].no_wrap = False
@@ -212,16 +212,16 @@ def history(rows: list[Row]) -> Table:
     return table
 
 
-def _style(row: Row) -> str:
+def _style(row: JsonRow) -> str:
     if row["type"].endswith(("Failed", "TimedOut", "Aborted")):
         return "red"
     is_quiet = "id" not in row or row["type"].endswith(("StateExited", "TaskStarted"))
     return "dim" if is_quiet else ""
 
 
-def _what(row: Row) -> str:
+def _what(row: JsonRow) -> str:
     """The state, the task, the error; what a task got and gave. Not every state's input again."""
-    details: Row = next((row[key] for key in row if key.endswith("EventDetails")), {})
+    details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
     if own.get("attempt", 1) > 1:
@@ -234,7 +234,7 @@ def _what(row: Row) -> str:
     return "  ".join(parts).replace("\n", " ")
 
 
-def _on_one_line(row: Row) -> Row:
+def _on_one_line(row: JsonRow) -> JsonRow:
     """A text of several lines must not look like several rows."""
     shown = harmless(dict(row))
     return {

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
-from holdfast.asl.parse import definition_hash
+from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 
 _DEFINITION: Final = ".asl.json"

@@ -15,28 +15,28 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
+from holdfast.api.sealing import LocalVault
+from holdfast.api.surface import Workflow
 from holdfast.asl.program import Json
 from holdfast.aws import protocol
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts
-from holdfast.aws.tasks import Perform, Tasks
+from holdfast.aws.tasks import TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics
+from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.sealing import LocalVault
-from holdfast.dsl.surface import Workflow
 from holdfast.integrations import Integrations
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, intercept
 from holdfast.local.build import import_module
 from holdfast.local.clock import VirtualClock
 from holdfast.local.cloud import REGION, LocalCloud, service_clients
-from holdfast.local.intercept import Answer, Call
+from holdfast.local.intercept import AwsRequest, AwsResponse
 from holdfast.local.pump import Handlers, LambdaContext, Pump
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Measure
 from holdfast.runtime.status_events import AWS_SOURCE
-from holdfast.runtime.tokens import Keys
 
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
 _PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
@@ -72,7 +72,7 @@ class LocalStack:
 
     def aws_request(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], here: str
-    ) -> Answer:
+    ) -> AwsResponse:
         """-> what AWS answers: Step Functions is Holdfast's own API, the rest is moto's.
 
         Names of `headers` are in lower case; `here` is the URL that the request was sent to.
@@ -81,19 +81,19 @@ class LocalStack:
             return self._states(body, headers)
         return endpoint.answer(method, target, headers, body, here)
 
-    def states_door(self, call: Call) -> Answer | None:
+    def states_door(self, call: AwsRequest) -> AwsResponse | None:
         """Step Functions for the clients of this process: those of functions and of tasks."""
         if not endpoint.is_states_host(call.url):
             return None
         return self._states(call.body, {name.lower(): text for name, text in call.headers.items()})
 
-    def _states(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def _states(self, body: bytes, headers: Mapping[str, str]) -> AwsResponse:
         event = gateway.event_of("POST", "/", headers, body, self.cloud.clock())
         response = self._handle(event, _PATIENT_API)
         status, content = gateway.answer_of(response)
-        return Answer(status, response["headers"], content)
+        return AwsResponse(status, response["headers"], content)
 
-    def _handle(self, event: dict[str, Any], function: resources.Function) -> dict[str, Any]:
+    def _handle(self, event: dict[str, Any], function: resources.LambdaFunction) -> dict[str, Any]:
         meter, clock = self.cloud.meter, self.cloud.clock
         meter.usage.api_requests += 1
         meter.invoked(resources.API.name)
@@ -115,7 +115,7 @@ def local_stack(
     """
     programs, keys = deployment.programs(), _process_keys()
     with LocalCloud(clock) as cloud:
-        tasks = Tasks(deployment.run_task, lambda: _services(host))
+        tasks = TaskRunner(deployment.run_task, lambda: _services(host))
         ports = AwsPorts(
             cloud.clients, cloud.names, tasks=tasks.perform, clock=clock, metrics=measured
         )
@@ -139,14 +139,14 @@ def local_stack(
         yield stack
 
 
-def _services(host: Host) -> Perform:
+def _services(host: Host) -> TaskPerformer:
     states = protocol.states_call(host, REGION, gateway.ACCOUNT)
     return Integrations(service_clients(), states).perform
 
 
-def _process_keys() -> Keys:
+def _process_keys() -> SigningKeys:
     """The local cloud forgets everything when its process ends, and so may its keys."""
-    return Keys("local", {"local": os.urandom(32)})
+    return SigningKeys("local", {"local": os.urandom(32)})
 
 
 def _log_fault(what: str, error: Exception, **ids: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.pictures.columns import place_columns
-from holdfast.pictures.graph import Arranged, Box, Link, Point, Route
+from holdfast.pictures.graph import Arranged, Box, DrawnRoute, Link, Point
 from holdfast.pictures.ports import Net, place_ports, tracks_of
 from holdfast.pictures.ranks import rank
 from holdfast.pictures.rows import Pin, Rows, build_rows
@@ -96,7 +96,7 @@ class _Grid:
         found = self.rows.items[item]
         return self.middles[item] - found.width / 2, self.edges[found.row][0]
 
-    def routes(self, links: Sequence[Link]) -> list[Route]:
+    def routes(self, links: Sequence[Link]) -> list[DrawnRoute]:
         texts = {item.link: n for n, item in enumerate(self.rows.items) if item.link >= 0}
         drawn: dict[tuple[int, int], tuple[float, float]] = {}
         # The longest line of those that come together is drawn whole, the others up to it.
@@ -106,7 +106,7 @@ class _Grid:
 
     def _route(
         self, link: int, text: int | None, drawn: dict[tuple[int, int], tuple[float, float]]
-    ) -> Route:
+    ) -> DrawnRoute:
         way = self.rows.ways[link]
         corner = self.place(text) if text is not None else None
         points: list[Point] = []
@@ -115,10 +115,10 @@ class _Grid:
             leg = self._leg(pin, on, net)
             reached = drawn.get(net)
             if reached is not None and len(leg) > 2:
-                return Route(_tidy([*points, leg[0], *_up_to(leg, reached)]), True, corner)
+                return DrawnRoute(_tidy([*points, leg[0], *_up_to(leg, reached)]), True, corner)
             drawn[net] = min(leg[0][0], leg[-1][0]), max(leg[0][0], leg[-1][0])
             points += leg
-        return Route(_tidy(points), False, corner)
+        return DrawnRoute(_tidy(points), False, corner)
 
     def _net(self, pin: Pin, on: Pin, link: int, port: int) -> tuple[int, int]:
         gap = self.rows.items[pin.item].row + (pin.side == "bottom")
@@ -178,7 +178,7 @@ def _is_between(first: Point, middle: Point, last: Point) -> bool:
     )
 
 
-def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[Route]) -> Arranged:
+def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> Arranged:
     """Everything, so that the upper left corner of it is the origin."""
     items = range(len(grid.rows.items))
     left = min(
@@ -203,7 +203,7 @@ def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[Route]) -> Arrang
         grid.edges[-1][1] + below,
         tuple(move(grid.place(box)) for box in range(len(boxes))),
         tuple(
-            Route(
+            DrawnRoute(
                 tuple(map(move, route.points)),
                 route.joins,
                 move(route.label) if route.label else None,

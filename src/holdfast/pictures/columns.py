@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from holdfast.pictures.rows import Item, Rows
+from holdfast.pictures.rows import RowItem, Rows
 
 GAP: Final = 28.0
 COLUMN_GAP: Final = 10.0
@@ -36,7 +36,7 @@ def place_columns(rows: Rows, fixed: AbstractSet[int]) -> list[float]:
     return middles
 
 
-def _weight(item: Item) -> float:
+def _weight(item: RowItem) -> float:
     """A line that bends is worse than a box that is not in the middle."""
     return 4.0 if item.trunk is not None else 1.0
 
@@ -54,7 +54,7 @@ def _wish(rows: Rows, item: int, middles: Sequence[float]) -> float:
     return total / sum(weights)
 
 
-def distance(left: Item, right: Item) -> float:
+def distance(left: RowItem, right: RowItem) -> float:
     """Between the middles of two neighbours, at least."""
     is_column = left.trunk is not None and right.trunk is not None
     return (left.width + right.width) / 2 + (COLUMN_GAP if is_column else GAP)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.pictures.model import Edge, EdgeKind, Source
+from holdfast.pictures.model import DrawnEdge, DrawnSource, EdgeKind
 from holdfast.pictures.roles import Extension
 from holdfast.pictures.wording import condition, errors
 
@@ -16,8 +16,8 @@ _LOOP: Final = re.compile(r"\A(?:start: )?for\b")
 
 
 def edges_of(
-    states: Mapping[str, Any], sources: Mapping[str, Source], extension: Extension
-) -> Iterator[Edge]:
+    states: Mapping[str, Any], sources: Mapping[str, DrawnSource], extension: Extension
+) -> Iterator[DrawnEdge]:
     for name, state in states.items():
         found: dict[tuple[str, EdgeKind], list[str]] = {}
         ways = [*_ways(name, state, sources), *_deadlines(name, extension)]
@@ -25,11 +25,11 @@ def edges_of(
             found.setdefault((target, kind), []).append(label)
         for (target, kind), labels in found.items():
             said = [label for label in dict.fromkeys(labels) if label]
-            yield Edge(name, target, kind, " or ".join(said))
+            yield DrawnEdge(name, target, kind, " or ".join(said))
 
 
 def _ways(
-    name: str, state: Mapping[str, Any], sources: Mapping[str, Source]
+    name: str, state: Mapping[str, Any], sources: Mapping[str, DrawnSource]
 ) -> Iterator[tuple[str, EdgeKind, str]]:
     rules = [rule for rule in state.get("Choices", ()) if "Next" in rule]
     yes, no = _words(name, len(rules), name in sources)

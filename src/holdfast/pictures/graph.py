@@ -34,7 +34,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class DrawnRoute:
     """`points`: from the source's bottom to the target's top, right-angled.
 
     `joins`: it ends before, where it meets the line of another link that leads to the same target.
@@ -53,4 +53,4 @@ class Arranged:
     width: float
     height: float
     places: tuple[Point, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[DrawnRoute, ...]

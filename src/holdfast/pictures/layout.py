@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.pictures.arrange import arrange
-from holdfast.pictures.graph import Box, Link, Point, Route
-from holdfast.pictures.model import Edge, Machine, Node
+from holdfast.pictures.graph import Box, DrawnRoute, Link, Point
+from holdfast.pictures.model import DrawnDefinition, DrawnEdge, DrawnState
 from holdfast.pictures.sizes import Caption, Words, caption, words
 
 START_SIZE: Final = 12.0
@@ -26,13 +26,13 @@ _WORD_PADDING: Final = 14.0
 class PlacedNode:
     """`corner`: the upper left one, within the machine around it. `frames` lie within the node."""
 
-    node: Node
+    node: DrawnState
     corner: Point
     width: float
     height: float
     caption: Caption
     frames: tuple[PlacedFrame, ...]
-    waits: tuple[Route, ...]
+    waits: tuple[DrawnRoute, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class PlacedFrame:
 class PlacedEdge:
     """`edge` None: from the dot where the machine starts."""
 
-    edge: Edge | None
+    edge: DrawnEdge | None
     words: Words
-    route: Route
+    route: DrawnRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class _Shape:
     height: float
     caption: Caption
     frames: tuple[PlacedFrame, ...] = ()
-    waits: tuple[Route, ...] = ()
+    waits: tuple[DrawnRoute, ...] = ()
 
 
-def place_machine(machine: Machine) -> PlacedMachine:
+def place_machine(machine: DrawnDefinition) -> PlacedMachine:
     positions = {node.name: n for n, node in enumerate(machine.nodes)}
     said = [words(_label(edge)) for edge in machine.edges]
     needed = _words_width(machine, said)
@@ -129,14 +129,14 @@ def place_machine(machine: Machine) -> PlacedMachine:
     )
 
 
-def _label(edge: Edge) -> str:
+def _label(edge: DrawnEdge) -> str:
     """An error comes with all that are derived from it; the tooltip has them all."""
     first, *more = edge.label.split(" or ")
     is_long = edge.kind == "catch" and len(more) >= _NAMES_MAX
     return f"{first} or {len(more)} more" if is_long else edge.label
 
 
-def _words_width(machine: Machine, said: Sequence[Words]) -> dict[str, float]:
+def _words_width(machine: DrawnDefinition, said: Sequence[Words]) -> dict[str, float]:
     """-> by state, how wide it has to be for the words at its lower side.
 
     Beside each other there is room for all, and right of the middle for any: what goes straight
@@ -151,7 +151,7 @@ def _words_width(machine: Machine, said: Sequence[Words]) -> dict[str, float]:
     }
 
 
-def _shape(node: Node, width_min: float) -> _Shape:
+def _shape(node: DrawnState, width_min: float) -> _Shape:
     told = caption(node)
     if not node.machines:
         return _Shape(max(told.width, width_min), told.height, told)
@@ -172,7 +172,7 @@ def _shape(node: Node, width_min: float) -> _Shape:
 
 def _side_by_side(
     sizes: Sequence[tuple[float, float]], after: Sequence[Sequence[int]]
-) -> tuple[Sequence[Point], Sequence[Route], float, float]:
+) -> tuple[Sequence[Point], Sequence[DrawnRoute], float, float]:
     """-> corners, what waits for what, width and height."""
     links = [Link(wait, line) for line, waits in enumerate(after) for wait in waits]
     if links:
@@ -189,6 +189,6 @@ def _side_by_side(
     return corners, (), widest, lowest
 
 
-def _moved(route: Route, x: float, y: float) -> Route:
+def _moved(route: DrawnRoute, x: float, y: float) -> DrawnRoute:
     points = tuple((left + x, top + y) for left, top in route.points)
-    return Route(points, route.joins, None)
+    return DrawnRoute(points, route.joins, None)

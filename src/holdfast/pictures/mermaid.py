@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.pictures.model import Drawing, Edge, Machine, Node
+from holdfast.pictures.model import Drawing, DrawnDefinition, DrawnEdge, DrawnState
 from holdfast.pictures.text import shown
 
 #: Opening and closing brackets of a node's shape; a plain box without an entry.
@@ -39,7 +39,7 @@ def draw_mermaid(drawing: Drawing) -> str:
     return "\n".join([*lines, *(f"    {line}" for line in _CLASSES), ""])
 
 
-def _nodes(machine: Machine) -> Iterator[Node]:
+def _nodes(machine: DrawnDefinition) -> Iterator[DrawnState]:
     for node in machine.nodes:
         yield node
         for inner in node.machines:
@@ -50,7 +50,7 @@ def _nodes(machine: Machine) -> Iterator[Node]:
 class _Writer:
     ids: Mapping[str, str]
 
-    def machine(self, machine: Machine, begin: str, indent: str) -> Iterator[str]:
+    def machine(self, machine: DrawnDefinition, begin: str, indent: str) -> Iterator[str]:
         yield f"{indent}{begin}((( )))"
         for node in machine.nodes:
             yield from self._node(node, indent)
@@ -58,7 +58,7 @@ class _Writer:
         for edge in machine.edges:
             yield f"{indent}{self._edge(edge)}"
 
-    def _node(self, node: Node, indent: str) -> Iterator[str]:
+    def _node(self, node: DrawnState, indent: str) -> Iterator[str]:
         name, text = self.ids[node.name], _caption(node)
         if not node.machines:
             opening, closing = _SHAPES.get(node.kind, ("[", "]"))
@@ -79,13 +79,13 @@ class _Writer:
             yield from (f"{indent}    {name}b{wait} --> {name}b{number}" for wait in waits)
         yield f"{indent}end"
 
-    def _edge(self, edge: Edge) -> str:
+    def _edge(self, edge: DrawnEdge) -> str:
         line = "-->" if edge.kind == "next" else "-.->"
         word = f'|"{_escaped(edge.label)}"|' if edge.label else ""
         return f"{self.ids[edge.source]} {line}{word} {self.ids[edge.target]}"
 
 
-def _class(node: Node) -> str:
+def _class(node: DrawnState) -> str:
     if node.kind == "fail":
         return ":::failure"
     if node.role != "forward":
@@ -93,7 +93,7 @@ def _class(node: Node) -> str:
     return ":::done" if node.is_end else ""
 
 
-def _caption(node: Node) -> str:
+def _caption(node: DrawnState) -> str:
     lines = [node.name, " · ".join(node.details)]
     if node.source is not None:
         file = node.source.file.replace("\\", "/").rpartition("/")[2]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal[
+NodeKind: TypeAlias = Literal[
     "task",
     "pure",
     "event",
@@ -24,11 +24,11 @@ Kind: TypeAlias = Literal[
 Role: TypeAlias = Literal["forward", "handler", "undo"]
 #: "next": the way on. "catch": after an error. "deadline": after the time of a block is over.
 EdgeKind: TypeAlias = Literal["next", "catch", "deadline"]
-Status: TypeAlias = Literal["succeeded", "running", "failed", "cancelled", "not_reached"]
+StateMark: TypeAlias = Literal["succeeded", "running", "failed", "cancelled", "not_reached"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DrawnSource:
     """Where a state was written; `line` from 1."""
 
     file: str
@@ -37,7 +37,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DrawnState:
     """One state. `details` are short remarks, `notes` whole sentences for the tooltip.
 
     `machines`: the branches of a Parallel, or the one processor of a Map. `after`: for each branch
@@ -45,18 +45,18 @@ class Node:
     """
 
     name: str
-    kind: Kind
+    kind: NodeKind
     role: Role
     is_end: bool
     details: tuple[str, ...]
     notes: tuple[str, ...]
-    source: Source | None
-    machines: tuple[Machine, ...] = ()
+    source: DrawnSource | None
+    machines: tuple[DrawnDefinition, ...] = ()
     after: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class DrawnEdge:
     """`label` is what leads this way, "" for what needs no word; it may be long."""
 
     source: str
@@ -66,12 +66,12 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class DrawnDefinition:
     """`edges` hold one edge for two states and a kind, however many rules lead that way."""
 
     start: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[DrawnState, ...]
+    edges: tuple[DrawnEdge, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class Drawing:
 
     title: str
     remarks: tuple[str, ...]
-    machine: Machine
+    machine: DrawnDefinition
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What an execution did with a state. `count`: how often it was entered."""
 
-    status: Status
+    status: StateMark
     count: int = 1
 
 

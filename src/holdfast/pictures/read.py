@@ -14,8 +14,15 @@ from holdfast.asl.json_text import DEPTH_MAX, depth_of
 from holdfast.asl.program import Json
 from holdfast.errors import WorkflowError
 from holdfast.pictures.edges import edges_of
-from holdfast.pictures.model import Drawing, Kind, Machine, Node, Role, Source
-from holdfast.pictures.roles import Extension, Level, extension_of, roles_of
+from holdfast.pictures.model import (
+    Drawing,
+    DrawnDefinition,
+    DrawnSource,
+    DrawnState,
+    NodeKind,
+    Role,
+)
+from holdfast.pictures.roles import DrawnMachine, Extension, extension_of, roles_of
 from holdfast.pictures.wording import (
     amount,
     duration,
@@ -101,8 +108,8 @@ def _inner(state: Mapping[str, Any], place: str) -> Iterator[tuple[Any, str]]:
         yield state.get(field), f"{place}/{field}"
 
 
-def _levels(machine: Mapping[str, Any]) -> Iterator[Level]:
-    yield Level(machine)
+def _levels(machine: Mapping[str, Any]) -> Iterator[DrawnMachine]:
+    yield DrawnMachine(machine)
     for state in machine["States"].values():
         for inner, _ in _inner(state, ""):
             yield from _levels(inner)
@@ -134,11 +141,11 @@ def _refuse(place: str, found: str, fix: str) -> NoReturn:
     raise WorkflowError("HF104", f"the definition cannot be drawn: {place} {found}", help=fix)
 
 
-def _sources(source_map: Json) -> Mapping[str, Source]:
+def _sources(source_map: Json) -> Mapping[str, DrawnSource]:
     """A map that is absent or not ours has no places: the picture is drawn without them."""
     listed = source_map.get("sources") if isinstance(source_map, dict) else None
     return {
-        name: Source(str(found["file"]), found["line"], str(found.get("text", "")))
+        name: DrawnSource(str(found["file"]), found["line"], str(found.get("text", "")))
         for name, found in (listed.items() if isinstance(listed, dict) else ())
         if isinstance(found, dict) and isinstance(found.get("line"), int) and "file" in found
     }
@@ -149,23 +156,23 @@ def _sources(source_map: Json) -> Mapping[str, Source]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    sources: Mapping[str, Source]
+    sources: Mapping[str, DrawnSource]
     extension: Extension
     roles: Mapping[str, Role]
 
-    def machine(self, machine: Mapping[str, Any]) -> Machine:
+    def machine(self, machine: Mapping[str, Any]) -> DrawnDefinition:
         states = machine["States"]
         nodes = tuple(self._node(name, state) for name, state in states.items())
         edges = tuple(edges_of(states, self.sources, self.extension))
-        return Machine(machine["StartAt"], nodes, edges)
+        return DrawnDefinition(machine["StartAt"], nodes, edges)
 
-    def _node(self, name: str, state: Mapping[str, Any]) -> Node:
+    def _node(self, name: str, state: Mapping[str, Any]) -> DrawnState:
         kind = kind_of(state)
         assert kind is not None  # _check_state
         retry, retry_note = retries(state)
         notes = [note for note in (retry_note, *self._notes(name)) if note]
         details = [*_details(name, kind, state), retry, *self._badges(name)]
-        return Node(
+        return DrawnState(
             name,
             kind,
             self.roles[name],
@@ -195,7 +202,7 @@ class _Reader:
             yield "A cancellation waits until this part is left"
 
 
-def _details(name: str, kind: Kind, state: Mapping[str, Any]) -> Iterator[str]:
+def _details(name: str, kind: NodeKind, state: Mapping[str, Any]) -> Iterator[str]:
     match kind:
         case "task" | "pure" | "child":
             called = resource(state)
@@ -232,7 +239,7 @@ def _waiting(state: Mapping[str, Any]) -> str:
     return f"until {'a computed time' if is_query(moment) else moment}"
 
 
-def _lines(kind: Kind, state: Mapping[str, Any]) -> Iterator[str]:
+def _lines(kind: NodeKind, state: Mapping[str, Any]) -> Iterator[str]:
     """How many lines of control there are, how many are needed, how many may fail."""
     if kind == "map":
         config = state.get("ItemProcessor")

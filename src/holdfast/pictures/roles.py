@@ -12,7 +12,7 @@ from holdfast.pictures.wording import duration
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class DrawnMachine:
     """One machine of a definition: the whole, a branch, or the processor of a Map."""
 
     machine: Mapping[str, Any]
@@ -26,7 +26,7 @@ class UndoPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
+class DrawnDeadline:
     """`after`: the time, in words. `next` "": nothing handles it."""
 
     states: frozenset[str]
@@ -37,17 +37,17 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What the field `Holdfast` of all machines says (docs/extensions.md)."""
+    """What the field `Holdfast` of all machines says (docs/reference/extensions.md)."""
 
     undos: tuple[UndoPart, ...]
-    deadlines: tuple[Deadline, ...]
+    deadlines: tuple[DrawnDeadline, ...]
     shielded: tuple[frozenset[str], ...]
 
 
-def extension_of(levels: Sequence[Level]) -> Extension:
+def extension_of(levels: Sequence[DrawnMachine]) -> Extension:
     """What is not as it should be is left out: a picture is not where it is checked."""
     undos: list[UndoPart] = []
-    deadlines: list[Deadline] = []
+    deadlines: list[DrawnDeadline] = []
     shielded: list[frozenset[str]] = []
     # It stands at the top, for the states of branches, too.
     states = {name for level in levels for name in level.machine["States"]}
@@ -59,7 +59,7 @@ def extension_of(levels: Sequence[Level]) -> Extension:
         for one in _entries(level, "Deadlines"):
             target = one.get("Next")
             deadlines.append(
-                Deadline(
+                DrawnDeadline(
                     _names(one.get("States")),
                     str(one.get("Begin", "")),
                     duration(one.get("Seconds")),
@@ -70,13 +70,13 @@ def extension_of(levels: Sequence[Level]) -> Extension:
     return Extension(tuple(undos), tuple(deadlines), tuple(shielded))
 
 
-def _listed(level: Level, field: str) -> Sequence[Any]:
+def _listed(level: DrawnMachine, field: str) -> Sequence[Any]:
     marked = level.machine.get("Holdfast")
     found = marked.get(field) if isinstance(marked, dict) else None
     return found if isinstance(found, list) else ()
 
 
-def _entries(level: Level, field: str) -> Iterator[Mapping[str, Any]]:
+def _entries(level: DrawnMachine, field: str) -> Iterator[Mapping[str, Any]]:
     yield from (entry for entry in _listed(level, field) if isinstance(entry, dict))
 
 
@@ -87,7 +87,7 @@ def _names(value: Any) -> frozenset[str]:
 # -- roles -----------------------------------------------------------------------------------------
 
 
-def roles_of(levels: Iterable[Level], extension: Extension) -> Mapping[str, Role]:
+def roles_of(levels: Iterable[DrawnMachine], extension: Extension) -> Mapping[str, Role]:
     roles: dict[str, Role] = {}
     for level in levels:
         states = level.machine["States"]

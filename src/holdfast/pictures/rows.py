@@ -25,7 +25,7 @@ Trunk: TypeAlias = tuple[int, bool, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RowItem:
     """`box`, `link` (its text box) or `trunk` (a column): one of them is set."""
 
     row: int
@@ -54,7 +54,7 @@ class Rows:
     `neighbours`: by item, those of the rows above and below. `positions`: by item, in its row.
     """
 
-    items: list[Item]
+    items: list[RowItem]
     rows: list[list[int]]
     ways: list[list[Pin]]
     nets: dict[tuple[int, int], list[Pin]]
@@ -67,7 +67,7 @@ class _Builder:
     boxes: Sequence[Box]
     links: Sequence[Link]
     ranks: Ranks
-    items: list[Item] = field(default_factory=list)
+    items: list[RowItem] = field(default_factory=list)
     columns: dict[tuple[Trunk, int], int] = field(default_factory=dict)
     trunks: dict[Trunk, int] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class _Builder:
         for box, row in enumerate(self.ranks.rows):
             lane = _ASIDE if self.boxes[box].is_aside else _MAIN
             size = self.boxes[box]
-            self.items.append(Item(row, lane, size.width, size.height, box=box))
+            self.items.append(RowItem(row, lane, size.width, size.height, box=box))
         ways = [self._way(position) for position in range(len(self.links))]
         rows: list[list[int]] = [[] for _ in range(max(item.row for item in self.items) + 1)]
         for number, item in enumerate(self.items):
@@ -97,7 +97,7 @@ class _Builder:
             row = begin + 1
             if link.label is not None:
                 lane = _ASIDE if link.is_catch or trunk[3] == _ASIDE else _MAIN
-                self.items.append(Item(row, lane, *link.label, link=position))
+                self.items.append(RowItem(row, lane, *link.label, link=position))
                 text = len(self.items) - 1
                 way += [Pin(text, "top", 0), Pin(text, "bottom", 0)]
                 # Until its text it is a line of its own.
@@ -119,7 +119,7 @@ class _Builder:
     def _column(self, trunk: Trunk, row: int) -> int:
         if (trunk, row) not in self.columns:
             self.columns[trunk, row] = len(self.items)
-            self.items.append(Item(row, trunk[3], COLUMN_WIDTH, 0.0, trunk=trunk))
+            self.items.append(RowItem(row, trunk[3], COLUMN_WIDTH, 0.0, trunk=trunk))
         return self.columns[trunk, row]
 
     def _nets(self, ways: Sequence[Sequence[Pin]]) -> dict[tuple[int, int], list[Pin]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from holdfast.pictures.model import Node
+from holdfast.pictures.model import DrawnState
 from holdfast.pictures.text import cut, shown, width, wrap
 
 TextClass: TypeAlias = Literal["name", "detail", "source"]
@@ -31,7 +31,7 @@ _LABEL_ROOM: Final = 170.0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     text: str
     style: TextClass
 
@@ -40,20 +40,20 @@ class Line:
 class Caption:
     """The lines of a box, and the size that they need with the icon."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     width: float
     height: float
 
 
-def caption(node: Node) -> Caption:
+def caption(node: DrawnState) -> Caption:
     room = _FRAME_WIDTH_MAX if node.machines else _NAME_WIDTH_MAX
-    lines = [Line(text, "name") for text in wrap(shown(node.name), room, FONT["name"][0], 3)]
-    lines += [Line(text, "detail") for text in _details(node.details, room)]
+    lines = [TextLine(text, "name") for text in wrap(shown(node.name), room, FONT["name"][0], 3)]
+    lines += [TextLine(text, "detail") for text in _details(node.details, room)]
     if node.source is not None:
         file = node.source.file.replace("\\", "/").rpartition("/")[2]
         place = f":{node.source.line}"
         kept = cut(shown(file), room - width(place, FONT["source"][0]), FONT["source"][0])
-        lines.append(Line(kept + place, "source"))
+        lines.append(TextLine(kept + place, "source"))
     widest = max(width(line.text, FONT[line.style][0]) for line in lines)
     sides = 2 * PADDING + ICON_COLUMN + (2 * POINT if node.kind == "choice" else 0.0)
     height = sum(FONT[line.style][1] for line in lines) + 2 * PADDING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.pictures.model import Kind, Status
+from holdfast.pictures.model import NodeKind, StateMark
 
 #: `svg.holdfast` is in each selector: a page that holds the picture keeps its own look.
 STYLE: Final = """
@@ -59,7 +59,7 @@ svg.holdfast .mark-text{fill:var(--hf-ground);font-size:10px;font-weight:600}
 """.replace("\n", "")
 
 #: Drawn in 16 by 16 pixels, by kind.
-ICONS: Final[dict[Kind, str]] = {
+ICONS: Final[dict[NodeKind, str]] = {
     "task": "M3 4h10v8H3zM6 7l2 2-2 2M9.5 11h2",
     "pure": "M11 3H9.5C8 3 8 5 7.5 8S7 13 5 13M5 7h5",
     "event": "M2 4h12v9H2zM2 5l6 4.5L14 5",
@@ -73,7 +73,7 @@ ICONS: Final[dict[Kind, str]] = {
     "parallel": "M4 2v12M8 2v12M12 2v12",
     "map": "M3 4h10M3 8h10M3 12h10M1 4v0M1 8v0M1 12v0",
 }
-KIND_WORDS: Final[dict[Kind, str]] = {
+KIND_WORDS: Final[dict[NodeKind, str]] = {
     "task": "Task",
     "pure": "Pure task",
     "event": "Wait for an event",
@@ -87,7 +87,7 @@ KIND_WORDS: Final[dict[Kind, str]] = {
     "parallel": "Parallel",
     "map": "For each item",
 }
-STATUS_WORDS: Final[dict[Status, str]] = {
+STATUS_WORDS: Final[dict[StateMark, str]] = {
     "succeeded": "succeeded",
     "running": "running now",
     "failed": "failed",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.pictures.graph import Point, Route
+from holdfast.pictures.graph import DrawnRoute, Point
 from holdfast.pictures.layout import (
     START_SIZE,
     PlacedEdge,
@@ -15,7 +15,7 @@ from holdfast.pictures.layout import (
     PlacedNode,
     place_machine,
 )
-from holdfast.pictures.model import Drawing, Look, Mark, Node, Source
+from holdfast.pictures.model import Drawing, DrawnSource, DrawnState, Look, Mark
 from holdfast.pictures.sizes import FONT, ICON, ICON_COLUMN, PADDING, POINT, WORD_LINE
 from holdfast.pictures.style import ICONS, KIND_WORDS, STATUS_WORDS, STYLE
 from holdfast.pictures.text import cut, escaped, shown, width
@@ -106,7 +106,7 @@ class _Pen:
                 yield f'<rect class="branch" {_at(x, y)} {size} rx="6"/>'
             yield from self.machine(frame.machine, _sum(at, frame.content))
 
-    def _mark(self, node: Node) -> Mark | None:
+    def _mark(self, node: DrawnState) -> Mark | None:
         return self.look.marks.get(node.name, _NOT_REACHED) if self.look.marks else None
 
     def _caption(self, placed: PlacedNode, at: Point) -> Iterator[str]:
@@ -129,7 +129,7 @@ class _Pen:
                 drawn = f'<a href="{self._address(placed.node.source)}">{drawn}</a>'
             yield drawn
 
-    def _address(self, source: Source) -> str:
+    def _address(self, source: DrawnSource) -> str:
         path = urllib.parse.quote(source.file.replace("\\", "/"), errors="replace")
         return escaped(f"{self.look.link_prefix}{path}#L{source.line}")
 
@@ -137,7 +137,7 @@ class _Pen:
 # -- nodes -----------------------------------------------------------------------------------------
 
 
-def _told(node: Node, mark: Mark | None) -> list[str]:
+def _told(node: DrawnState, mark: Mark | None) -> list[str]:
     """The tooltip, line by line."""
     told = [node.name, ", ".join([KIND_WORDS[node.kind], *node.details]), *node.notes]
     if mark:
@@ -192,7 +192,7 @@ def _edge(placed: PlacedEdge, first: str, at: Point) -> Iterator[str]:
     yield "</g>"
 
 
-def _line(route: Route, at: Point) -> Iterator[str]:
+def _line(route: DrawnRoute, at: Point) -> Iterator[str]:
     points = [_sum(at, point) for point in route.points]
     x, y = points[-1]
     if route.joins:

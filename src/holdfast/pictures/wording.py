@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from holdfast.pictures.model import Kind
+from holdfast.pictures.model import NodeKind
 
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _DELIMITERS: Final = re.compile(r"\A\s*\{%\s*(.*?)\s*%\}\s*\Z", re.DOTALL)
@@ -31,7 +31,7 @@ _COMPARISONS: Final[Mapping[str, str]] = {
     "Matches": "matches",
 }
 _COMPARISON: Final = re.compile(r"(?:String|Numeric|Boolean|Timestamp)([A-Z]\w*?)(?:Path)?\Z")
-_KINDS: Final[Mapping[str, Kind]] = {
+_KINDS: Final[Mapping[str, NodeKind]] = {
     "Pass": "pass",
     "Succeed": "succeed",
     "Fail": "fail",
@@ -43,7 +43,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-def kind_of(state: Mapping[str, Any]) -> Kind | None:
+def kind_of(state: Mapping[str, Any]) -> NodeKind | None:
     """None: no type of this language."""
     kind = _KINDS.get(str(state.get("Type")))
     if kind != "task":

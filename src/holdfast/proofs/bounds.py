@@ -10,13 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from holdfast.asl.documents import StateJson
 from holdfast.asl.program import Json
 from holdfast.asl.resources import read_resource
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
 from holdfast.proofs.counters import Counters
 from holdfast.proofs.expressions import is_certain, tree_of, whole
-from holdfast.proofs.graph import Level, Node, Retrier, StateJson, is_distributed, is_shielded_at
+from holdfast.proofs.graph import (
+    GraphNode,
+    MachineLevel,
+    RetryBound,
+    is_distributed,
+    is_shielded_at,
+)
 
 EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
 #: Kinds of task whose call is followed by an answer: they have a TaskSubmitted, too.
@@ -41,20 +48,20 @@ _NOTHING: Final = Worst(ZERO, ZERO, ZERO, ZERO, ZERO)
 MEASURES: Final = tuple(Worst.__slots__)
 
 
-def worst_of(levels: Sequence[Level]) -> Worst:
+def worst_of(levels: Sequence[MachineLevel]) -> Worst:
     """Of one run of the machine, without a redrive and without its child executions."""
     found = _level(levels[0])
     events = plus(found.events, number(_START_AND_END))
     return Worst(events, found.transitions, found.steps, found.messages, found.seconds)
 
 
-def _level(level: Level) -> Worst:
+def _level(level: MachineLevel) -> Worst:
     counters = Counters(level)
     visits = {name: _visit(level, name, counters) for name in level.states}
 
     def heaviest(measure: str) -> Bound:
         weights = {
-            Node(name, is_cancelled): getattr(visit, measure)
+            GraphNode(name, is_cancelled): getattr(visit, measure)
             for name, visit in visits.items()
             for is_cancelled in (False, True)
         }
@@ -63,7 +70,7 @@ def _level(level: Level) -> Worst:
     return Worst(*(heaviest(measure) for measure in MEASURES))
 
 
-def _visit(level: Level, name: str, counters: Counters) -> Worst:
+def _visit(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
     cap = _deadline_seconds(level, name)
     match state["Type"]:
@@ -90,8 +97,8 @@ def kind_of(state: StateJson) -> str:
     return "" if resource is None else resource.kind
 
 
-def retriers_of(state: StateJson) -> list[Retrier]:
-    return [Retrier.of(written) for written in state.get("Retry", ())]
+def retriers_of(state: StateJson) -> list[RetryBound]:
+    return [RetryBound.of(written) for written in state.get("Retry", ())]
 
 
 def retries_of(state: StateJson) -> int:
@@ -114,7 +121,7 @@ def retry_seconds_of(state: StateJson) -> float:
 _RETRIES_SUMMED_MAX: Final = 10_000
 
 
-def _delay(retrier: Retrier, retries: int) -> float:
+def _delay(retrier: RetryBound, retries: int) -> float:
     cap = min(retrier.delay_seconds_max or RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX)
     try:
         return min(retrier.interval_seconds * retrier.rate**retries, cap)
@@ -182,7 +189,7 @@ def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
     return None
 
 
-def _deadline_seconds(level: Level, name: str) -> int | None:
+def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
     """The longest that a block with a deadline lets a state take; None: none, or not known.
 
     Lanes are only over when what they have to take back is, and that has no deadline.
@@ -197,7 +204,7 @@ def _deadline_seconds(level: Level, name: str) -> int | None:
 # -- lanes -----------------------------------------------------------------------------------------
 
 
-def _lanes(level: Level, name: str, counters: Counters) -> Worst:
+def _lanes(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
     if is_distributed(state):
         # The executions of its items have histories and bills of their own.
@@ -266,7 +273,7 @@ def _range(tree: Any, counters: Counters) -> Bound:
     return None if value is None else plus(value, number(max(0, extra - first)))
 
 
-def _takes_back(level: Level, name: str) -> bool:
+def _takes_back(level: MachineLevel, name: str) -> bool:
     """Whether a cancelled lane in the state goes on for a time: in an undo, or shielded."""
     extension = level.extension
     marked = {undo["Begin"] for undo in extension.get("Undo", ())}.union(
@@ -279,7 +286,7 @@ def _takes_back(level: Level, name: str) -> bool:
     )
 
 
-def _side_by_side(level: Level, name: str, seconds: Sequence[Bound]) -> Bound:
+def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> Bound:
     state = level.states[name]
     if any(state.get("Holdfast", {}).get("After", ())):
         return plus(*seconds)
@@ -304,7 +311,7 @@ def ends_that_decide(state: StateJson) -> int | None:
     return needed + tolerated
 
 
-def ends_in_time(level: Level) -> bool:
+def ends_in_time(level: MachineLevel) -> bool:
     """Whether a branch ends after a time that has a bound, also when a task in it hangs."""
     tasks = [state for state in level.states.values() if state["Type"] == "Task"]
     return (
@@ -314,7 +321,7 @@ def ends_in_time(level: Level) -> bool:
     )
 
 
-def _end_in_time(level: Level, name: str) -> bool:
+def _end_in_time(level: MachineLevel, name: str) -> bool:
     """Whether the lines in a state do; of a race only those that decide it must."""
     lines = level.inner[name]
     ends = (

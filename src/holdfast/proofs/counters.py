@@ -16,7 +16,7 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
 from holdfast.proofs.expressions import (
-    Comparison,
+    LimitComparison,
     is_call,
     is_stable,
     nodes,
@@ -25,8 +25,8 @@ from holdfast.proofs.expressions import (
     tree_of,
     whole,
 )
-from holdfast.proofs.graph import Edge, Level, Node
-from holdfast.proofs.paths import Paths, Rounds
+from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
+from holdfast.proofs.paths import LoopRounds, Paths
 
 _DEPTH_MAX: Final = 8  # variables that are given the value of a variable
 
@@ -38,20 +38,20 @@ class _Counter:
     variable: str
     step: int
     limits: tuple[tuple[str, Any], ...]
-    tests: frozenset[Edge]
+    tests: frozenset[GraphEdge]
 
 
 @dataclass
 class Counters:
     """The loops of one level. `lengths` of variables are looked up while they are worked out."""
 
-    level: Level
+    level: MachineLevel
     _lengths: dict[str, Bound] = field(default_factory=dict)
-    _assigned: Mapping[str, list[tuple[Edge, Json]]] = field(init=False)
+    _assigned: Mapping[str, list[tuple[GraphEdge, Json]]] = field(init=False)
 
     def __post_init__(self) -> None:
-        merged: dict[str, list[tuple[Edge, Json]]] = defaultdict(list)
-        level: Level | None = self.level
+        merged: dict[str, list[tuple[GraphEdge, Json]]] = defaultdict(list)
+        level: MachineLevel | None = self.level
         while level is not None:
             for name, given in level.assigned().items():
                 merged[name] += given
@@ -61,9 +61,9 @@ class Counters:
     @cached_property
     def paths(self) -> Paths:
         """Those that begin where the level does."""
-        return Paths(frozenset([Node(self.level.start)]), self.level.edges, self.rounds_of)
+        return Paths(frozenset([GraphNode(self.level.start)]), self.level.edges, self.rounds_of)
 
-    def rounds_of(self, part: frozenset[Node], edges: Sequence[Edge]) -> Rounds:
+    def rounds_of(self, part: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> LoopRounds:
         """-> the edges that a counter bounds, and how often all of them together are passed."""
         inside = frozenset(edges)
         for counter in _counters(edges):
@@ -78,7 +78,7 @@ class Counters:
             return counter.tests, self._count(counter, before, part)
         return None
 
-    def _count(self, counter: _Counter, starts: list[Json], part: frozenset[Node]) -> Bound:
+    def _count(self, counter: _Counter, starts: list[Json], part: frozenset[GraphNode]) -> Bound:
         """ceil((limit - start) / step) at most, by the worst start and limit."""
         name = min(node.state for node in part)
         return most(
@@ -188,9 +188,9 @@ class Counters:
         total = plus(most(whole_lists), *grown)
         return symbol(f"len({variable})") if total is None else total
 
-    def _visits(self, edge: Edge) -> Bound:
+    def _visits(self, edge: GraphEdge) -> Bound:
         """How often an edge is passed in one run of the level."""
-        weights: dict[Node, Bound] = defaultdict(lambda: ZERO)
+        weights: dict[GraphNode, Bound] = defaultdict(lambda: ZERO)
         weights[edge.source] = number(1)
         return self.paths.heaviest(weights)
 
@@ -233,8 +233,8 @@ def _appended(value: Json, variable: str) -> int | None:
 # -- finding a counter -----------------------------------------------------------------------------
 
 
-def _counters(edges: Sequence[Edge]) -> Iterator[_Counter]:
-    assigned: dict[str, list[tuple[Edge, Json]]] = defaultdict(list)
+def _counters(edges: Sequence[GraphEdge]) -> Iterator[_Counter]:
+    assigned: dict[str, list[tuple[GraphEdge, Json]]] = defaultdict(list)
     for edge in edges:
         for name, value in edge.assign.items():
             assigned[name].append((edge, value))
@@ -251,15 +251,15 @@ def _counters(edges: Sequence[Edge]) -> Iterator[_Counter]:
 def _tested(
     variable: str,
     steps: list[int],
-    changes: list[tuple[Edge, Json]],
-    edges: Sequence[Edge],
+    changes: list[tuple[GraphEdge, Json]],
+    edges: Sequence[GraphEdge],
     assigned: Mapping[str, Any],
 ) -> _Counter | None:
     wanted = {"<", "<="} if steps[0] > 0 else {">", ">="}
-    found: dict[Edge, tuple[str, Any]] = {}
+    found: dict[GraphEdge, tuple[str, Any]] = {}
     for edge in edges:
         for fact in edge.facts:
-            if isinstance(fact, Comparison) and fact.variable == variable:
+            if isinstance(fact, LimitComparison) and fact.variable == variable:
                 is_fixed = is_stable(fact.limit) and not _reads(fact.limit) & assigned.keys()
                 if fact.operator in wanted and is_fixed:
                     found.setdefault(edge, (fact.operator, fact.limit))
@@ -275,9 +275,11 @@ def _reads(tree: Any) -> frozenset[str]:
     return frozenset(node.value for node in nodes(tree) if node.type == "variable")
 
 
-def _moves_between(tests: frozenset[Edge], moves: set[Edge], edges: Sequence[Edge]) -> bool:
+def _moves_between(
+    tests: frozenset[GraphEdge], moves: set[GraphEdge], edges: Sequence[GraphEdge]
+) -> bool:
     """Whether no way leads from one test to the next without a move of the counter."""
-    rest: dict[Node, list[Node]] = defaultdict(list)
+    rest: dict[GraphNode, list[GraphNode]] = defaultdict(list)
     for edge in edges:
         if edge not in moves:
             rest[edge.source].append(edge.target)
@@ -286,8 +288,10 @@ def _moves_between(tests: frozenset[Edge], moves: set[Edge], edges: Sequence[Edg
     return not _walk(still, rest) & sources
 
 
-def _walk(starts: Iterable[Node], targets: Mapping[Node, list[Node]]) -> set[Node]:
-    seen: set[Node] = set()
+def _walk(
+    starts: Iterable[GraphNode], targets: Mapping[GraphNode, list[GraphNode]]
+) -> set[GraphNode]:
+    seen: set[GraphNode] = set()
     pending = list(starts)
     while pending:
         node = pending.pop()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from holdfast.asl._jsonata_fallback import FUNCTION_NAMES
-from holdfast.asl.jsonata import JsonataError, compile_expression
+from holdfast.asl.jsonata.fallback import FUNCTION_NAMES
+from holdfast.asl.jsonata.jsonata import JsonataError, compile_expression
 from holdfast.asl.program import Json
 from holdfast.asl.template import is_expression
 
@@ -180,7 +180,7 @@ def whole(value: Any) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LimitComparison:
     """`$variable < limit` (or <=, >, >=), where `limit` is a node."""
 
     variable: str
@@ -192,7 +192,7 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 
 
-def facts_of(tree: Any, *, is_true: bool) -> Iterator[Comparison | str]:
+def facts_of(tree: Any, *, is_true: bool) -> Iterator[LimitComparison | str]:
     """What holds when the condition is so: comparisons, and variables that exist.
 
     Only what follows in any case: the parts of an `and` that is true, of an `or` that is false.
@@ -215,9 +215,9 @@ def facts_of(tree: Any, *, is_true: bool) -> Iterator[Comparison | str]:
     elif tree.type == "binary" and tree.value in _FLIPPED:
         operator = tree.value if is_true else _NEGATED[tree.value]
         if _is_plain(tree.lhs):
-            yield Comparison(tree.lhs.value, operator, tree.rhs)
+            yield LimitComparison(tree.lhs.value, operator, tree.rhs)
         if _is_plain(tree.rhs):
-            yield Comparison(tree.rhs.value, _FLIPPED[operator], tree.lhs)
+            yield LimitComparison(tree.rhs.value, _FLIPPED[operator], tree.lhs)
 
 
 def _is_there(tree: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-#: Every code and what it stands for; docs/proofs.md prints this table.
+#: Every code and what it stands for; docs/explanation/proofs.md prints this table.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF090": "a state that no run can reach",
@@ -37,7 +37,7 @@ Location: TypeAlias = str
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProofFinding:
     """`state` is the state's name, `location` its place in the definition."""
 
     code: str
@@ -54,7 +54,7 @@ def shortened(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """Lines and columns count from 1. `text` is the line, if known; `width` is of the caret."""
 
     file: str
@@ -71,8 +71,8 @@ class Place:
 class Placed:
     """A finding and where it stands in a file."""
 
-    finding: Finding
-    place: Place
+    finding: ProofFinding
+    place: SourceLocation
 
     def render(self) -> str:
         """The place and message, the source line, a caret, and the help."""

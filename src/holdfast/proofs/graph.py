@@ -13,32 +13,31 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from holdfast.asl.documents import Language, config_of, language_of, processor_of
+from holdfast.asl.documents import Language, StateJson, config_of, language_of, processor_of
 from holdfast.asl.program import Json
-from holdfast.proofs.expressions import Comparison, facts_of, tree_of
+from holdfast.proofs.expressions import LimitComparison, facts_of, tree_of
 
-StateJson = Mapping[str, Any]
 _ENDS: Final = frozenset({"Succeed", "Fail"})
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     state: str
     is_cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Edge:
+class GraphEdge:
     """`kind`: "next", "rule", "default", "catch", "undo" or "deadline"."""
 
-    source: Node
-    target: Node
+    source: GraphNode
+    target: GraphNode
     kind: str
     assign: Mapping[str, Json]
-    facts: tuple[Comparison | str, ...] = ()
+    facts: tuple[LimitComparison | str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Retrier:
+class RetryBound:
     """`attempts_max` retries; the n-th waits `interval x rate^n` seconds, at most the cap."""
 
     errors: tuple[str, ...]
@@ -48,7 +47,7 @@ class Retrier:
     delay_seconds_max: float | None
 
     @classmethod
-    def of(cls, written: StateJson) -> Retrier:
+    def of(cls, written: StateJson) -> RetryBound:
         return cls(
             errors=tuple(written.get("ErrorEquals", ())),
             attempts_max=written.get("MaxAttempts", 3),
@@ -59,7 +58,7 @@ class Retrier:
 
 
 @dataclass(frozen=True)
-class Level:
+class MachineLevel:
     """`around` is the level and state that this one is in; None for the machine."""
 
     path: str
@@ -67,8 +66,8 @@ class Level:
     states: Mapping[str, StateJson]
     language: Language
     extension: Mapping[str, Any]
-    around: tuple[Level, str] | None = None
-    inner: dict[str, list[Level]] = field(default_factory=lambda: defaultdict(list))
+    around: tuple[MachineLevel, str] | None = None
+    inner: dict[str, list[MachineLevel]] = field(default_factory=lambda: defaultdict(list))
 
     def language_at(self, name: str) -> Language:
         return language_of(self.states[name], self.language)
@@ -77,35 +76,35 @@ class Level:
         return f"{self.path}/States/{name}"
 
     @cached_property
-    def edges(self) -> tuple[Edge, ...]:
+    def edges(self) -> tuple[GraphEdge, ...]:
         return tuple(_edges(self))
 
     @cached_property
-    def outgoing(self) -> Mapping[Node, tuple[Edge, ...]]:
-        found: dict[Node, list[Edge]] = defaultdict(list)
+    def outgoing(self) -> Mapping[GraphNode, tuple[GraphEdge, ...]]:
+        found: dict[GraphNode, list[GraphEdge]] = defaultdict(list)
         for edge in self.edges:
             found[edge.source].append(edge)
         return {node: tuple(edges) for node, edges in found.items()}
 
-    def assigned(self) -> Mapping[str, list[tuple[Edge, Json]]]:
+    def assigned(self) -> Mapping[str, list[tuple[GraphEdge, Json]]]:
         """Every assignment of this level by the variable's name."""
-        found: dict[str, list[tuple[Edge, Json]]] = defaultdict(list)
+        found: dict[str, list[tuple[GraphEdge, Json]]] = defaultdict(list)
         for edge in [*self.edges, *self.leaving]:
             for name, value in edge.assign.items():
                 found[name].append((edge, value))
         return found
 
     @cached_property
-    def leaving(self) -> tuple[Edge, ...]:
+    def leaving(self) -> tuple[GraphEdge, ...]:
         """The ends of states that end the level: they may assign, for nobody to read."""
         return tuple(
-            Edge(Node(name), Node(name), "end", _assign(state))
+            GraphEdge(GraphNode(name), GraphNode(name), "end", _assign(state))
             for name, state in self.states.items()
             if state.get("End")
         )
 
 
-def levels_of(document: StateJson) -> list[Level]:
+def levels_of(document: StateJson) -> list[MachineLevel]:
     """Outer levels first. The document has validated."""
     extension = document.get("Holdfast", {})
     return list(_levels(document, "", language_of(document, "JSONPath"), extension, None))
@@ -116,9 +115,9 @@ def _levels(
     path: str,
     language: Language,
     extension: StateJson,
-    around: tuple[Level, str] | None,
-) -> Iterator[Level]:
-    level = Level(path, machine["StartAt"], machine["States"], language, extension, around)
+    around: tuple[MachineLevel, str] | None,
+) -> Iterator[MachineLevel]:
+    level = MachineLevel(path, machine["StartAt"], machine["States"], language, extension, around)
     if around is not None:
         around[0].inner[around[1]].append(level)
     yield level
@@ -153,24 +152,24 @@ def _assign(holder: StateJson) -> Mapping[str, Json]:
     return {name.removesuffix(".$"): value for name, value in written.items()}
 
 
-def _edges(level: Level) -> Iterator[Edge]:
+def _edges(level: MachineLevel) -> Iterator[GraphEdge]:
     for name in level.states:
-        yield from _edges_of(level, Node(name))
+        yield from _edges_of(level, GraphNode(name))
     yield from _cancelling(level)
 
 
-def _edges_of(level: Level, node: Node) -> Iterator[Edge]:
+def _edges_of(level: MachineLevel, node: GraphNode) -> Iterator[GraphEdge]:
     state = level.states[node.state]
 
-    def target(name: str) -> Node:
-        return Node(name, node.is_cancelled)
+    def target(name: str) -> GraphNode:
+        return GraphNode(name, node.is_cancelled)
 
     if state["Type"] == "Choice":
         yield from _choices(state, node)
     elif "Next" in state:
-        yield Edge(node, target(state["Next"]), "next", _assign(state))
+        yield GraphEdge(node, target(state["Next"]), "next", _assign(state))
     for catcher in _used(state.get("Catch", ())):
-        yield Edge(node, target(catcher["Next"]), "catch", _assign(catcher))
+        yield GraphEdge(node, target(catcher["Next"]), "catch", _assign(catcher))
 
 
 def _used(catchers: Iterable[StateJson]) -> Iterator[StateJson]:
@@ -188,52 +187,54 @@ def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
     )
 
 
-def _choices(state: StateJson, node: Node) -> Iterator[Edge]:
+def _choices(state: StateJson, node: GraphNode) -> Iterator[GraphEdge]:
     """A rule is asked only when those before it are false; after one that is always true, none."""
-    before: list[Comparison | str] = []
+    before: list[LimitComparison | str] = []
     for rule in state["Choices"]:
         condition = rule.get("Condition")
         if condition in (False, "{% false %}"):
             continue
-        target = Node(rule["Next"], node.is_cancelled)
+        target = GraphNode(rule["Next"], node.is_cancelled)
         tree = tree_of(condition)
         holds = (*before, *facts_of(tree, is_true=True))
-        yield Edge(node, target, "rule", _assign(rule), holds)
+        yield GraphEdge(node, target, "rule", _assign(rule), holds)
         if condition in (True, "{% true %}"):
             return
         before += facts_of(tree, is_true=False)
     if "Default" in state:
-        target = Node(state["Default"], node.is_cancelled)
-        yield Edge(node, target, "default", _assign(state), tuple(before))
+        target = GraphNode(state["Default"], node.is_cancelled)
+        yield GraphEdge(node, target, "default", _assign(state), tuple(before))
 
 
-def _cancelling(level: Level) -> Iterator[Edge]:
+def _cancelling(level: MachineLevel) -> Iterator[GraphEdge]:
     """Into undos, through a copy of their states, and out of them."""
     undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
     blocks = [due for due in level.extension.get("Deadlines", ()) if due["Begin"] in level.states]
     for undo in undos:
         inside = set(undo["States"])
         own = own_states(level, undo)
-        begin = Node(undo["Begin"], is_cancelled=True)
+        begin = GraphNode(undo["Begin"], is_cancelled=True)
         for name in inside & level.states.keys():
-            yield Edge(Node(name), begin, "undo", _assign(undo))
+            yield GraphEdge(GraphNode(name), begin, "undo", _assign(undo))
         for name in own - {undo["End"]}:
-            yield from _edges_of(level, Node(name, is_cancelled=True))
-        end = Node(undo["End"], is_cancelled=True)
+            yield from _edges_of(level, GraphNode(name, is_cancelled=True))
+        end = GraphNode(undo["End"], is_cancelled=True)
         for outer in undos:
             if outer is not undo and undo["End"] in outer["States"]:
-                target = Node(outer["Begin"], is_cancelled=True)
-                yield Edge(end, target, "undo", _assign(outer))
+                target = GraphNode(outer["Begin"], is_cancelled=True)
+                yield GraphEdge(end, target, "undo", _assign(outer))
         for block in blocks:
             if "Next" in block and undo["Begin"] in block["States"]:
-                yield Edge(end, Node(block["Next"]), "deadline", _assign(block))
+                yield GraphEdge(end, GraphNode(block["Next"]), "deadline", _assign(block))
     for block in blocks:
         for name in {block["Begin"], *block["States"]} & level.states.keys():
             if "Next" in block:
-                yield Edge(Node(name), Node(block["Next"]), "deadline", _assign(block))
+                yield GraphEdge(
+                    GraphNode(name), GraphNode(block["Next"]), "deadline", _assign(block)
+                )
 
 
-def own_states(level: Level, undo: StateJson, *, with_catches: bool = True) -> set[str]:
+def own_states(level: MachineLevel, undo: StateJson, *, with_catches: bool = True) -> set[str]:
     """The states from an undo's Begin up to its End, with or without where a Catch leads."""
     found, pending = set[str](), [undo["Begin"]]
     while pending:
@@ -244,13 +245,13 @@ def own_states(level: Level, undo: StateJson, *, with_catches: bool = True) -> s
         if name != undo["End"]:
             pending += [
                 edge.target.state
-                for edge in _edges_of(level, Node(name))
+                for edge in _edges_of(level, GraphNode(name))
                 if with_catches or edge.kind != "catch"
             ]
     return found
 
 
-def is_shielded_at(level: Level, name: str) -> bool:
+def is_shielded_at(level: MachineLevel, name: str) -> bool:
     """Whether neither a time-out nor a deadline ends the state: shielded, or a part of an undo."""
     undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
     return any(name in part for part in level.extension.get("Shielded", ())) or any(
@@ -259,8 +260,8 @@ def is_shielded_at(level: Level, name: str) -> bool:
     )
 
 
-def reachable(level: Level, start: Iterable[Node]) -> set[Node]:
-    found: set[Node] = set()
+def reachable(level: MachineLevel, start: Iterable[GraphNode]) -> set[GraphNode]:
+    found: set[GraphNode] = set()
     pending = list(start)
     while pending:
         node = pending.pop()

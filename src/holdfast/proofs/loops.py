@@ -9,36 +9,36 @@ from holdfast.proofs.amounts import Bound
 from holdfast.proofs.bounds import WAITS, kind_of
 from holdfast.proofs.counters import Counters
 from holdfast.proofs.expressions import whole
-from holdfast.proofs.findings import Finding
-from holdfast.proofs.graph import Edge, Level, Node, reachable
+from holdfast.proofs.findings import ProofFinding
+from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, reachable
 from holdfast.proofs.paths import components
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class BoundedLoop:
     """`rounds` None: no bound is known. `waits`: nobody can go round it without waiting."""
 
-    level: Level
+    level: MachineLevel
     state: str
     rounds: Bound
     waits: bool
 
 
-def loops_of(levels: Sequence[Level]) -> list[Loop]:
+def loops_of(levels: Sequence[MachineLevel]) -> list[BoundedLoop]:
     """Outer loops before those in them. The loops of an undo are found where it runs on errors."""
     return [loop for level in levels for loop in _level(level)]
 
 
-def _level(level: Level) -> Iterator[Loop]:
-    start = Node(level.start)
+def _level(level: MachineLevel) -> Iterator[BoundedLoop]:
+    start = GraphNode(level.start)
     reached = reachable(level, [start])
     edges = [edge for edge in level.edges if edge.source in reached and not edge.source[1]]
     yield from _within(level, Counters(level), {start}, edges)
 
 
 def _within(
-    level: Level, counters: Counters, starts: set[Node], edges: Sequence[Edge]
-) -> Iterator[Loop]:
+    level: MachineLevel, counters: Counters, starts: set[GraphNode], edges: Sequence[GraphEdge]
+) -> Iterator[BoundedLoop]:
     for part in reversed(components(sorted(starts), edges)):
         inside = [edge for edge in edges if edge.source in part and edge.target in part]
         if not inside:
@@ -47,16 +47,18 @@ def _within(
         order = list(level.states)
         if rounds is None:
             first = min(part, key=lambda node: order.index(node.state)).state
-            yield Loop(level, first, None, waits=_always_waits(level, part, inside))
+            yield BoundedLoop(level, first, None, waits=_always_waits(level, part, inside))
             continue
         bounded, count = rounds
         head = min((edge.source.state for edge in bounded), key=order.index)
-        yield Loop(level, head, count, waits=_always_waits(level, part, inside))
+        yield BoundedLoop(level, head, count, waits=_always_waits(level, part, inside))
         rest = [edge for edge in inside if edge not in bounded]
         yield from _within(level, counters, set(part), rest)
 
 
-def _always_waits(level: Level, part: frozenset[Node], edges: Sequence[Edge]) -> bool:
+def _always_waits(
+    level: MachineLevel, part: frozenset[GraphNode], edges: Sequence[GraphEdge]
+) -> bool:
     """Without the states that wait, no circle is left."""
     moving = {node for node in part if not is_wait(level, node.state)}
     rest = [edge for edge in edges if edge.source in moving and edge.target in moving]
@@ -65,7 +67,7 @@ def _always_waits(level: Level, part: frozenset[Node], edges: Sequence[Edge]) ->
     return all(len(circle) == 1 and not circle & turns for circle in left)
 
 
-def is_wait(level: Level, name: str) -> bool:
+def is_wait(level: MachineLevel, name: str) -> bool:
     """Whether nobody passes the state at once: a sleep may be of no time when it is worked out."""
     state = level.states[name]
     if state["Type"] == "Wait":
@@ -73,14 +75,14 @@ def is_wait(level: Level, name: str) -> bool:
     return state["Type"] == "Task" and kind_of(state) in WAITS
 
 
-def find_loops(loops: Sequence[Loop]) -> Iterator[Finding]:
+def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
     """HF096, HF097."""
     for loop in loops:
         if loop.rounds is not None:
             continue
         place = loop.level.location(loop.state)
         if loop.waits:
-            yield Finding(
+            yield ProofFinding(
                 "HF097",
                 "note",
                 loop.state,
@@ -89,7 +91,7 @@ def find_loops(loops: Sequence[Loop]) -> Iterator[Finding]:
                 "count the rounds: for attempt in range(10)",
             )
         else:
-            yield Finding(
+            yield ProofFinding(
                 "HF096",
                 "warning",
                 loop.state,

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.asl.program import Json
 from holdfast.proofs.expressions import path_reads, reads
-from holdfast.proofs.findings import Finding
-from holdfast.proofs.graph import Edge, Level, Node
+from holdfast.proofs.findings import ProofFinding
+from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 
-Names = frozenset[str]
+VariableNames = frozenset[str]
 #: What a state evaluates by itself; rules, catchers and inner levels are looked at apart.
 _APART = frozenset({"Branches", "ItemProcessor", "Iterator", "Next", "Default", "Comment", "Type"})
 
 
-def find_names(levels: Sequence[Level]) -> Iterator[Finding]:
+def find_names(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
     """HF093, HF094, HF095."""
-    known: dict[str, Mapping[Node, Names]] = {}
+    known: dict[str, Mapping[GraphNode, VariableNames]] = {}
     for level in levels:
         start = _at_start(level, known)
         known[level.path] = {} if start is None else _known(level, start)
@@ -29,20 +29,26 @@ def find_names(levels: Sequence[Level]) -> Iterator[Finding]:
         yield from _unknown(level, known[level.path])
 
 
-def _at_start(level: Level, known: Mapping[str, Mapping[Node, Names]]) -> Names | None:
+def _at_start(
+    level: MachineLevel, known: Mapping[str, Mapping[GraphNode, VariableNames]]
+) -> VariableNames | None:
     """What a branch sees of the levels around it; None: its state is never reached."""
     if level.around is None:
         return frozenset()
     outer, name = level.around
     nodes = known[outer.path]
-    ways = [nodes[node] for node in (Node(name), Node(name, is_cancelled=True)) if node in nodes]
+    ways = [
+        nodes[node]
+        for node in (GraphNode(name), GraphNode(name, is_cancelled=True))
+        if node in nodes
+    ]
     return frozenset.intersection(*ways) if ways else None
 
 
-def _known(level: Level, start: Names) -> Mapping[Node, Names]:
+def _known(level: MachineLevel, start: VariableNames) -> Mapping[GraphNode, VariableNames]:
     """At each node that is reached: the names that have a value on every way to it."""
-    found: dict[Node, Names] = {Node(level.start): start}
-    pending = [Node(level.start)]
+    found: dict[GraphNode, VariableNames] = {GraphNode(level.start): start}
+    pending = [GraphNode(level.start)]
     while pending:
         node = pending.pop()
         for edge in level.outgoing.get(node, ()):
@@ -55,12 +61,14 @@ def _known(level: Level, start: Names) -> Mapping[Node, Names]:
     return found
 
 
-def _asked(edge: Edge) -> Names:
+def _asked(edge: GraphEdge) -> VariableNames:
     """What a condition has asked for with `$exists`."""
     return frozenset(fact for fact in edge.facts if isinstance(fact, str))
 
 
-def _unknown(level: Level, known: Mapping[Node, Names]) -> Iterator[Finding]:
+def _unknown(
+    level: MachineLevel, known: Mapping[GraphNode, VariableNames]
+) -> Iterator[ProofFinding]:
     assigned = _assigned_around(level)
     told: set[tuple[str, str]] = set()
     for node, names in known.items():
@@ -71,18 +79,18 @@ def _unknown(level: Level, known: Mapping[Node, Names]) -> Iterator[Finding]:
             yield _finding(level, node.state, name, is_assigned=name in assigned)
 
 
-def _finding(level: Level, state: str, name: str, *, is_assigned: bool) -> Finding:
+def _finding(level: MachineLevel, state: str, name: str, *, is_assigned: bool) -> ProofFinding:
     place = level.location(state)
     if is_assigned:
         message = f'"{state}" reads ${name}, which has no value on every way to it'
         fix = f'assign it before the ways part: "Assign": {{"{name}": …}}'
-        return Finding("HF093", "warning", state, place, message, fix)
+        return ProofFinding("HF093", "warning", state, place, message, fix)
     message = f'"{state}" reads ${name}, which no state assigns'
     fix = f'"Assign": {{"{name}": …}} in a state before it'
-    return Finding("HF094", "error", state, place, message, fix)
+    return ProofFinding("HF094", "error", state, place, message, fix)
 
 
-def _assigned_around(level: Level | None) -> set[str]:
+def _assigned_around(level: MachineLevel | None) -> set[str]:
     found: set[str] = set()
     while level is not None:
         found |= level.assigned().keys()
@@ -90,12 +98,12 @@ def _assigned_around(level: Level | None) -> set[str]:
     return found
 
 
-def _shadowing(level: Level, outer: Names) -> Iterator[Finding]:
+def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFinding]:
     """Of what has a value around the branch; what has none there is only a name used twice."""
     for name, given in level.assigned().items():
         if name in outer:
             state = given[0][0].source.state
-            yield Finding(
+            yield ProofFinding(
                 "HF095",
                 "warning",
                 state,
@@ -108,11 +116,11 @@ def _shadowing(level: Level, outer: Names) -> Iterator[Finding]:
 # -- what a state reads ----------------------------------------------------------------------------
 
 
-def _reads(level: Level, name: str) -> Iterator[tuple[str, Names]]:
+def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
     """The names that a state reads, each with what is known there beside what its entry brings."""
     state = level.states[name]
     read = reads if level.language_at(name) == "JSONata" else path_reads
-    nothing: Names = frozenset()
+    nothing: VariableNames = frozenset()
     for field, value in state.items():
         if field == "Choices":
             yield from _read_by_rules(level, name)
@@ -121,13 +129,13 @@ def _reads(level: Level, name: str) -> Iterator[tuple[str, Names]]:
                 yield found, nothing
 
 
-def _read_by_rules(level: Level, name: str) -> Iterator[tuple[str, Names]]:
+def _read_by_rules(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
     """A rule is asked after those before it were false, and goes on when it is true itself."""
     read = reads if level.language_at(name) == "JSONata" else path_reads
-    facts: dict[str, list[Edge]] = defaultdict(list)
-    for edge in level.outgoing.get(Node(name), ()):
+    facts: dict[str, list[GraphEdge]] = defaultdict(list)
+    for edge in level.outgoing.get(GraphNode(name), ()):
         facts[edge.kind].append(edge)
-    holds: Names = frozenset()
+    holds: VariableNames = frozenset()
     for edge, rule in zip(facts["rule"], level.states[name]["Choices"], strict=False):
         for found in read(rule.get("Condition", _tests(rule))):
             yield found, holds

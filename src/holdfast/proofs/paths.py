@@ -13,23 +13,23 @@ from functools import cached_property
 from typing import TypeAlias
 
 from holdfast.proofs.amounts import ZERO, Bound, most, plus, times
-from holdfast.proofs.graph import Edge, Node
+from holdfast.proofs.graph import GraphEdge, GraphNode
 
 #: The edges of a loop that are taken at most so often each time the loop is entered.
-Rounds: TypeAlias = "tuple[frozenset[Edge], Bound] | None"
+LoopRounds: TypeAlias = "tuple[frozenset[GraphEdge], Bound] | None"
 
 
-RoundsOf: TypeAlias = Callable[[frozenset[Node], Sequence[Edge]], Rounds]
-Weights: TypeAlias = Mapping[Node, Bound]
+RoundsOf: TypeAlias = Callable[[frozenset[GraphNode], Sequence[GraphEdge]], LoopRounds]
+Weights: TypeAlias = Mapping[GraphNode, Bound]
 
 
 @dataclass(frozen=True)
 class _Part:
     """A strongly connected part: `entries` are its nodes at which a path may come in."""
 
-    nodes: frozenset[Node]
-    entries: frozenset[Node]
-    edges: tuple[Edge, ...]
+    nodes: frozenset[GraphNode]
+    entries: frozenset[GraphNode]
+    edges: tuple[GraphEdge, ...]
     after: frozenset[int]
     rounds_of: RoundsOf
 
@@ -61,8 +61,8 @@ class _Part:
 class Paths:
     """All paths that begin at one of `starts`, for as many kinds of weight as are asked for."""
 
-    starts: frozenset[Node]
-    edges: tuple[Edge, ...]
+    starts: frozenset[GraphNode]
+    edges: tuple[GraphEdge, ...]
     rounds_of: RoundsOf
 
     def heaviest(self, weights: Weights) -> Bound:
@@ -79,9 +79,9 @@ class Paths:
     def _parts(self) -> list[_Part]:
         parts = components(sorted(self.starts), self.edges)
         part_of = {node: number for number, part in enumerate(parts) for node in part}
-        inside: dict[int, list[Edge]] = defaultdict(list)
+        inside: dict[int, list[GraphEdge]] = defaultdict(list)
         after: dict[int, set[int]] = defaultdict(set)
-        entries: dict[int, set[Node]] = defaultdict(set)
+        entries: dict[int, set[GraphNode]] = defaultdict(set)
         for start in self.starts:
             entries[part_of[start]].add(start)
         for edge in self.edges:
@@ -105,19 +105,21 @@ class Paths:
         ]
 
 
-def components(starts: Iterable[Node], edges: Sequence[Edge]) -> list[frozenset[Node]]:
+def components(
+    starts: Iterable[GraphNode], edges: Sequence[GraphEdge]
+) -> list[frozenset[GraphNode]]:
     """Strongly connected parts of what can be reached, each after those that it leads to (Tarjan).
 
     Without recursion: a definition may be thousands of states long.
     """
-    targets: dict[Node, list[Node]] = {}
+    targets: dict[GraphNode, list[GraphNode]] = {}
     for edge in edges:
         targets.setdefault(edge.source, []).append(edge.target)
-    order: dict[Node, int] = {}
-    low: dict[Node, int] = {}
-    stack: list[Node] = []
-    stacked: set[Node] = set()
-    found: list[frozenset[Node]] = []
+    order: dict[GraphNode, int] = {}
+    low: dict[GraphNode, int] = {}
+    stack: list[GraphNode] = []
+    stacked: set[GraphNode] = set()
+    found: list[frozenset[GraphNode]] = []
     for start in starts:
         if start in order:
             continue

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from holdfast.proofs.findings import Finding
-from holdfast.proofs.graph import Level, Node, StateJson, is_end, is_shadowed, reachable
+from holdfast.asl.documents import StateJson
+from holdfast.proofs.findings import ProofFinding
+from holdfast.proofs.graph import GraphNode, MachineLevel, is_end, is_shadowed, reachable
 
 
-def find_reach(levels: Sequence[Level]) -> Iterator[Finding]:
+def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
     """HF090, HF091, HF092, HF0A4. What is inside of an unreachable state is not told again."""
     hidden: set[str] = set()
     for level in levels:
@@ -28,16 +29,16 @@ def find_reach(levels: Sequence[Level]) -> Iterator[Finding]:
                 yield from _unused_handlers(level, name)
 
 
-def _reached(level: Level) -> set[str]:
+def _reached(level: MachineLevel) -> set[str]:
     """Where an undo only runs on a stop, what would follow it on an error is no mistake either."""
-    found = {node.state for node in reachable(level, [Node(level.start)])}
+    found = {node.state for node in reachable(level, [GraphNode(level.start)])}
     ends = [undo["End"] for undo in level.extension.get("Undo", ()) if undo["End"] in found]
-    return found | {node.state for node in reachable(level, map(Node, ends))}
+    return found | {node.state for node in reachable(level, map(GraphNode, ends))}
 
 
-def _unreached(level: Level, names: list[str]) -> Iterator[Finding]:
+def _unreached(level: MachineLevel, names: list[str]) -> Iterator[ProofFinding]:
     for name in _roots(level, names):
-        yield Finding(
+        yield ProofFinding(
             "HF090",
             "warning",
             name,
@@ -47,7 +48,7 @@ def _unreached(level: Level, names: list[str]) -> Iterator[Finding]:
         )
 
 
-def _dead_ends(level: Level, reached: set[str]) -> Iterator[Finding]:
+def _dead_ends(level: MachineLevel, reached: set[str]) -> Iterator[ProofFinding]:
     leading: dict[str, set[str]] = {}
     for edge in level.edges:
         leading.setdefault(edge.target.state, set()).add(edge.source.state)
@@ -59,7 +60,7 @@ def _dead_ends(level: Level, reached: set[str]) -> Iterator[Finding]:
             pending.append(name)
     dead = [name for name in level.states if name in reached and name not in alive]
     for name in _roots(level, dead):
-        yield Finding(
+        yield ProofFinding(
             "HF091",
             "warning",
             name,
@@ -69,7 +70,7 @@ def _dead_ends(level: Level, reached: set[str]) -> Iterator[Finding]:
         )
 
 
-def _roots(level: Level, names: Iterable[str]) -> list[str]:
+def _roots(level: MachineLevel, names: Iterable[str]) -> list[str]:
     """Those that no other of them leads to; in a circle the first."""
     chosen = list(names)
     targets = {
@@ -80,11 +81,11 @@ def _roots(level: Level, names: Iterable[str]) -> list[str]:
     return [name for name in chosen if name not in targets] or chosen[:1]
 
 
-def _open_choice(level: Level, name: str) -> Iterator[Finding]:
+def _open_choice(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
     state = level.states[name]
     if state["Type"] != "Choice" or "Default" in state or _is_exhaustive(state["Choices"]):
         return
-    yield Finding(
+    yield ProofFinding(
         "HF092",
         "warning",
         name,
@@ -120,7 +121,7 @@ def _condition(rule: StateJson) -> str:
     return json.dumps(written)
 
 
-def _unused_handlers(level: Level, name: str) -> Iterator[Finding]:
+def _unused_handlers(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
     for field in ("Retry", "Catch"):
         seen: set[str] = set()
         for number, entry in enumerate(level.states[name].get(field, ())):
@@ -128,7 +129,7 @@ def _unused_handlers(level: Level, name: str) -> Iterator[Finding]:
             if is_shadowed(errors, seen):
                 is_runtime = set(errors) == {"States.Runtime"}
                 why = "nobody handles States.Runtime" if is_runtime else "entries before it match"
-                yield Finding(
+                yield ProofFinding(
                     "HF0A4",
                     "warning",
                     name,

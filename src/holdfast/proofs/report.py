@@ -20,18 +20,18 @@ from holdfast.proofs.bounds import (
     worst_of,
 )
 from holdfast.proofs.costs import EXECUTIONS, Costs, costs_of
-from holdfast.proofs.findings import Finding, Place, Placed
-from holdfast.proofs.graph import Level, is_distributed, levels_of
-from holdfast.proofs.loops import Loop, find_loops, loops_of
+from holdfast.proofs.findings import Placed, ProofFinding, SourceLocation
+from holdfast.proofs.graph import MachineLevel, is_distributed, levels_of
+from holdfast.proofs.loops import BoundedLoop, find_loops, loops_of
 from holdfast.proofs.names import find_names
 from holdfast.proofs.reach import find_reach
-from holdfast.proofs.sagas import Facts, Registration, Saga, find_sagas, occasions, saga_of
-from holdfast.proofs.waits import Wait, find_waits, waits_of, without_timeout
+from holdfast.proofs.sagas import FactsByTask, Registration, Saga, find_sagas, occasions, saga_of
+from holdfast.proofs.waits import BoundedWait, find_waits, waits_of, without_timeout
 
 _MARGIN: Final = 11
 _ORDER: Final[Mapping[str, int]] = {"error": 0, "warning": 1, "note": 2}
 #: Gives the place of a state by its name and its location in the definition.
-Locate = Callable[[str, str], Place]
+Locate = Callable[[str, str], SourceLocation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class Proofs:
     """`findings` are the gravest first, then in the order of the definition."""
 
     name: str
-    levels: tuple[Level, ...]
-    findings: tuple[Finding, ...]
-    loops: tuple[Loop, ...]
-    waits: tuple[Wait, ...]
-    idle: tuple[tuple[Level, str], ...]
+    levels: tuple[MachineLevel, ...]
+    findings: tuple[ProofFinding, ...]
+    loops: tuple[BoundedLoop, ...]
+    waits: tuple[BoundedWait, ...]
+    idle: tuple[tuple[MachineLevel, str], ...]
     saga: Saga
     worst: Worst
     costs: Costs
     timeout_seconds: int | None
 
 
-def prove(name: str, document: Mapping[str, Any], facts: Facts) -> Proofs:
+def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
     """Of a document that has validated. `facts`: the tasks that something is known of, by name."""
     levels = levels_of(document)
     loops = loops_of(levels)
@@ -77,11 +77,13 @@ def prove(name: str, document: Mapping[str, Any], facts: Facts) -> Proofs:
     )
 
 
-def _find_history(name: str, levels: Sequence[Level], worst: Worst) -> Iterator[Finding]:
+def _find_history(
+    name: str, levels: Sequence[MachineLevel], worst: Worst
+) -> Iterator[ProofFinding]:
     events = None if worst.events is None else worst.events.constant
     if events is not None and events > EVENTS_MAX_OF_STEP_FUNCTIONS:
         start = levels[0].start
-        yield Finding(
+        yield ProofFinding(
             "HF0A5",
             "warning",
             start,
@@ -157,7 +159,7 @@ def _names(proofs: Proofs) -> str:
     return "every variable has a value wherever it is read"
 
 
-def _loop(loop: Loop, locate: Locate) -> str:
+def _loop(loop: BoundedLoop, locate: Locate) -> str:
     where = _where(loop.level, loop.state, locate)
     if loop.rounds is None:
         return f"{where}: no bound is known" + ("; each round waits" if loop.waits else "")
@@ -165,12 +167,12 @@ def _loop(loop: Loop, locate: Locate) -> str:
     return f"{where}: at most {rounds} round{'s'[: rounds != '1']} each time"
 
 
-def _where(level: Level, state: str, locate: Locate) -> str:
+def _where(level: MachineLevel, state: str, locate: Locate) -> str:
     place = locate(state, level.location(state))
     return f"{state} (line {place.line})"
 
 
-def _waits(waits: Sequence[Wait], locate: Locate) -> str:
+def _waits(waits: Sequence[BoundedWait], locate: Locate) -> str:
     if not waits:
         return "for nobody outside"
     return "\n".join(

@@ -12,18 +12,18 @@ from typing import Any
 
 from holdfast.proofs.bounds import kind_of, retries_of
 from holdfast.proofs.expressions import is_call, nodes, tree_of
-from holdfast.proofs.findings import Finding, shortened
-from holdfast.proofs.graph import Level, Node, reachable
+from holdfast.proofs.findings import ProofFinding, shortened
+from holdfast.proofs.graph import GraphNode, MachineLevel, reachable
 from holdfast.proofs.tasks import TaskFacts
 
-Facts = Mapping[str, TaskFacts]
+FactsByTask = Mapping[str, TaskFacts]
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """`task` takes back `step`; None: one of `steps`. `between` may fail before it counts."""
 
-    level: Level
+    level: MachineLevel
     state: str
     task: str
     step: str | None
@@ -37,11 +37,11 @@ class Saga:
     """The undos of a machine and the tasks that have none, with a side effect as far as known."""
 
     registrations: tuple[Registration, ...]
-    open_steps: tuple[tuple[Level, str, str], ...]
+    open_steps: tuple[tuple[MachineLevel, str, str], ...]
     unknown: tuple[str, ...]
 
 
-def saga_of(levels: Sequence[Level], facts: Facts) -> Saga:
+def saga_of(levels: Sequence[MachineLevel], facts: FactsByTask) -> Saga:
     registrations = tuple(found for level in levels for found in _registrations(level))
     undone = undone_of(registrations)
     takers = {found.task for found in registrations}
@@ -59,7 +59,7 @@ def undone_of(registrations: Iterable[Registration]) -> set[tuple[str, str]]:
     return {(found.level.path, step) for found in registrations for step in found.steps}
 
 
-def _inline_tasks(levels: Sequence[Level]) -> Iterator[tuple[Level, str, str]]:
+def _inline_tasks(levels: Sequence[MachineLevel]) -> Iterator[tuple[MachineLevel, str, str]]:
     for level in levels:
         for name, state in level.states.items():
             if state["Type"] == "Task" and kind_of(state) == "task":
@@ -69,7 +69,7 @@ def _inline_tasks(levels: Sequence[Level]) -> Iterator[tuple[Level, str, str]]:
 # -- registrations ---------------------------------------------------------------------------------
 
 
-def _registrations(level: Level) -> Iterator[Registration]:
+def _registrations(level: MachineLevel) -> Iterator[Registration]:
     for name, state in level.states.items():
         for variable, value in (state.get("Assign") or {}).items():
             task, read = _appended_undo(value, variable)
@@ -93,7 +93,7 @@ def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str
     return None, frozenset()
 
 
-def _registration(level: Level, name: str, task: str, read: frozenset[str]) -> Registration:
+def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str]) -> Registration:
     """Goes back from the registration, for as long as one way alone leads there."""
     between: list[str] = []
     nearest: str | None = None
@@ -120,15 +120,16 @@ def _registration(level: Level, name: str, task: str, read: frozenset[str]) -> R
     return Registration(level, name, task, None, steps, (), is_early=not giving)
 
 
-def _goes_on_to(level: Level, name: str, registration: str) -> bool:
+def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
     """Whether every failure of the state is caught, on ways that may lead to the registration."""
     catchers = level.states[name].get("Catch", ())
     return any(catcher["ErrorEquals"] == ["States.ALL"] for catcher in catchers) and all(
-        Node(registration) in reachable(level, [Node(catcher["Next"])]) for catcher in catchers
+        GraphNode(registration) in reachable(level, [GraphNode(catcher["Next"])])
+        for catcher in catchers
     )
 
 
-def _only_before(level: Level, name: str) -> str | None:
+def _only_before(level: MachineLevel, name: str) -> str | None:
     """The one state that leads here on success; None: none, or several."""
     leading = {
         edge.source.state
@@ -143,7 +144,7 @@ def _is_entry_of_undo(state: Mapping[str, Any]) -> bool:
     return state["Type"] == "Pass" and [] in (state.get("Assign") or {}).values()
 
 
-def _giving(level: Level, read: frozenset[str]) -> frozenset[str]:
+def _giving(level: MachineLevel, read: frozenset[str]) -> frozenset[str]:
     """The tasks whose results are read."""
     return frozenset(
         name
@@ -152,7 +153,7 @@ def _giving(level: Level, read: frozenset[str]) -> frozenset[str]:
     )
 
 
-def _next_tasks(level: Level, name: str) -> frozenset[str]:
+def _next_tasks(level: MachineLevel, name: str) -> frozenset[str]:
     """The tasks to which ways lead from a state without another task between."""
     found, pending, seen = set[str](), [name], set[str]()
     while pending:
@@ -163,11 +164,11 @@ def _next_tasks(level: Level, name: str) -> frozenset[str]:
         if level.states[current]["Type"] == "Task":
             found.add(current)
         else:
-            pending += [edge.target.state for edge in level.outgoing.get(Node(current), ())]
+            pending += [edge.target.state for edge in level.outgoing.get(GraphNode(current), ())]
     return frozenset(found)
 
 
-def occasions(level: Level) -> str:
+def occasions(level: MachineLevel) -> str:
     """When undos run: on a failure only if every step of their parts hands all errors to them.
 
     A step may stand in several parts: the innermost takes the error first and hands it on.
@@ -191,7 +192,7 @@ def occasions(level: Level) -> str:
 # -- findings --------------------------------------------------------------------------------------
 
 
-def find_sagas(levels: Sequence[Level], facts: Facts) -> Iterator[Finding]:
+def find_sagas(levels: Sequence[MachineLevel], facts: FactsByTask) -> Iterator[ProofFinding]:
     """HF0A0 … HF0A3. What is not known of a task is not told."""
     saga = saga_of(levels, facts)
     undone = undone_of(saga.registrations)
@@ -209,8 +210,8 @@ def find_sagas(levels: Sequence[Level], facts: Facts) -> Iterator[Finding]:
         yield from _windows(found)
 
 
-def _repeats(level: Level, name: str, task: str) -> Finding:
-    return Finding(
+def _repeats(level: MachineLevel, name: str, task: str) -> ProofFinding:
+    return ProofFinding(
         "HF0A0",
         "warning",
         name,
@@ -220,11 +221,11 @@ def _repeats(level: Level, name: str, task: str) -> Finding:
     )
 
 
-def _open(steps: Sequence[tuple[Level, str]]) -> Finding:
+def _open(steps: Sequence[tuple[MachineLevel, str]]) -> ProofFinding:
     level, first = steps[0]
     names = shortened([name for _, name in steps])
     count = f"{len(steps)} tasks have" if len(steps) != 1 else "1 task has"
-    return Finding(
+    return ProofFinding(
         "HF0A1",
         "note",
         first,
@@ -234,11 +235,11 @@ def _open(steps: Sequence[tuple[Level, str]]) -> Finding:
     )
 
 
-def _windows(found: Registration) -> Iterator[Finding]:
+def _windows(found: Registration) -> Iterator[ProofFinding]:
     place = found.level.location(found.state)
     if found.between:
         names = shortened(found.between)
-        yield Finding(
+        yield ProofFinding(
             "HF0A2",
             "warning",
             found.state,
@@ -247,7 +248,7 @@ def _windows(found: Registration) -> Iterator[Finding]:
             f'undo({found.task}, …) directly after "{found.step}"',
         )
     elif found.is_early:
-        yield Finding(
+        yield ProofFinding(
             "HF0A3",
             "note",
             found.state,

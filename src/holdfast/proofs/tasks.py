@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from holdfast.dsl.surface import Task
+from holdfast.api.surface import Task
 
 _KEY: Final = "idempotency_key"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, kind_of
-from holdfast.proofs.findings import Finding, shortened
-from holdfast.proofs.graph import Level, is_shielded_at
+from holdfast.proofs.findings import ProofFinding, shortened
+from holdfast.proofs.graph import MachineLevel, is_shielded_at
 
 #: Kinds of task that somebody outside ends, who may never do it.
 _ANSWERED: Final[Mapping[str, str]] = {
@@ -23,28 +23,28 @@ _WORKING: Final = frozenset({"task", "lambda", "service"})
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class BoundedWait:
     """`bounded_by`: what ends it if nobody answers; "" for nothing."""
 
-    level: Level
+    level: MachineLevel
     state: str
     what: str
     bounded_by: str
 
 
-def waits_of(document: Mapping[str, Any], levels: Sequence[Level]) -> list[Wait]:
+def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> list[BoundedWait]:
     """Every task that waits for somebody outside."""
     found = []
     for level, name in _tasks(levels):
         what = _ANSWERED.get(kind_of(level.states[name]))
         if what is not None:
-            found.append(Wait(level, name, what, _bound(document, level, name)))
+            found.append(BoundedWait(level, name, what, _bound(document, level, name)))
     return found
 
 
 def without_timeout(
-    document: Mapping[str, Any], levels: Sequence[Level]
-) -> list[tuple[Level, str]]:
+    document: Mapping[str, Any], levels: Sequence[MachineLevel]
+) -> list[tuple[MachineLevel, str]]:
     """The tasks that work, and that nothing ends if they hang."""
     return [
         (level, name)
@@ -53,18 +53,18 @@ def without_timeout(
     ]
 
 
-def _tasks(levels: Sequence[Level]) -> Iterator[tuple[Level, str]]:
+def _tasks(levels: Sequence[MachineLevel]) -> Iterator[tuple[MachineLevel, str]]:
     for level in levels:
         for name, state in level.states.items():
             if state["Type"] == "Task":
                 yield level, name
 
 
-def _bound(document: Mapping[str, Any], level: Level, name: str) -> str:
+def _bound(document: Mapping[str, Any], level: MachineLevel, name: str) -> str:
     if has_timeout(level.states[name]):
         return "TimeoutSeconds"
     is_shielded = False
-    around: tuple[Level, str] | None = (level, name)
+    around: tuple[MachineLevel, str] | None = (level, name)
     while around is not None:
         here, state = around
         is_shielded |= is_shielded_at(here, state)
@@ -79,7 +79,7 @@ def _bound(document: Mapping[str, Any], level: Level, name: str) -> str:
     return ""
 
 
-def _is_raced(level: Level) -> bool:
+def _is_raced(level: MachineLevel) -> bool:
     """Whether enough of the branches beside it end in time, and cancel it."""
     if level.around is None:
         return False
@@ -89,7 +89,7 @@ def _is_raced(level: Level) -> bool:
     return ends is not None and sum(map(ends_in_time, beside)) >= ends
 
 
-def _help(wait: Wait) -> str:
+def _help(wait: BoundedWait) -> str:
     if kind_of(wait.level.states[wait.state]) == "activity":
         return (
             '"TimeoutSeconds" of the machine: a task\'s own begins when a worker has polled for it'
@@ -97,11 +97,13 @@ def _help(wait: Wait) -> str:
     return 'timeout=days(3), or "TimeoutSeconds"'
 
 
-def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator[Finding]:
+def find_waits(
+    document: Mapping[str, Any], levels: Sequence[MachineLevel]
+) -> Iterator[ProofFinding]:
     """HF098, HF099."""
     for wait in waits_of(document, levels):
         if not wait.bounded_by:
-            yield Finding(
+            yield ProofFinding(
                 "HF098",
                 "warning",
                 wait.state,
@@ -114,7 +116,7 @@ def find_waits(document: Mapping[str, Any], levels: Sequence[Level]) -> Iterator
         names = shortened([name for _, name in tasks])
         count = f"{len(tasks)} tasks have" if len(tasks) != 1 else "1 task has"
         level, first = tasks[0]
-        yield Finding(
+        yield ProofFinding(
             "HF099",
             "note",
             first,

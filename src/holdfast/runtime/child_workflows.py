@@ -19,10 +19,10 @@ from holdfast.core.retry import RUNTIME, TIMEOUT
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
-from holdfast.runtime import mail, messages
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import Effect, Message, Send
-from holdfast.runtime.log import Log
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.storage.log import Log
 
 #: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
@@ -67,7 +67,7 @@ def call(
         return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
     try:
         data = workflows.normalise_input(log.tenant, workflow, attempt.arguments)
-        stowed = yield from mail.stow(log.tenant, run, data)
+        stowed = yield from inbox.stow(log.tenant, run, data)
     except RequestError as misfit:
         return facts.FailedWith(attempt.entry, attempt.attempt, INVALID_ARGUMENTS, misfit.message)
     except VaultFault as fault:

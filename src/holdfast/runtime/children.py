@@ -15,21 +15,28 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from holdfast.asl.program import Json, Map, Program
+from holdfast.asl.program import Json, MapState, Program
 from holdfast.core import facts
 from holdfast.core.children import awaited
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
-from holdfast.core.state import Children, ChildResult, Execution, Frame, Origin, Parent
+from holdfast.core.state import (
+    ChildExecutions,
+    ChildResult,
+    Execution,
+    Frame,
+    MachineOrigin,
+    Parent,
+)
 from holdfast.errors import HoldfastError
 from holdfast.limits import CONTROL_RETENTION_SECONDS
-from holdfast.runtime import child_workflows, keys, mail, messages
-from holdfast.runtime.effects import Effect, Get, Item, Message, PutIfAbsent, Query, Send
-from holdfast.runtime.formats import FORMAT, require_format
-from holdfast.runtime.log import Log
+from holdfast.runtime import child_workflows, inbox, messages
+from holdfast.runtime.effects import Effect, Get, Item, Message, NoResult, PutIfAbsent, Query, Send
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage.log import Log
 
-Does = Generator[Effect, Any, None]
-Ended = Generator[Effect, Any, list[facts.ChildEnded]]
+ChildEnds = Generator[Effect, Any, list[facts.ChildEnded]]
 
 #: Mail under this prefix is about children: `k#<entry>#<lane>`.
 NOTICE_PREFIX: Final = "k#"
@@ -43,15 +50,15 @@ def notice_key(entry: int, lane: int) -> str:
 # -- starting --------------------------------------------------------------------------------------
 
 
-def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Does:
+def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> NoResult:
     """Sends the start of one lane. A lane that has begun, or ended, ignores it."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None, "it is owed by this very state"
-    assert isinstance(frame.waiting, Children)
+    assert isinstance(frame.waiting, ChildExecutions)
     run = child_run(log.run, entry, lane)
     children = frame.waiting
-    stowed = yield from mail.stow(log.tenant, run, children.inputs[lane])
+    stowed = yield from inbox.stow(log.tenant, run, children.inputs[lane])
     parent: Parent = {"run": log.run, "entry": entry, "attempt": 1, "lane": lane}
     body = messages.start(
         log.tenant,
@@ -66,11 +73,11 @@ def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> Doe
     yield Send((Message(body),))
 
 
-def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Origin:
+def _origin(state: Execution, program: Program, frame: Frame, run: str) -> MachineOrigin:
     map_state, children = program.states[frame.position], frame.waiting
-    assert isinstance(map_state, Map)
+    assert isinstance(map_state, MapState)
     assert map_state.run is not None
-    assert isinstance(children, Children)
+    assert isinstance(children, ChildExecutions)
     labelled = children.map_run_arn.rpartition(":")[0]
     name = child_name(run)
     arn = labelled.replace(":mapRun:", ":execution:")
@@ -90,7 +97,7 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Origi
 # -- ending ----------------------------------------------------------------------------------------
 
 
-def notify_parent(log: Log) -> Does:
+def notify_parent(log: Log) -> NoResult:
     """The end is stored in the parent's mail, then the parent is woken: again, for as long as it
     waits for this child. What waits later looks for itself (R13).
     """
@@ -152,7 +159,7 @@ def _answer_fields(
         output = state.output
         if state.origin is not None:
             output = finished_output(state, as_json=as_json)
-        return (yield from mail.stow(tenant, parent["run"], output))
+        return (yield from inbox.stow(tenant, parent["run"], output))
     if state.origin is None:
         return child_workflows.error_of(state)
     error, cause = finished_error(state, as_json=as_json)
@@ -172,10 +179,10 @@ def _lane_fields(
         result["output"] = state.output
     else:
         result |= {"error": state.error, "cause": state.cause}
-    return (yield from mail.stow(tenant, parent["run"], dict(result)))
+    return (yield from inbox.stow(tenant, parent["run"], dict(result)))
 
 
-def notices(tenant: str, run: str, children: Children) -> Ended:
+def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
     """-> the ends that the parent has not counted yet. A Map that rests has an open lane."""
     lanes = children.open_lanes
     # Only as far as lanes are open: a large Map has thousands of notices that are counted.
@@ -191,16 +198,16 @@ def notices(tenant: str, run: str, children: Children) -> Ended:
         require_format(item, "a notice")
         lane = int(str(item["sk"]).rpartition("#")[2])
         if lane in is_open:
-            result: Json = yield from mail.unstow(tenant, run, item)
+            result: Json = yield from inbox.unstow(tenant, run, item)
             found.append(facts.ChildEnded(children.entry, lane, result))  # type: ignore[arg-type]
     return found
 
 
-def all_notices(tenant: str, state: Execution) -> Ended:
+def all_notices(tenant: str, state: Execution) -> ChildEnds:
     """Those of every open Map, for a worker that recovers: a wake may never have been sent."""
     found: list[facts.ChildEnded] = []
     for frame in state.frames.values():
-        if isinstance(frame.waiting, Children):
+        if isinstance(frame.waiting, ChildExecutions):
             found += yield from notices(tenant, state.run, frame.waiting)
     return found
 
@@ -212,11 +219,11 @@ def all_notices(tenant: str, state: Execution) -> Ended:
 _CONTROL_ID: Final = "0" * 27
 
 
-def stop(log: Log, entry: int, number: int, now_ms: int) -> Does:
+def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
     """Tells a child that nobody waits for it any more. One that has ended ignores it."""
     run = child_run(log.run, entry, number)
-    fields = {"kind": mail.PARENT}
-    yield PutIfAbsent("mail", mail.control_item(log.tenant, run, _CONTROL_ID, now_ms, fields))
+    fields = {"kind": inbox.PARENT}
+    yield PutIfAbsent("mail", inbox.control_item(log.tenant, run, _CONTROL_ID, now_ms, fields))
     yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(_CONTROL_ID))),))
 
 

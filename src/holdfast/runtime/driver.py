@@ -12,13 +12,12 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime.effects import Begin, Clock, Effect, Finished, Handler
+from holdfast.runtime.effects import Begin, Clock, Effect, Finished, Handler, Ticket
 
 Perform = Callable[[Effect], Any]
-Ticket = tuple[int, int]
 
 
-class Tasks:
+class BegunTasks:
     """The tasks that one handler has begun and not yet taken the result of."""
 
     def __init__(self, perform: Perform, pool: Executor | None) -> None:
@@ -48,7 +47,7 @@ class Tasks:
 
 def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any:
     """-> what the handler returns. Faults of the world are raised inside the handler first."""
-    tasks = Tasks(perform, pool)
+    tasks = BegunTasks(perform, pool)
     step: Callable[[], Effect] = lambda: next(handler)  # noqa: E731
     while True:
         try:
@@ -63,7 +62,7 @@ def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any
             step = _sending(handler, result)
 
 
-def _dispatch(effect: Effect, perform: Perform, tasks: Tasks) -> Any:
+def _dispatch(effect: Effect, perform: Perform, tasks: BegunTasks) -> Any:
     match effect:
         case Begin():
             return tasks.begin(effect)

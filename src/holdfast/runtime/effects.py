@@ -6,7 +6,7 @@ under a scheduler that kills, freezes and reorders at every `yield`.
 
 Every effect that can fail may raise `ServiceFault` inside the handler. One of them is special:
 `Doubt` says that a conditional put may or may not have been stored (time-out, lost answer). The
-only right reaction is to read the key again (rule R6 in docs/log.md).
+only right reaction is to read the key again (rule R6 in docs/reference/log.md).
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ Item: TypeAlias = Mapping[str, str | int | bytes]
 TableName: TypeAlias = Literal["executions", "mail"]
 QueueName: TypeAlias = Literal["work", "single"]
 Handler: TypeAlias = Generator["Effect", Any, Any]
+#: Names one begun task of a handler: its entry and its attempt.
+Ticket: TypeAlias = tuple[int, int]
+#: A handler that returns nothing, and one that returns a JSON object.
+NoResult: TypeAlias = Generator["Effect", Any, None]
+JsonResult: TypeAlias = Generator["Effect", Any, dict[str, Any]]
 
 
 class Doubt(ServiceFault):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import HoldfastBug, NewerFormatError
-from holdfast.runtime import keys
-from holdfast.runtime.plain import is_unicode
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.json_values import is_unicode
 
 FORMAT: Final = 1
 
@@ -91,7 +91,7 @@ def require_readable(body: Any) -> Mapping[str, Any]:
 
 # -- what each kind has to hold --------------------------------------------------------------------
 
-Check: TypeAlias = Callable[[Any], bool]
+ValueCheck: TypeAlias = Callable[[Any], bool]
 
 #: Times and numbers have to fit into keys, which have 15 digits for them.
 _NUMBER_MAX: Final = 10**15 - 1
@@ -121,11 +121,11 @@ def _is_stowed(value: Any) -> bool:
     return isinstance(value, dict) and _is_text(value.get("v", value.get("ref")))
 
 
-def _optional(is_right: Check) -> Check:
+def _optional(is_right: ValueCheck) -> ValueCheck:
     return lambda value: value is None or is_right(value)
 
 
-def _holding(**fields: Check) -> Check:
+def _holding(**fields: ValueCheck) -> ValueCheck:
     """An object with these fields, and whatever else."""
     return lambda value: (
         isinstance(value, dict)
@@ -133,7 +133,7 @@ def _holding(**fields: Check) -> Check:
     )
 
 
-_COMMON: Final[Mapping[str, Check]] = {
+_COMMON: Final[Mapping[str, ValueCheck]] = {
     "t": lambda value: _is_text(value) and keys.is_tenant(value),
     "run": lambda value: _is_text(value) and keys.is_run(value),
     "hint": _optional(_is_hint),
@@ -148,7 +148,7 @@ _ORIGIN: Final = _holding(
     role_arn=_is_text,
     type=lambda value: value in ("STANDARD", "EXPRESS"),
 )
-_OWN: Final[Mapping[str, Mapping[str, Check]]] = {
+_OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
     START: {
         "workflow": _is_text,
         "definition": _is_text,

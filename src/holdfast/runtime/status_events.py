@@ -13,9 +13,9 @@ from typing import Any, Final
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.limits import STATUS_TEXT_BYTES_MAX
-from holdfast.runtime.codec import Record
+from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Effect, Publish
-from holdfast.runtime.view import json_text
+from holdfast.runtime.storage.codec import Record
 
 DETAIL_TYPE: Final = "Step Functions Execution Status Change"
 #: AWS keeps this source to itself: only a cloud that is all our own may say it.

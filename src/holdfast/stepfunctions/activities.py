@@ -25,30 +25,30 @@ from typing import Any, Final
 from holdfast.core.state import Awaiting
 from holdfast.errors import HoldfastError, ServiceFault, is_damage, is_passing
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
-from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.codec import reading
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.presentation import json_text
+from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Delete,
     Effect,
     Item,
+    JsonResult,
     Message,
     Pause,
     PutIfAbsent,
     Query,
     Send,
 )
-from holdfast.runtime.log import Log, put_surely
-from holdfast.runtime.tokens import Token, make_token
-from holdfast.runtime.view import json_text
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.log import Log, put_surely
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, parse_activity_arn, require_name
 from holdfast.stepfunctions.catalogue import Activity, Service
 from holdfast.stepfunctions.faults import StatesFault, activity_does_not_exist
 from holdfast.stepfunctions.pages import page
-
-Answer = Generator[Effect, Any, dict[str, Any]]
 
 #: AWS docs, GetActivityTask: a poll waits for 60 s.
 POLL_MS: Final = 60_000
@@ -62,7 +62,7 @@ _QUERIES_PER_LOOK: Final = 20
 # -- activities ------------------------------------------------------------------------------------
 
 
-def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """An identical repeat gives the same answer; tags do not count for that (AWS docs)."""
     from holdfast.stepfunctions import settings, tags  # noqa: PLC0415  # polls need neither
 
@@ -79,7 +79,7 @@ def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> A
     return {"activityArn": arn, "creationDate": activity.created_ms}
 
 
-def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     activity = yield from _require(service, request)
     return {
         "activityArn": service.place.activity(activity.name),
@@ -89,7 +89,7 @@ def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) ->
     }
 
 
-def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """Deleting what is not there is no error."""
     arn = parse_activity_arn(request["activityArn"])
     if arn.place == service.place:
@@ -97,7 +97,7 @@ def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> A
     return {}
 
 
-def list_activities(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def list_activities(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     activities = yield from catalogue.activities(service.tenant)
     shown, token = page(service, request, activities, "activities", lambda one: one.name)
     listed = [
@@ -132,7 +132,7 @@ class Poll:
     nonce: str
 
 
-def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """-> token and input of one task, or {} when none came while the poll could wait.
 
     Costs a query for each look: the first at once, then after pauses that grow to a second.
@@ -150,7 +150,7 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
         pause_ms = min(2 * pause_ms, PAUSE_MS_MAX)
 
 
-def _look(poll: Poll, now_ms: int) -> Answer:
+def _look(poll: Poll, now_ms: int) -> JsonResult:
     """-> the answer when there was a task for this poll, else {}."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
@@ -178,7 +178,7 @@ def _look(poll: Poll, now_ms: int) -> Answer:
     return {}
 
 
-def _take(poll: Poll, row: Item, now_ms: int) -> Answer:
+def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
     with reading("a task of an activity"):
         tenant, run = poll.service.tenant, str(row["run"])
         entry, attempt = int(row["entry"]), int(row["attempt"])
@@ -197,7 +197,7 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Answer:
     }
     if poll.worker is not None:
         fields["worker"] = poll.worker
-    item = mail.taken_item(tenant, run, key, poll.nonce, fields)
+    item = inbox.taken_item(tenant, run, key, poll.nonce, fields)
     is_ours = yield from put_surely("mail", item)
     if not is_ours:
         # That poll may have died before it told (R12).

@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from holdfast.runtime import keys
-from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
+from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
+from holdfast.runtime.storage import keys
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
 from holdfast.stepfunctions.catalogue import MAIL, Alias, Service
@@ -20,11 +20,10 @@ from holdfast.stepfunctions.faults import (
 from holdfast.stepfunctions.lookup import is_here
 from holdfast.stepfunctions.pages import page
 
-Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 Routes: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def create_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def create_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """An identical repeat gives the same answer; the alias's machine is that of its versions."""
     machine, routes = yield from _require_routes(service, request["routingConfiguration"])
     now_ms = yield Clock()
@@ -42,7 +41,7 @@ def create_state_machine_alias(service: Service, request: dict[str, Any], _: byt
     }
 
 
-def update_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def update_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if "description" not in request and "routingConfiguration" not in request:
         raise validation("Either the description or the routing configuration must be specified")
@@ -65,7 +64,7 @@ def update_state_machine_alias(service: Service, request: dict[str, Any], _: byt
     return {"updateDate": now_ms}
 
 
-def describe_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def describe_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     alias = yield from _require_alias(service, arn)
     response = {
@@ -81,7 +80,7 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
     return response if alias.description is None else {**response, "description": alias.description}
 
 
-def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Deleting what is not there is no error, as for machines, versions and activities."""
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if is_here(service, arn):
@@ -89,7 +88,7 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
     return {}
 
 
-def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """By name; of a machine, or those that route to one version of it."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.core.state import Parent
-from holdfast.runtime.effects import Effect
+from holdfast.runtime.effects import JsonResult
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
-Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 #: The request is valid; `chance` are 16 random bytes. Times in the response are whole milliseconds.
-Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], Answer]
+Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], JsonResult]
 
 CHANCE_BYTES: Final = 16
 
@@ -65,7 +64,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "express": ("StartSyncExecution",),
     "map_runs": ("ListMapRuns", "DescribeMapRun", "UpdateMapRun"),
-    "trial": ("TestState",),
+    "trial.trial": ("TestState",),
 }
 OPERATIONS: Final = {name: module for module, names in MODULES.items() for name in names}
 
@@ -86,7 +85,7 @@ class StatesApi:
 
     def call(
         self, operation: str, request: Any, chance: bytes, parent: Parent | None = None
-    ) -> Answer:
+    ) -> JsonResult:
         """-> the response as the JSON protocol sends it: times are seconds, with milliseconds.
 
         `parent` is the task that waits for the end of the execution that it starts. Raises

@@ -30,7 +30,7 @@ NAME_CHARACTERS_MAX: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArnRegion:
     """Where the resources of one service live."""
 
     region: str
@@ -68,7 +68,7 @@ class MachineArn:
     """`qualifier` is a version's number or an alias's name; `label` a distributed Map's."""
 
     text: str
-    place: Place
+    place: ArnRegion
     name: str
     qualifier: str | None = None
     label: str | None = None
@@ -89,7 +89,7 @@ class ExecutionArn:
     """`express` is the last part of an express execution's ARN, `label` a distributed Map's."""
 
     text: str
-    place: Place
+    place: ArnRegion
     machine: str
     name: str
     label: str | None = None
@@ -99,7 +99,7 @@ class ExecutionArn:
 @dataclass(frozen=True, slots=True)
 class MapRunArn:
     text: str
-    place: Place
+    place: ArnRegion
     machine: str
     label: str
     identifier: str
@@ -108,7 +108,7 @@ class MapRunArn:
 @dataclass(frozen=True, slots=True)
 class ActivityArn:
     text: str
-    place: Place
+    place: ArnRegion
     name: str
 
 
@@ -191,9 +191,9 @@ def require_role_arn(text: str) -> str:
     return text
 
 
-def _split(text: str) -> tuple[Place, str, list[str]]:
+def _split(text: str) -> tuple[ArnRegion, str, list[str]]:
     found = _parts(text)
-    place = Place(found.group("region"), found.group("account"), found.group("partition"))
+    place = ArnRegion(found.group("region"), found.group("account"), found.group("partition"))
     return place, found.group("kind"), found.group("rest").split(":")
 
 

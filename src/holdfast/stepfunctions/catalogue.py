@@ -15,18 +15,17 @@ import json
 import zlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
+from holdfast.asl.validation.report import MachineType
 from holdfast.limits import RECORD_BYTES_MAX
-from holdfast.runtime import keys
-from holdfast.runtime.definitions import Definition, Programs
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
-from holdfast.runtime.formats import FORMAT, require_format
-from holdfast.runtime.tokens import Keys
-from holdfast.stepfunctions.arns import Place
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
-
-MachineType: TypeAlias = Literal["STANDARD", "EXPRESS"]
 
 MAIL: Final = "mail"
 RACES_MAX: Final = 9
@@ -40,9 +39,9 @@ class Service:
     """
 
     programs: Programs
-    keys: Keys
+    keys: SigningKeys
     tenant: str
-    place: Place
+    place: ArnRegion
     payload_bytes_max: int | None
 
 
@@ -64,7 +63,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class StateMachine:
     """`versions` is the greatest number ever given to a version of it.
 
     `published` and `description` are those of the request that created it: an identical repeat of
@@ -113,7 +112,7 @@ class Activity:
     rv: int = 0
 
 
-Stored = TypeVar("Stored", Machine, Alias, Activity)
+Stored = TypeVar("Stored", StateMachine, Alias, Activity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +131,12 @@ class Startable:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def machine(tenant: str, name: str) -> Generator[Effect, Any, Machine | None]:
+def machine(tenant: str, name: str) -> Generator[Effect, Any, StateMachine | None]:
     item = yield Get(MAIL, keys.machines(tenant), name)
     return None if item is None else read_machine(item)
 
 
-def machines(tenant: str) -> Generator[Effect, Any, list[Machine]]:
+def machines(tenant: str) -> Generator[Effect, Any, list[StateMachine]]:
     """-> all machines, by name."""
     items = yield Query(MAIL, keys.machines(tenant))
     return [read_machine(item) for item in items]
@@ -207,9 +206,9 @@ def change(
     raise concurrent()
 
 
-def _item(tenant: str, one: Machine | Alias | Activity) -> Item:
+def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:
     match one:
-        case Machine():
+        case StateMachine():
             return machine_item(tenant, one)
         case Alias():
             return alias_item(tenant, one)
@@ -255,7 +254,7 @@ def _text(item: Any) -> str:
 # -- items -----------------------------------------------------------------------------------------
 
 
-def machine_item(tenant: str, one: Machine) -> Item:
+def machine_item(tenant: str, one: StateMachine) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machines(tenant),
         "sk": one.name,
@@ -271,9 +270,9 @@ def machine_item(tenant: str, one: Machine) -> Item:
     return item if one.description is None else {**item, "de": one.description}
 
 
-def read_machine(item: Item) -> Machine:
+def read_machine(item: Item) -> StateMachine:
     require_format(item, "a state machine")
-    return Machine(
+    return StateMachine(
         str(item["sk"]),
         _read_snapshot(item),
         int(item["t0"]),

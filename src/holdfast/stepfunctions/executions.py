@@ -17,17 +17,18 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 from holdfast.core.children import TOO_DEEP, too_deep
 from holdfast.core.run_ids import child_name, child_run, uuid_of
-from holdfast.core.state import Execution, Origin, Parent
+from holdfast.core.state import Execution, MachineOrigin, Parent
 from holdfast.limits import NAME_RETENTION_SECONDS
-from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.effects import Clock, Effect, Message, PutIfAbsent, Send
-from holdfast.runtime.formats import FORMAT
-from holdfast.runtime.log import Log
-from holdfast.runtime.view import json_text
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.presentation import json_text
+from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, PutIfAbsent, Send
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault
-from holdfast.stepfunctions.finding import Found, require_execution
+from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.starts import (
     Start,
     input_of,
@@ -39,21 +40,20 @@ from holdfast.stepfunctions.starts import (
 )
 from holdfast.stepfunctions.versions import resolve_for_start
 
-Answer = Generator[Effect, Any, dict[str, Any]]
 REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 days of the end
 
 
 # -- start -----------------------------------------------------------------------------------------
 
 
-def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """Costs two effects without a name, three with one: (name row,) start row, start message."""
     return (yield from _start_as(service, request, chance, None))
 
 
 def start_nested(
     service: Service, request: Mapping[str, Any], chance: bytes, parent: Parent
-) -> Answer:
+) -> JsonResult:
     """StartExecution by a task that waits for the end: the execution knows whom to tell.
 
     Its run is `run.entry.attempt` of its parent: who repeats the call starts the same one, and one
@@ -65,7 +65,7 @@ def start_nested(
 
 def _start_as(
     service: Service, request: Mapping[str, Any], chance: bytes, parent: Parent | None
-) -> Answer:
+) -> JsonResult:
     if "name" in request:
         require_name(request["name"])
     startable = yield from resolve_for_start(service, request["stateMachineArn"], chance)
@@ -152,14 +152,14 @@ def _hash(value: Json) -> str:
 # -- describe --------------------------------------------------------------------------------------
 
 
-def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
     has_data = request.get("includedData") != "METADATA_ONLY"
     if found.state is not None:
         return description(found.state, now_ms, has_data=has_data)
     assert found.start is not None
-    data = yield from mail.unstow(service.tenant, found.run, found.start.input)
+    data = yield from inbox.unstow(service.tenant, found.run, found.start.input)
     return {
         **_identity(found.origin, "RUNNING", found.started_ms),
         **_data("input", data, has_data=has_data),
@@ -185,7 +185,7 @@ def description(state: Execution, now_ms: int, *, has_data: bool = True) -> dict
     return {**shown, **_redrive_fields(state, since_ms)}
 
 
-def _identity(origin: Origin, status: str, started_ms: int) -> dict[str, Any]:
+def _identity(origin: MachineOrigin, status: str, started_ms: int) -> dict[str, Any]:
     arns = {
         "stateMachineVersionArn": origin.get("version_arn"),
         "stateMachineAliasArn": origin.get("alias_arn"),
@@ -231,7 +231,7 @@ def refusal(state: Execution | None, since_ms: int) -> str | None:
 # -- stop and redrive ------------------------------------------------------------------------------
 
 
-def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """Control mail, whatever the execution does by then: what ends first counts."""
     found = yield from require_execution(service, request["executionArn"])
     if found.state is not None and found.state.stopped_ms is not None:
@@ -242,7 +242,7 @@ def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) 
     return {"stopDate": now_ms}
 
 
-def redrive_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def redrive_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """Raises ExecutionNotRedrivable, with the reason that DescribeExecution gives."""
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
@@ -250,17 +250,17 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
     reason = refusal(found.state, now_ms - (stopped_ms or now_ms))
     if reason is not None:
         raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
-    yield from _tell(service, found, (now_ms, chance), {"kind": mail.REDRIVE})
+    yield from _tell(service, found, (now_ms, chance), {"kind": inbox.REDRIVE})
     return {"redriveDate": now_ms}
 
 
 def _tell(
-    service: Service, found: Found, at: tuple[int, bytes], fields: dict[str, str]
+    service: Service, found: FoundExecution, at: tuple[int, bytes], fields: dict[str, str]
 ) -> Generator[Effect, Any, None]:
     now_ms, chance = at
-    control_id = mail.control_id(found.state, now_ms, chance)
+    control_id = inbox.control_id(found.state, now_ms, chance)
     yield PutIfAbsent(
-        "mail", mail.control_item(service.tenant, found.run, control_id, now_ms, fields)
+        "mail", inbox.control_item(service.tenant, found.run, control_id, now_ms, fields)
     )
     wake = messages.wake_mail(service.tenant, found.run, keys.control(control_id))
     yield Send((Message(wake),))

@@ -15,22 +15,31 @@ from typing import Any, Final
 from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import advance
-from holdfast.core.commands import has_more, next_due_ms
-from holdfast.core.facts import Fact, Moment
+from holdfast.core.facts import DecisionInputs, Fact
+from holdfast.core.pending_commands import has_more, next_due_ms
 from holdfast.core.run_ids import uuid_of
-from holdfast.core.state import Attempt, Execution, Origin
-from holdfast.runtime import keys
-from holdfast.runtime.claims import Ticket, attempts_of, result_fact, ticket_of
-from holdfast.runtime.effects import Begin, Clock, Deadline, Effect, Finished, Pause, RunTask
-from holdfast.runtime.log import draw
-from holdfast.runtime.view import json_text
+from holdfast.core.state import Attempt, Execution, MachineOrigin
+from holdfast.runtime.commands.presentation import json_text
+from holdfast.runtime.effects import (
+    Begin,
+    Clock,
+    Deadline,
+    Effect,
+    Finished,
+    JsonResult,
+    Pause,
+    RunTask,
+    Ticket,
+)
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import draw
+from holdfast.runtime.worker.leases import attempts_of, result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import type_not_supported
 from holdfast.stepfunctions.starts import input_of, origin_of, workflow_of
 from holdfast.stepfunctions.versions import resolve_for_start
 
-Answer = Generator[Effect, Any, dict[str, Any]]
 Waits = Generator[Effect, Any, None]
 
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
@@ -39,7 +48,7 @@ BILLED_MEMORY_MB: Final = 64  # … and memory to 64 MB; what a run here takes i
 TIMEOUT: Final = "States.Timeout"
 
 
-def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> Answer:
+def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """-> how the execution ended: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
 
     Raises StateMachineTypeNotSupported for a standard machine.
@@ -54,13 +63,15 @@ def start_sync_execution(service: Service, request: Mapping[str, Any], chance: b
     now_ms = yield Clock()
     run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
     origin = _origin(service, startable, request, run)
-    hold = Hold(service.tenant, service.programs.program(startable.definition), origin)
+    hold = ExpressRun(service.tenant, service.programs.program(startable.definition), origin)
     state = yield from hold.run(run, data, now_ms)
     end_ms = yield Clock()
     return _answer(state, end_ms, has_data=request.get("includedData") != "METADATA_ONLY")
 
 
-def _origin(service: Service, startable: Startable, request: Mapping[str, Any], run: str) -> Origin:
+def _origin(
+    service: Service, startable: Startable, request: Mapping[str, Any], run: str
+) -> MachineOrigin:
     identifier = uuid_of(run)
     name = str(request.get("name", identifier))
     arn = service.place.express(startable.name, name, identifier)
@@ -107,12 +118,12 @@ def _billed(duration_ms: int) -> dict[str, int]:
 
 
 @dataclass
-class Hold:
+class ExpressRun:
     """One run, from its start to its end, or to `until_ms`. `begun`: tickets by time-out."""
 
     tenant: str
     program: Program
-    origin: Origin
+    origin: MachineOrigin
     until_ms: int = 0
     begun: dict[Ticket, int] = field(default_factory=dict)
     draws: int = 0
@@ -191,10 +202,10 @@ class Hold:
             del self.begun[ticket]
         return [facts.TimedOut(*ticket) for ticket in late]
 
-    def _moment(self, run: str, now_ms: int) -> Moment:
+    def _moment(self, run: str, now_ms: int) -> DecisionInputs:
         def next_draw() -> float:
             self.draws += 1
             return draw(run, 0, self.draws)
 
         # One host, one clock: nothing has to wait for another's.
-        return Moment(now_ms, next_draw, claim=lambda _: None, clock_error_ms=0)
+        return DecisionInputs(now_ms, next_draw, claim=lambda _: None, clock_error_ms=0)

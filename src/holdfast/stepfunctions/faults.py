@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.runtime.plain import printable
+from holdfast.runtime.storage.json_values import printable
 
 HTTP_STATUS = 400  # the JSON protocol answers every fault of the caller so
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.run_ids import run_of_uuid
-from holdfast.core.state import Execution, Origin
-from holdfast.runtime import keys
+from holdfast.core.state import Execution, MachineOrigin
 from holdfast.runtime.effects import Effect, Get
-from holdfast.runtime.log import Log
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ExecutionArn, parse_execution_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import execution_does_not_exist, invalid_arn
@@ -18,7 +18,7 @@ from holdfast.stepfunctions.starts import Start, find_start
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundExecution:
     """`state` is None while there is a start and no log."""
 
     arn: ExecutionArn
@@ -27,7 +27,7 @@ class Found:
     start: Start | None
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> MachineOrigin:
         origin = self._state.origin if self.start is None else self.start.origin
         assert origin is not None
         return origin
@@ -46,7 +46,7 @@ class Found:
         return self.state
 
 
-def require_execution(service: Service, text: str) -> Generator[Effect, Any, Found]:
+def require_execution(service: Service, text: str) -> Generator[Effect, Any, FoundExecution]:
     """Raises InvalidArn, ExecutionDoesNotExist. Costs a strong read, one more for a given name."""
     arn = parse_execution_arn(text)
     if arn.express is not None:
@@ -78,12 +78,14 @@ def _run_of_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, 
     return None if item is None else str(item["run"])
 
 
-def _found(service: Service, arn: ExecutionArn, run: str) -> Generator[Effect, Any, Found | None]:
+def _found(
+    service: Service, arn: ExecutionArn, run: str
+) -> Generator[Effect, Any, FoundExecution | None]:
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     if log.state is not None:
         origin = log.state.origin
         is_it = origin is not None and origin["execution_arn"] == arn.text
-        return Found(arn, run, log.state, None) if is_it else None
+        return FoundExecution(arn, run, log.state, None) if is_it else None
     start = yield from find_start(service, arn, run)
-    return None if start is None else Found(arn, run, None, start)
+    return None if start is None else FoundExecution(arn, run, None, start)

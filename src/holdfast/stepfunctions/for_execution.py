@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
-from holdfast.runtime.effects import Effect
-from holdfast.runtime.view import json_text
+from holdfast.runtime.commands.presentation import json_text
+from holdfast.runtime.effects import Effect, JsonResult
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import parse_machine_arn
-from holdfast.stepfunctions.catalogue import Machine, Service, Snapshot, Version
-from holdfast.stepfunctions.finding import Found, require_execution
+from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
+from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.machines import references_in
-
-Answer = Generator[Effect, Any, dict[str, Any]]
 
 #: What AWS says of a machine that never had any of them, and we of one that is gone.
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -25,7 +23,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 def describe_state_machine_for_execution(
     service: Service, request: Mapping[str, Any], _: bytes
-) -> Answer:
+) -> JsonResult:
     """Definition and role are the execution's own. Of a machine that was changed since, the
     settings are those of now, and of one that is gone AWS's defaults.
     """
@@ -49,7 +47,9 @@ def describe_state_machine_for_execution(
     return {**shown, **settings, "definition": text, **references_in(text)}
 
 
-def _text(service: Service, found: Found, then: Snapshot | None) -> Generator[Effect, Any, str]:
+def _text(
+    service: Service, found: FoundExecution, then: Snapshot | None
+) -> Generator[Effect, Any, str]:
     """-> the text that the machine was given, or, of one changed since, one that says the same."""
     if then is not None and then.definition == found.definition:
         return (yield from catalogue.text_of(service.tenant, then))
@@ -60,7 +60,7 @@ def _text(service: Service, found: Found, then: Snapshot | None) -> Generator[Ef
     return json_text(definition.asl)
 
 
-def _settings(found: Found, then: Snapshot | None, updated_ms: int) -> dict[str, Any]:
+def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> dict[str, Any]:
     if then is None:
         return {**_SETTINGS, "updateDate": updated_ms}
     settings: dict[str, Any] = {
@@ -73,13 +73,15 @@ def _settings(found: Found, then: Snapshot | None, updated_ms: int) -> dict[str,
     return {**settings, "revisionId": then.revision} if is_same else settings
 
 
-def _machine(service: Service, found: Found) -> Generator[Effect, Any, Machine | None]:
+def _machine(
+    service: Service, found: FoundExecution
+) -> Generator[Effect, Any, StateMachine | None]:
     """-> the machine; one that was made since, in its name, is another."""
     machine = yield from catalogue.machine(service.tenant, found.origin["state_machine_name"])
     return None if machine is None or machine.created_ms > found.started_ms else machine
 
 
-def _version(service: Service, found: Found) -> Generator[Effect, Any, Version | None]:
+def _version(service: Service, found: FoundExecution) -> Generator[Effect, Any, Version | None]:
     text = found.origin.get("version_arn")
     if text is None:
         return None
@@ -87,13 +89,13 @@ def _version(service: Service, found: Found) -> Generator[Effect, Any, Version |
     return (yield from catalogue.version(service.tenant, arn.name, arn.version or 0))
 
 
-def _then(machine: Machine | None, version: Version | None) -> Snapshot | None:
+def _then(machine: StateMachine | None, version: Version | None) -> Snapshot | None:
     if version is not None:
         return version.then
     return None if machine is None else machine.now
 
 
-def _updated_ms(machine: Machine | None, version: Version | None, started_ms: int) -> int:
+def _updated_ms(machine: StateMachine | None, version: Version | None, started_ms: int) -> int:
     """-> when what was started had been changed last. Of what was changed since, nobody knows."""
     if version is not None:
         return version.created_ms

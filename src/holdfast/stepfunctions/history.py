@@ -10,14 +10,13 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.core.events import Event
-from holdfast.runtime import keys, mail
-from holdfast.runtime.effects import Effect, Query
-from holdfast.runtime.view import details_name, details_of, records_of, sent_bytes
+from holdfast.runtime import inbox
+from holdfast.runtime.commands.presentation import details_name, details_of, records_of, sent_bytes
+from holdfast.runtime.effects import Effect, JsonResult, Query
+from holdfast.runtime.storage import keys
 from holdfast.stepfunctions.catalogue import Service
-from holdfast.stepfunctions.finding import Found, require_execution
+from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.pages import page
-
-Answer = Generator[Effect, Any, dict[str, Any]]
 
 #: Data members and the members that tell of them. `parameters` have none (AWS API, HistoryEvent).
 _DATA: Final[Mapping[str, str | None]] = {
@@ -45,7 +44,7 @@ WITHOUT_DETAILS: Final = frozenset(
 )
 
 
-def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """Costs a read of the whole log for each page. What nobody has begun has started."""
     found = yield from require_execution(service, request["executionArn"])
     events = yield from _events(service, found)
@@ -68,7 +67,7 @@ def _key(event: Event) -> str:
     return f"{event.id:09d}"
 
 
-def _events(service: Service, found: Found) -> Generator[Effect, Any, list[Event]]:
+def _events(service: Service, found: FoundExecution) -> Generator[Effect, Any, list[Event]]:
     if found.state is None:
         return [(yield from _started(service, found))]
     items = yield Query("executions", keys.execution(service.tenant, found.run))
@@ -76,9 +75,9 @@ def _events(service: Service, found: Found) -> Generator[Effect, Any, list[Event
     return [event for record in records for event in record.events if event.id]
 
 
-def _started(service: Service, found: Found) -> Generator[Effect, Any, Event]:
+def _started(service: Service, found: FoundExecution) -> Generator[Effect, Any, Event]:
     assert found.start is not None
-    data = yield from mail.unstow(service.tenant, found.run, found.start.input)
+    data = yield from inbox.unstow(service.tenant, found.run, found.start.input)
     arns = {
         "stateMachineAliasArn": found.origin.get("alias_arn"),
         "stateMachineVersionArn": found.origin.get("version_arn"),

@@ -15,17 +15,12 @@ from typing import Any, Final
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
 from holdfast.limits import LIST_SHARDS
-from holdfast.runtime import keys
-from holdfast.runtime.effects import Clock, Effect, Item, Query, QueryList
-from holdfast.runtime.log import Log
-from holdfast.runtime.view import is_kept
+from holdfast.runtime.commands.presentation import is_kept
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query, QueryList
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions import catalogue
-from holdfast.stepfunctions.arns import (
-    MachineArn,
-    Place,
-    parse_machine_arn,
-    parse_map_run_arn,
-)
+from holdfast.stepfunctions.arns import ArnRegion, MachineArn, parse_machine_arn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import (
     resource_not_found,
@@ -38,7 +33,6 @@ from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
 from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start
 
-Answer = Generator[Effect, Any, dict[str, Any]]
 #: What sorts after every key of a list.
 _NEWEST: Final = "~"
 
@@ -89,7 +83,7 @@ class Wanted:
         )
 
 
-def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """Costs a query for each status and shard of the index, and one for each shard of starts."""
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
@@ -226,7 +220,7 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _shown(place: Place, wanted: Wanted, listed: Listed) -> dict[str, Any]:
+def _shown(place: ArnRegion, wanted: Wanted, listed: Listed) -> dict[str, Any]:
     machine = wanted.machine
     shown: dict[str, Any] = {
         "executionArn": place.execution(machine.name, listed.name, machine.label),

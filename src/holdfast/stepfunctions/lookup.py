@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.runtime.effects import Effect
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn
-from holdfast.stepfunctions.catalogue import Machine, Service, Version
+from holdfast.stepfunctions.catalogue import Service, StateMachine, Version
 from holdfast.stepfunctions.faults import state_machine_does_not_exist
 
 
@@ -20,7 +20,7 @@ def is_here(service: Service, arn: MachineArn) -> bool:
     return arn.place == service.place and arn.label is None
 
 
-def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, Machine]:
+def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, StateMachine]:
     """-> the machine that the ARN names. A qualified ARN names something else."""
     machine = None
     if is_here(service, arn) and arn.qualifier is None:

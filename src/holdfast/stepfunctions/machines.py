@@ -6,36 +6,25 @@ import json
 import uuid
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.asl.parse import definition_hash
+from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.runtime import keys
-from holdfast.runtime.definitions import Definition
-from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
-from holdfast.runtime.plain import printable
+from holdfast.asl.validation.report import MachineType
+from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.definitions import Definition
+from holdfast.runtime.storage.json_values import printable
 from holdfast.stepfunctions import catalogue, settings, tags, versions
 from holdfast.stepfunctions.arns import parse_machine_arn, require_name, require_role_arn
-from holdfast.stepfunctions.catalogue import (
-    MAIL,
-    Machine,
-    MachineType,
-    Service,
-    Snapshot,
-    Version,
-)
-from holdfast.stepfunctions.faults import (
-    StatesFault,
-    unstorable,
-    validation,
-)
+from holdfast.stepfunctions.catalogue import MAIL, Service, Snapshot, StateMachine, Version
+from holdfast.stepfunctions.faults import StatesFault, unstorable, validation
 from holdfast.stepfunctions.lookup import is_here, require_machine, require_version
 from holdfast.stepfunctions.pages import page
 
 if TYPE_CHECKING:
-    from holdfast.asl.validate import Diagnostic
+    from holdfast.asl.validation.validate import DefinitionProblem
 
-Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 
 #: What of a request makes a machine another one.
 _UPDATABLE: Final = (
@@ -51,14 +40,14 @@ DIAGNOSTICS_MAX: Final = 100  # AWS docs, ValidateStateMachineDefinition § maxR
 # -- create and update -----------------------------------------------------------------------------
 
 
-def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """An identical repeat gives the same answer; role and tags do not count for that (AWS docs)."""
     name = require_name(request["name"])
     require_role_arn(request["roleArn"])
     _check_version_description(request)
     now = yield from _first_snapshot(service, request)
     now_ms = yield Clock()
-    wanted = Machine(
+    wanted = StateMachine(
         name,
         now,
         now_ms,
@@ -98,7 +87,7 @@ def _first_snapshot(
     )
 
 
-def _is_same_creation(found: Machine, wanted: Machine) -> bool:
+def _is_same_creation(found: StateMachine, wanted: StateMachine) -> bool:
     now = replace(found.now, role_arn=wanted.now.role_arn, revision=None)
     return (
         now == wanted.now
@@ -107,7 +96,7 @@ def _is_same_creation(found: Machine, wanted: Machine) -> bool:
     )
 
 
-def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> Answer:
+def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> JsonResult:
     """An update that changes nothing makes no new revision."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if not any(field in request for field in _UPDATABLE):
@@ -122,7 +111,7 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
     now_ms = yield Clock()
     revision = str(uuid.UUID(bytes=chance, version=4))
 
-    def decide(seen: Machine) -> Machine:
+    def decide(seen: StateMachine) -> StateMachine:
         if replace(seen.now, **changes) == seen.now:
             return seen
         now = replace(seen.now, **changes, revision=revision)
@@ -141,7 +130,7 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
 
 
 def _changes(
-    service: Service, machine: Machine, request: Mapping[str, Any]
+    service: Service, machine: StateMachine, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, dict[str, Any]]:
     """-> fields of the snapshot that the request sets."""
     changes: dict[str, Any] = {}
@@ -164,7 +153,7 @@ def _stored(
     service: Service, text: str, machine_type: MachineType
 ) -> Generator[Effect, Any, tuple[str, str]]:
     """-> the hash of the definition and the digest of its text. Raises InvalidDefinition."""
-    from holdfast.asl.validate import diagnose, sentence  # noqa: PLC0415  # rarely needed
+    from holdfast.asl.validation.validate import diagnose, sentence  # noqa: PLC0415  # rarely needed
 
     errors = [found for found in diagnose(text, machine_type) if found.severity == "ERROR"]
     if errors:
@@ -194,10 +183,10 @@ def _check_version_description(request: Mapping[str, Any]) -> None:
 # -- describe, delete, list ------------------------------------------------------------------------
 
 
-def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Of a machine as it is, or of a version as it was published."""
     arn = parse_machine_arn(request["stateMachineArn"])
-    described: Machine | Version
+    described: StateMachine | Version
     if arn.version is None:
         described = machine = yield from require_machine(service, arn)
         then = machine.now
@@ -247,7 +236,7 @@ def references_in(text: str) -> dict[str, Any]:
     return {"variableReferences": found} if found else {}
 
 
-def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Deleting what is not there is no error. Executions that run go on, with what they hold."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if arn.qualifier is not None:
@@ -263,7 +252,7 @@ def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
     return {}
 
 
-def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     machines = yield from catalogue.machines(service.tenant)
     shown, more = page(service, request, machines, "machines", lambda one: one.name)
     listed = [
@@ -278,9 +267,9 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
     return {"stateMachines": listed, **more}
 
 
-def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> Answer:
+def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> JsonResult:
     """`severity` ERROR (the default) leaves warnings out; a warning alone is no failure."""
-    from holdfast.asl.validate import diagnose  # noqa: PLC0415  # most calls need no validator
+    from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 
     yield from ()
     machine_type: MachineType = "EXPRESS" if request.get("type") == "EXPRESS" else "STANDARD"
@@ -297,6 +286,6 @@ def validate_state_machine_definition(_: Service, request: dict[str, Any], __: b
     }
 
 
-def _told(found: Diagnostic) -> dict[str, str]:
+def _told(found: DefinitionProblem) -> dict[str, str]:
     told = {"severity": found.severity, "code": found.code, "message": printable(found.message)}
     return told if found.location is None else {**told, "location": printable(found.location)}

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.runtime import keys
-from holdfast.runtime.effects import Effect, Query
-from holdfast.runtime.log import Log
-from holdfast.runtime.view import records_of
+from holdfast.runtime.commands.presentation import records_of
+from holdfast.runtime.effects import Effect, JsonResult, Query
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import resource_not_found, validation
 from holdfast.stepfunctions.finding import require_execution
 from holdfast.stepfunctions.pages import page
-
-Answer = Generator[Effect, Any, dict[str, Any]]
 
 #: How a map run ends, by the event that says so.
 _ENDS: Final[Mapping[str, str]] = {
@@ -40,7 +38,7 @@ _COUNTED: Final[Mapping[str, str]] = {
 
 
 @dataclass
-class MapRun:
+class MapRunProgress:
     """Grows event by event. `items` by lane; `concurrency` 0: no bound was given."""
 
     arn: str
@@ -56,7 +54,7 @@ class MapRun:
     stopped_ms: int | None = None
 
 
-def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """The newest first."""
     found = yield from require_execution(service, request["executionArn"])
     runs = yield from _map_runs(service, found.run)
@@ -69,7 +67,7 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Ans
     return {"mapRuns": [_listed(service, found.arn.text, run) for run in shown], **token}
 
 
-def _listed(service: Service, execution_arn: str, run: MapRun) -> dict[str, Any]:
+def _listed(service: Service, execution_arn: str, run: MapRunProgress) -> dict[str, Any]:
     arn = parse_map_run_arn(run.arn)
     return {
         "executionArn": execution_arn,
@@ -80,7 +78,7 @@ def _listed(service: Service, execution_arn: str, run: MapRun) -> dict[str, Any]
     }
 
 
-def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """Counts are of executions and of the items in them; what a failed run left out is pending."""
     parent, run = yield from require_map_run(service, request["mapRunArn"])
     execution_arn = yield from _execution_arn(service, parent)
@@ -98,7 +96,7 @@ def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> 
     return shown if run.stopped_ms is None else {**shown, "stopDate": run.stopped_ms}
 
 
-def _counts(run: MapRun, weights: Iterable[int]) -> dict[str, int]:
+def _counts(run: MapRunProgress, weights: Iterable[int]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for lane, weight in enumerate(weights):
         status = run.ended.get(lane)
@@ -109,7 +107,7 @@ def _counts(run: MapRun, weights: Iterable[int]) -> dict[str, int]:
     return {**{name: counts[name] for name in names}, "resultsWritten": written}
 
 
-def _open_as(run: MapRun, lane: int) -> str:
+def _open_as(run: MapRunProgress, lane: int) -> str:
     """Lanes are opened in order, as many at once as there may be."""
     if run.status != "RUNNING":
         return "aborted" if run.status == "ABORTED" else "pending"
@@ -117,7 +115,7 @@ def _open_as(run: MapRun, lane: int) -> str:
     return "running" if lane < opened else "pending"
 
 
-def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """Bounds are the log's, decided when the run began: a run in flight takes no others here."""
     if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
         raise validation("At least one of the parameters to be updated must be specified")
@@ -130,7 +128,9 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> An
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def require_map_run(service: Service, text: str) -> Generator[Effect, Any, tuple[str, MapRun]]:
+def require_map_run(
+    service: Service, text: str
+) -> Generator[Effect, Any, tuple[str, MapRunProgress]]:
     """-> the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
     arn: MapRunArn = parse_map_run_arn(text)
     secrets = service.keys.secrets.values()
@@ -142,7 +142,7 @@ def require_map_run(service: Service, text: str) -> Generator[Effect, Any, tuple
     raise resource_not_found(text)
 
 
-def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRun]]:
+def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRunProgress]]:
     items = yield Query("executions", keys.execution(service.tenant, run))
     records = yield from records_of(service.tenant, run, items)
     return _runs_in(event for record in records for event in record.events)
@@ -157,10 +157,10 @@ def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
     return log.state.origin["execution_arn"]
 
 
-def _runs_in(events: Iterable[Event]) -> list[MapRun]:
+def _runs_in(events: Iterable[Event]) -> list[MapRunProgress]:
     """-> every map run that the events tell of, in the order of their starts."""
-    found: list[MapRun] = []
-    open_runs: dict[str, MapRun] = {}
+    found: list[MapRunProgress] = []
+    open_runs: dict[str, MapRunProgress] = {}
     for event in events:
         frame = str(event.holdfast.get("frame", ""))
         if event.type == "MapRunStarted":
@@ -177,9 +177,9 @@ def _runs_in(events: Iterable[Event]) -> list[MapRun]:
     return found
 
 
-def _started(event: Event, frame: str) -> MapRun:
+def _started(event: Event, frame: str) -> MapRunProgress:
     own = event.holdfast
-    return MapRun(
+    return MapRunProgress(
         arn=str(event.details["mapRunArn"]),
         frame=frame,
         event=event.id,
@@ -190,7 +190,7 @@ def _started(event: Event, frame: str) -> MapRun:
     )
 
 
-def _note(run: MapRun, event: Event) -> None:
+def _note(run: MapRunProgress, event: Event) -> None:
     match event.type:
         case "ChildrenStarted":
             run.items = tuple(event.holdfast["items"])
@@ -202,5 +202,5 @@ def _note(run: MapRun, event: Event) -> None:
             pass
 
 
-def _end(run: MapRun, status: str, at_ms: int) -> None:
+def _end(run: MapRunProgress, status: str, at_ms: int) -> None:
     run.status, run.stopped_ms = status, at_ms

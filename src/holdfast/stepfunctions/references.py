@@ -75,7 +75,7 @@ def _jsonata(value: Any) -> Iterator[str]:
 
 def free_variables(expression: str) -> set[str]:
     """-> the variables that a JSONata expression takes from outside."""
-    from holdfast.asl._jsonata_fallback import FUNCTION_NAMES, parse  # noqa: PLC0415  # slow
+    from holdfast.asl.jsonata.fallback import FUNCTION_NAMES, parse  # noqa: PLC0415  # slow
 
     nodes = list(_nodes(parse(expression)))
     read = {str(node.value) for node in nodes if node.type == "variable"}

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from holdfast.runtime.plain import is_unicode
+from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.stepfunctions.faults import StatesFault
 
-Shape: TypeAlias = Mapping[str, Any]
+RequestShape: TypeAlias = Mapping[str, Any]
 
 #: The shape of what executions carry; its bound is the payload limit, which a stack may lift.
 PAYLOAD_SHAPE: Final = "SensitiveData"
@@ -71,8 +71,8 @@ def _model() -> Mapping[str, Any]:
     return model
 
 
-def _shape(name: str) -> Shape:
-    shape: Shape = _model()["shapes"][name]
+def _shape(name: str) -> RequestShape:
+    shape: RequestShape = _model()["shapes"][name]
     return shape
 
 
@@ -166,7 +166,7 @@ def _problems(name: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
                 yield from _problems(shape["member"]["shape"], item, f"{path}.{number}.member")
 
 
-def _unmet(shape: Shape, value: Any) -> Iterator[str]:
+def _unmet(shape: RequestShape, value: Any) -> Iterator[str]:
     match shape["type"]:
         case "string":
             if "enum" in shape and value not in shape["enum"]:
@@ -180,7 +180,7 @@ def _unmet(shape: Shape, value: Any) -> Iterator[str]:
             yield from _out_of_bounds(shape, value, "value")
 
 
-def _out_of_bounds(shape: Shape, measure: float, what: str) -> Iterator[str]:
+def _out_of_bounds(shape: RequestShape, measure: float, what: str) -> Iterator[str]:
     if "min" in shape and measure < shape["min"]:
         yield f"Member must have {what} greater than or equal to {shape['min']}"
     if "max" in shape and measure > shape["max"]:

@@ -21,22 +21,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Origin, Parent
+from holdfast.core.state import MachineOrigin, Parent
 from holdfast.errors import RequestError
-from holdfast.runtime import keys, mail, messages
-from holdfast.runtime.effects import (
-    Clock,
-    Effect,
-    Get,
-    Item,
-    Message,
-    PutIfAbsent,
-    Query,
-    Send,
-)
-from holdfast.runtime.formats import FORMAT, require_format
-from holdfast.runtime.plain import require_plain
-from holdfast.runtime.view import json_text
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.presentation import json_text
+from holdfast.runtime.effects import Clock, Effect, Get, Item, Message, PutIfAbsent, Query, Send
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage.json_values import require_plain
 from holdfast.stepfunctions.arns import ExecutionArn
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault, validation
@@ -61,15 +53,15 @@ class Start:
     name: str | None
     started_ms: int
     definition: str
-    origin: Origin
+    origin: MachineOrigin
     input: Mapping[str, Any]
     parent: Parent | None = None
 
 
 def origin_of(
     service: Service, startable: Startable, execution_arn: str, execution_name: str
-) -> Origin:
-    origin: Origin = {
+) -> MachineOrigin:
+    origin: MachineOrigin = {
         "execution_arn": execution_arn,
         "execution_name": execution_name,
         "state_machine_arn": startable.machine_arn,
@@ -178,7 +170,7 @@ def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]
     return next((item for item in items if str(item["sk"]).endswith(f"#{run}")), None)
 
 
-def workflow_of(origin: Origin) -> str:
+def workflow_of(origin: MachineOrigin) -> str:
     """What the engine knows a state machine's executions by."""
     return keys.machine_workflow(origin["state_machine_name"])
 
@@ -203,7 +195,7 @@ def read_start(item: Item) -> Start:
     started, _, run = str(item["sk"]).partition("#")
     name = item.get("nm")
     stowed = {key: item[key] for key in ("v", "ref") if key in item}
-    origin: Origin = json.loads(str(item["o"]))
+    origin: MachineOrigin = json.loads(str(item["o"]))
     parent: Parent | None = json.loads(str(item["p"])) if "p" in item else None
     return Start(
         run=run,
@@ -217,4 +209,4 @@ def read_start(item: Item) -> Start:
 
 
 def stow_input(tenant: str, run: str, data: Json) -> Generator[Effect, Any, dict[str, Any]]:
-    return (yield from mail.stow(tenant, run, data, INPUT_BYTES_MAX))
+    return (yield from inbox.stow(tenant, run, data, INPUT_BYTES_MAX))

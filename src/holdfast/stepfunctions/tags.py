@@ -6,26 +6,25 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from holdfast.runtime.effects import Effect
+from holdfast.runtime.effects import Effect, JsonResult
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, MachineArn, parse_arn
-from holdfast.stepfunctions.catalogue import Activity, Machine, Service
+from holdfast.stepfunctions.catalogue import Activity, Service, StateMachine
 from holdfast.stepfunctions.faults import StatesFault, resource_not_found, validation
 from holdfast.stepfunctions.lookup import is_here
 
-Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
 TAGS_MAX: Final = 50  # Step Functions quota: tags of one resource
 
 
-def tag_resource(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def tag_resource(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """A tag that is there gets the new value and keeps its place."""
     yield from _change(service, request["resourceArn"], lambda tags: merged(tags, request["tags"]))
     return {}
 
 
-def untag_resource(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def untag_resource(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     gone = set(request["tagKeys"])
     yield from _change(
         service,
@@ -35,7 +34,7 @@ def untag_resource(service: Service, request: dict[str, Any], _: bytes) -> Answe
     return {}
 
 
-def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     found = yield from _require(service, request["resourceArn"])
     return {"tags": [{"key": key, "value": value} for key, value in found.tags]}
 
@@ -59,7 +58,7 @@ def _change(
 ) -> Generator[Effect, Any, None]:
     found = yield from _require(service, resource)
     arn = parse_arn(resource)
-    if isinstance(found, Machine):
+    if isinstance(found, StateMachine):
         yield from catalogue.change(
             service.tenant,
             lambda: _require_machine(service, arn),
@@ -73,14 +72,14 @@ def _change(
         )
 
 
-def _require(service: Service, resource: str) -> Generator[Effect, Any, Machine | Activity]:
+def _require(service: Service, resource: str) -> Generator[Effect, Any, StateMachine | Activity]:
     arn = parse_arn(resource)
     if isinstance(arn, ActivityArn):
         return (yield from _require_activity(service, arn))
     return (yield from _require_machine(service, arn))
 
 
-def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, Machine]:
+def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, StateMachine]:
     """Versions and aliases have no tags (seen in recordings)."""
     machine = None
     if isinstance(arn, MachineArn) and is_here(service, arn) and arn.qualifier is None:

@@ -13,29 +13,29 @@ from typing import Any
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS, HEARTBEAT_RACES_MAX
-from holdfast.runtime import keys, mail, messages
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.tokens import Token, require_token
 from holdfast.runtime.effects import (
     Clock,
     Effect,
     Get,
     Item,
+    JsonResult,
     Message,
     Put,
     PutIfAbsent,
     Replace,
     Send,
 )
-from holdfast.runtime.formats import FORMAT
-from holdfast.runtime.log import Log
-from holdfast.runtime.tokens import Token, require_token
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault, concurrent, invalid_token, validation
 from holdfast.stepfunctions.starts import json_problem
 
-Answer = Generator[Effect, Any, dict[str, Any]]
 
-
-def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     token, now_ms = yield from _require_token(service, request)
     text = str(request["output"])
     limit = service.payload_bytes_max
@@ -48,18 +48,18 @@ def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) ->
     if problem is not None:
         raise StatesFault("InvalidOutput", f"Invalid Output: '{problem}'")
     waiting = yield from _require_wait(token)
-    stowed = yield from mail.stow(service.tenant, token.run, json.loads(text))
+    stowed = yield from inbox.stow(service.tenant, token.run, json.loads(text))
     return (yield from _answer(token, waiting, now_ms, stowed))
 
 
-def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     token, now_ms = yield from _require_token(service, request)
     waiting = yield from _require_wait(token)
     texts = {name: str(request[name]) for name in ("error", "cause") if name in request}
     return (yield from _answer(token, waiting, now_ms, texts))
 
 
-def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> Answer:
+def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     """Nobody is woken: the timer of the missed heartbeat reads the mail before it fires (R14)."""
     token, now_ms = yield from _require_token(service, request)
     yield from _require_wait(token)
@@ -112,7 +112,7 @@ def _require_token(
     return token, now_ms
 
 
-def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) -> Answer:
+def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) -> JsonResult:
     """The first answer counts. The same again tells again, while the wait is open (R12)."""
     key = keys.answer(token.entry, token.attempt)
     item: dict[str, str | int | bytes] = {
@@ -126,7 +126,7 @@ def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) 
     if waiting == "activity":
         item["act"] = 1
     found = yield PutIfAbsent("mail", item)
-    if found is not None and mail.answer_in(found) != fields:
+    if found is not None and inbox.answer_in(found) != fields:
         raise _timed_out()
     yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
     return {}

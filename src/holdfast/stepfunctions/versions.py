@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
-from holdfast.runtime import keys
-from holdfast.runtime.effects import Clock, Delete, Effect, PutIfAbsent
+from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
+from holdfast.runtime.storage import keys
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
-from holdfast.stepfunctions.catalogue import MAIL, Machine, Service, Snapshot, Startable, Version
+from holdfast.stepfunctions.catalogue import (
+    MAIL,
+    Service,
+    Snapshot,
+    Startable,
+    StateMachine,
+    Version,
+)
 from holdfast.stepfunctions.faults import (
     StatesFault,
     concurrent,
@@ -21,12 +28,12 @@ from holdfast.stepfunctions.faults import (
 from holdfast.stepfunctions.lookup import is_here, require_machine, require_version
 from holdfast.stepfunctions.pages import page
 
-Answer: TypeAlias = Generator[Effect, Any, dict[str, Any]]
-
 INITIAL_REVISION = "INITIAL"  # AWS's name, in requests, of the revision that has no id yet
 
 
-def publish_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def publish_state_machine_version(
+    service: Service, request: dict[str, Any], _: bytes
+) -> JsonResult:
     """The same revision has one version, however often it is published."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = yield from require_machine(service, arn)
@@ -45,7 +52,7 @@ def publish_state_machine_version(service: Service, request: dict[str, Any], _: 
 
 
 def publish(
-    service: Service, machine: Machine, description: str | None
+    service: Service, machine: StateMachine, description: str | None
 ) -> Generator[Effect, Any, Version]:
     """-> the version of this revision, the one that exists or a new one.
 
@@ -80,7 +87,7 @@ def _count(service: Service, name: str, number: int) -> Generator[Effect, Any, N
     )
 
 
-def list_state_machine_versions(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def list_state_machine_versions(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """The newest first."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
@@ -108,7 +115,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
     return {"stateMachineVersions": listed, **more}
 
 
-def delete_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> Answer:
+def delete_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Deleting what is not there is no error. Executions of the version go on."""
     arn = parse_machine_arn(request["stateMachineVersionArn"])
     if arn.version is None:

@@ -10,16 +10,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.dsl.boundary import Json
-from holdfast.dsl.tasks import TaskError, Workflow
-from holdfast.dsl.types.failures import World as Failures
-from holdfast.dsl.types.failures import has_plain_text
+from holdfast.api.boundary import JsonValue
+from holdfast.api.tasks import TaskError, Workflow
+from holdfast.compiler.types.failures import ErrorClasses as Failures
+from holdfast.compiler.types.failures import has_plain_text
 from holdfast.testing.compare import Difference
 from holdfast.testing.outcomes import Outcome, ScriptError, never, real, takes
-from holdfast.testing.script import Answer, Script
+from holdfast.testing.script import Script, ScriptedAnswer
 from holdfast.testing.secrecy import to_json
 from holdfast.testing.strategies import values_of
-from holdfast.testing.timeline import Place
+from holdfast.testing.timeline import WaitingPlace
 from holdfast.testing.world import World
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def check_workflow(
     @hypothesis.given(st.data())
     def check(data: DataObject) -> None:
         given = {name: data.draw(values_of(hint)) for name, hint in parameters.items()}
-        plain: dict[str, Json] = to_json(given)
+        plain: dict[str, JsonValue] = to_json(given)
         world = Generated(outcomes, data, errors)
         if stops and data.draw(st.integers(0, 5)) == 5:
             world.stop(at=timedelta(seconds=data.draw(st.sampled_from(_STOPS)), milliseconds=500))
@@ -110,7 +110,7 @@ class Generated(World):
         self._last = replace(super()._script(workflow), draw=self._draw)
         return self._last
 
-    def _draw(self, place: Place, _number: int) -> Outcome:
+    def _draw(self, place: WaitingPlace, _number: int) -> Outcome:
         import hypothesis  # noqa: PLC0415
         from hypothesis import strategies as st  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ class Generated(World):
             return takes(duration, error(f"error {self._drawn}"))
         return takes(duration, self._data.draw(values_of(_type_of(place))))
 
-    def to_text(self, workflow: Workflow[..., Any], given: Mapping[str, Json]) -> str:
+    def to_text(self, workflow: Workflow[..., Any], given: Mapping[str, JsonValue]) -> str:
         """The world as code to paste into a test."""
         assert self._last is not None
         lines = ["world = World(", "    {"]
@@ -145,7 +145,7 @@ class Generated(World):
         return "\n".join([*lines, f"world.run_json({_variable(workflow)}, {dict(given)!r})"])
 
 
-def _shown(answer: Answer) -> str:
+def _shown(answer: ScriptedAnswer) -> str:
     if answer.takes_ms is None:
         return "never"
     outcome = repr(answer.output if answer.error is None else answer.error)
@@ -164,7 +164,7 @@ def _parameters(workflow: Workflow[..., Any]) -> dict[str, Any]:
     return hints
 
 
-def _type_of(place: Place) -> Any:
+def _type_of(place: WaitingPlace) -> Any:
     if place.kind in ("event", "ask"):
         return place.subject
     hints = typing.get_type_hints(place.subject.function, include_extras=True)

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.asl.parse import parse_definition
+from holdfast.api.boundary import JsonValue
+from holdfast.api.tasks import Workflow
+from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
 from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
-from holdfast.core.commands import has_more
 from holdfast.core.facts import (
+    DecisionInputs,
     EventReceived,
     Fact,
     FailedWith,
-    Moment,
     Started,
     StopRequested,
     Submitted,
@@ -24,15 +26,13 @@ from holdfast.core.facts import (
     Tick,
     TimedOut,
 )
-from holdfast.core.state import Attempt, Awaiting, Delay, Due, Execution, Frame, Timer
-from holdfast.dsl.boundary import Json
-from holdfast.dsl.compile import compile_workflow
-from holdfast.dsl.tasks import Workflow
+from holdfast.core.pending_commands import has_more
+from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, OpenDeadline, Timer
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
-from holdfast.testing.script import Answer, Diverged, Script
+from holdfast.testing.script import Diverged, Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS
-from holdfast.testing.timeline import Over, Path, Place, Timeline, Trace
+from holdfast.testing.timeline import Over, RunPath, Timeline, Trace, WaitingPlace
 
 #: A tick for one timer: it is made due this much earlier, so that no other is due with it.
 _TICK_MS = 2
@@ -48,7 +48,10 @@ def program_of(workflow: Workflow[..., Any]) -> Program:
 
 
 def run_compiled(
-    workflow: Workflow[..., Any], given: Mapping[str, Json], script: Script, stop_ms: int | None
+    workflow: Workflow[..., Any],
+    given: Mapping[str, JsonValue],
+    script: Script,
+    stop_ms: int | None,
 ) -> Trace:
     """Follows the answers that a direct run was given."""
     timeline = Timeline(script)
@@ -56,7 +59,7 @@ def run_compiled(
     root: _Machine
     try:
         if stop_ms is not None:  # before whatever else comes at that moment
-            timeline.begin(Place((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
+            timeline.begin(WaitingPlace((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
         root = machines.start(workflow, given, (), None)
         while machines.are_open:
             over = timeline.next()
@@ -82,9 +85,9 @@ class _Machines:
     def start(
         self,
         workflow: Workflow[..., Any],
-        given: Mapping[str, Json],
-        path: Path,
-        parent: Place | None,
+        given: Mapping[str, JsonValue],
+        path: RunPath,
+        parent: WaitingPlace | None,
     ) -> _Machine:
         machine = _Machine(self, workflow, path, parent)
         self.running.append(machine)
@@ -98,7 +101,11 @@ class _Machine:
     state: Execution
 
     def __init__(
-        self, machines: _Machines, workflow: Workflow[..., Any], path: Path, parent: Place | None
+        self,
+        machines: _Machines,
+        workflow: Workflow[..., Any],
+        path: RunPath,
+        parent: WaitingPlace | None,
     ) -> None:
         self.machines = machines
         self.workflow = workflow
@@ -107,10 +114,10 @@ class _Machine:
         self.ended_ms = 0
         self._program = program_of(workflow)
         self._timeline = machines.timeline
-        self._places: dict[tuple[int, int], Place] = {}
+        self._places: dict[tuple[int, int], WaitingPlace] = {}
         self._children: dict[int, _Machine] = {}
 
-    def begin(self, given: Mapping[str, Json]) -> None:
+    def begin(self, given: Mapping[str, JsonValue]) -> None:
         now_ms = self._timeline.now_ms
         started = Started("run", None, self.workflow.name, dict(given), now_ms)
         self.state = advance(self._program, None, [started], self._moment()).state
@@ -132,8 +139,8 @@ class _Machine:
             case _:
                 raise AssertionError("the execution is still running")
 
-    def _moment(self, clock_error_ms: int = 0) -> Moment:
-        return Moment(
+    def _moment(self, clock_error_ms: int = 0) -> DecisionInputs:
+        return DecisionInputs(
             now_ms=self._timeline.now_ms,
             draw=lambda: DRAWN,
             claim=lambda _: None,
@@ -168,12 +175,12 @@ class _Machine:
         if self.state.is_ended and not self.ended_ms:
             self.ended_ms = self._timeline.now_ms
             if self.parent is not None and not self.parent.is_closed:
-                self._timeline.finish(self.parent, Answer(0))
+                self._timeline.finish(self.parent, ScriptedAnswer(0))
         for key in begun:
             if wanted[key].kind == "workflow":
                 self._start_child(key, wanted[key])
 
-    def _start_child(self, key: tuple[int, int], place: Place) -> None:
+    def _start_child(self, key: tuple[int, int], place: WaitingPlace) -> None:
         workflow = self._timeline.script.workflow_called(place.name)
         path = (*place.path, place.name)
         given: Any = place.arguments
@@ -184,9 +191,9 @@ class _Machine:
 
     # -- places ------------------------------------------------------------------------------------
 
-    def _wanted(self) -> dict[tuple[int, int], Place]:
+    def _wanted(self) -> dict[tuple[int, int], WaitingPlace]:
         """What the state waits for, a block's deadline before what is in the block."""
-        found: dict[tuple[int, int], Place] = {}
+        found: dict[tuple[int, int], WaitingPlace] = {}
 
         def want(entry: int, number: int, *make: Any) -> None:
             known = self._places.get((entry, number))
@@ -209,14 +216,14 @@ class _Machine:
                     pass
         return found
 
-    def _attempt(self, path: Path, attempt: Attempt) -> Place:
+    def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         timeout = attempt.timeout_seconds
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         task = self._timeline.script.tasks.get(attempt.target)
         arguments: Any = attempt.arguments
         if task is not None:  # a call that leaves out a parameter is one with its default
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
-        return Place(
+        return WaitingPlace(
             path=path,
             owner=lambda over: self._offer(_fact(attempt, over)),
             kind="workflow" if is_child else "pure" if attempt.kind == "pure" else "task",
@@ -228,11 +235,11 @@ class _Machine:
             timeout_ms=None if timeout is None else timeout * 1_000,
         )
 
-    def _wait(self, path: Path, awaiting: Awaiting) -> Place:
+    def _wait(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
         asked: Any = awaiting.arguments
         named = "event" if awaiting.kind == "event" else "title"
         others = {key: value for key, value in asked.items() if key != named and value is not None}
-        return Place(
+        return WaitingPlace(
             path=path,
             owner=lambda over: self._offer(_fact(awaiting, over)),
             kind="event" if awaiting.kind == "event" else "ask",
@@ -243,7 +250,7 @@ class _Machine:
 
     # Of what time alone decides, one thing is made due at a time: the timeline knows the order.
 
-    def _timer(self, path: Path, waits: Frame, due_ms: int) -> Place:
+    def _timer(self, path: RunPath, waits: Frame, due_ms: int) -> WaitingPlace:
         def fire(_: Over) -> None:
             frame = self.state.frames[waits.id]
             assert isinstance(frame.waiting, Timer | Delay)
@@ -253,11 +260,11 @@ class _Machine:
         left_ms = due_ms - self._timeline.now_ms
         # Python does not sleep at all until a moment that is now, nor before it evaluates again.
         if left_ms <= 0 or isinstance(waits.waiting, Delay):
-            return Place(path, fire, "silent", timeout_ms=max(left_ms, 0))
-        arguments: Json = {"seconds": left_ms / 1_000}
-        return Place(path, fire, "sleep", "", arguments, timeout_ms=left_ms)
+            return WaitingPlace(path, fire, "silent", timeout_ms=max(left_ms, 0))
+        arguments: JsonValue = {"seconds": left_ms / 1_000}
+        return WaitingPlace(path, fire, "sleep", "", arguments, timeout_ms=left_ms)
 
-    def _deadline(self, path: Path, frame_id: str, due: Due) -> Place:
+    def _deadline(self, path: RunPath, frame_id: str, due: OpenDeadline) -> WaitingPlace:
         def fire(_: Over) -> None:
             frame = self.state.frames[frame_id]
             early = due._replace(due_ms=self._timeline.now_ms - _TICK_MS)
@@ -265,16 +272,16 @@ class _Machine:
             self._tick(self.state.with_frame(frame._replace(deadlines=deadlines)))
 
         left_ms = due.due_ms - self._timeline.now_ms
-        return Place(path, fire, "silent", timeout_ms=left_ms)
+        return WaitingPlace(path, fire, "silent", timeout_ms=left_ms)
 
-    def _timeout(self, due_ms: int) -> Place:
+    def _timeout(self, due_ms: int) -> WaitingPlace:
         def fire(_: Over) -> None:
             self._tick(self.state._replace(due_ms=self._timeline.now_ms - _TICK_MS))
 
-        return Place(self.path, fire, "silent", timeout_ms=due_ms - self._timeline.now_ms)
+        return WaitingPlace(self.path, fire, "silent", timeout_ms=due_ms - self._timeline.now_ms)
 
 
-def _lanes_of(state: Execution, frame: Frame) -> Path:
+def _lanes_of(state: Execution, frame: Frame) -> RunPath:
     if frame.owner is None:
         return ()
     return (*_lanes_of(state, state.frames[frame.owner]), frame.lane)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
+from holdfast.api.boundary import JsonValue, Misfit, parse_payload
+from holdfast.api.harness import harness
+from holdfast.api.tasks import Retry, Task, Workflow
 from holdfast.asl.program import Retrier
 from holdfast.core.retry import delay_ms
-from holdfast.dsl.boundary import Json, Misfit, parse_payload
-from holdfast.dsl.harness import harness
-from holdfast.dsl.tasks import Retry, Task, Workflow
-from holdfast.testing.ends import End, TimedOut, end_of_error
-from holdfast.testing.line import Group, Line, current_line
-from holdfast.testing.lines import Lines
+from holdfast.testing.ends import End, RunTimedOut, end_of_error
+from holdfast.testing.line import ControlLine, Group, current_line
+from holdfast.testing.lines import ControlLines
 from holdfast.testing.outcomes import ScriptError
-from holdfast.testing.script import Answer, Script
+from holdfast.testing.script import Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS, to_json
-from holdfast.testing.timeline import Over, Place, Timeline, Trace
+from holdfast.testing.timeline import Over, Timeline, Trace, WaitingPlace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 _MILLISECOND = timedelta(milliseconds=1)
@@ -28,16 +28,21 @@ DRAWN = 0.5
 
 
 def run_direct(
-    workflow: Workflow[..., Any], given: Mapping[str, Json], script: Script, stop_ms: int | None
+    workflow: Workflow[..., Any],
+    given: Mapping[str, JsonValue],
+    script: Script,
+    stop_ms: int | None,
 ) -> Trace:
     """Works out what the script comes to; raises ScriptError where it does not fit."""
     timeline = Timeline(script)
-    direct = _Direct(timeline, Lines(timeline))
+    direct = _Direct(timeline, ControlLines(timeline))
     token = harness.set(direct)
     root: _Execution
     try:
         if stop_ms is not None:  # before whatever else comes at that moment
-            timeline.begin(Place((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms))
+            timeline.begin(
+                WaitingPlace((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms)
+            )
         root = direct.execution(workflow, given, (), lambda _: None)
         direct.lines.run(root.line)
     finally:
@@ -49,7 +54,7 @@ def run_direct(
 class _Execution:
     """A workflow that runs: its root line, and how it ended."""
 
-    def __init__(self, line: Line, deadline: Place | None) -> None:
+    def __init__(self, line: ControlLine, deadline: WaitingPlace | None) -> None:
         self.line = line
         self.deadline = deadline
         self.stopped: Literal["ABORTED", "TIMED_OUT"] | None = None
@@ -63,16 +68,16 @@ class _Direct:
     """`dsl.harness.Harness` over the lines of one run."""
 
     timeline: Timeline
-    lines: Lines
+    lines: ControlLines
 
     def execution(
         self,
         workflow: Workflow[..., Any],
-        given: Mapping[str, Json],
+        given: Mapping[str, JsonValue],
         path: tuple[int | str, ...],
         on_end: Callable[[_Execution], None],
     ) -> _Execution:
-        line = Line(path, lambda: None, lambda _: self._ended(workflow, execution, on_end))
+        line = ControlLine(path, lambda: None, lambda _: self._ended(workflow, execution, on_end))
         execution = _Execution(line, None)
 
         def body() -> Any:
@@ -86,7 +91,7 @@ class _Direct:
             def expire(_: Over) -> None:
                 self._stop(execution, "TIMED_OUT")
 
-            execution.deadline = Place(path, expire, "silent", timeout_ms=timeout_ms)
+            execution.deadline = WaitingPlace(path, expire, "silent", timeout_ms=timeout_ms)
             self.timeline.begin(execution.deadline)
         return execution
 
@@ -127,7 +132,7 @@ class _Direct:
         self.timeline.script.tasks[task.name] = task
         begins_ms, key = self.timeline.now_ms, len(self.timeline.calls)
         for attempt in range(1, _attempts_max(task.retry) + 1):
-            place = Place(
+            place = WaitingPlace(
                 path=line.path,
                 owner=None,
                 kind="pure" if task.is_pure else "task",
@@ -140,7 +145,7 @@ class _Direct:
                 key=key,
             )
             answer = self.lines.wait(line, place).answer
-            error = TimedOut("") if answer is None else answer.error
+            error = RunTimedOut("") if answer is None else answer.error
             if error is None:
                 assert answer is not None
                 return task.boundary.parse_result(answer.output, SEALS)
@@ -153,8 +158,8 @@ class _Direct:
     def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
         line = current_line.get()
         self.lines.require_open(line)
-        given = cast(dict[str, Json], to_json(arguments))
-        place = Place(line.path, None, "workflow", workflow.name, given)
+        given = cast(dict[str, JsonValue], to_json(arguments))
+        place = WaitingPlace(line.path, None, "workflow", workflow.name, given)
 
         def tell(child: _Execution) -> None:
             if not place.is_closed:
@@ -184,8 +189,8 @@ class _Direct:
         timeout_seconds: float | None,
     ) -> Any:
         line = current_line.get()
-        plain = cast(dict[str, Json], to_json(dict(arguments)))
-        place = Place(
+        plain = cast(dict[str, JsonValue], to_json(dict(arguments)))
+        place = WaitingPlace(
             path=line.path,
             owner=None,
             kind=kind,
@@ -196,7 +201,7 @@ class _Direct:
         )
         answer = self.lines.wait(line, place).answer
         if answer is None:
-            raise TimedOut("")
+            raise RunTimedOut("")
         return parse_payload(payload, answer.output, SEALS)
 
     def sleep(self, seconds: float, /) -> None:
@@ -214,9 +219,9 @@ class _Direct:
             # It takes no time, and is a Wait all the same: a line that is cancelled ends here.
             self.lines.require_open(line)
             return
-        arguments: Json = {"seconds": duration_ms / 1_000}
+        arguments: JsonValue = {"seconds": duration_ms / 1_000}
         self.lines.wait(
-            line, Place(line.path, None, "sleep", "", arguments, timeout_ms=duration_ms)
+            line, WaitingPlace(line.path, None, "sleep", "", arguments, timeout_ms=duration_ms)
         )
 
     # -- branches and scopes -----------------------------------------------------------------------
@@ -251,18 +256,18 @@ class _Direct:
             self.lines.leave(line, scope)
 
 
-def _told(child: _Execution) -> Answer:
+def _told(child: _Execution) -> ScriptedAnswer:
     assert child.end is not None
     match child.end.status:
         case "SUCCEEDED":
-            return Answer(0, output=child.end.output)
+            return ScriptedAnswer(0, output=child.end.output)
         case "TIMED_OUT":
-            return Answer(0, error=TimedOut(""))
+            return ScriptedAnswer(0, error=RunTimedOut(""))
         case _:
-            return Answer(0, error=child.error)
+            return ScriptedAnswer(0, error=child.error)
 
 
-def _dumped(workflow: Workflow[..., Any], result: Any) -> Json:
+def _dumped(workflow: Workflow[..., Any], result: Any) -> JsonValue:
     try:
         return workflow.boundary.dump_result(result, SEALS)
     except Misfit as misfit:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from holdfast.dsl.boundary import Json
-from holdfast.dsl.tasks import WaitTimeout
+from holdfast.api.boundary import JsonValue
+from holdfast.api.tasks import WaitTimeout
 
-Status: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
+EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
 
 EXPRESSION_ERROR: Final = "States.QueryEvaluationError"
 #: A child execution was stopped by somebody else than its parent.
@@ -18,7 +18,7 @@ _TIMEOUT: Final = "States.Timeout"
 _OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
 
 
-class TimedOut(WaitTimeout):
+class RunTimedOut(WaitTimeout):
     """The engine's own time-out: its name is States.Timeout, not that of a class."""
 
 
@@ -29,13 +29,13 @@ class End:
     `may_be_expression`: the error may be one that an expression raised.
     """
 
-    status: Status
-    output: Json = None
+    status: EndStatus
+    output: JsonValue = None
     error: str | None = None
     cause: str = ""
     may_be_expression: bool = False
 
 
 def end_of_error(error: Exception) -> End:
-    name = _TIMEOUT if type(error) is TimedOut else type(error).__name__
+    name = _TIMEOUT if type(error) is RunTimedOut else type(error).__name__
     return End("FAILED", None, name, str(error), isinstance(error, _OF_EXPRESSIONS))

@@ -10,21 +10,21 @@ from types import FrameType
 from typing import Any, Final
 
 from holdfast.testing.finals import Final_, open_finals
-from holdfast.testing.timeline import Over, Path, Place
+from holdfast.testing.timeline import Over, RunPath, WaitingPlace
 
-current_line: contextvars.ContextVar[Line] = contextvars.ContextVar("line")
+current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
 #: Stands for the whole line where a scope is asked for.
 WHOLE: Final = -1
 
 
 @dataclass(eq=False, slots=True)
-class Scope:
+class LineScope:
     """A `with timeout(…)` or `with shielded()` that a line is in."""
 
     is_shield: bool
     finals: frozenset[Final_]
-    deadline: Place | None = None
+    deadline: WaitingPlace | None = None
     is_expired: bool = False
 
 
@@ -35,7 +35,7 @@ class Group:
     Branch n begins when all of `after[n]` are in `ended`; without `after`, when there is room.
     """
 
-    owner: Line
+    owner: ControlLine
     branches: list[Callable[[], Any]]
     needed: int | None
     tolerated: int
@@ -45,30 +45,30 @@ class Group:
     started: int = 0
     succeeded: int = 0
     failed: int = 0
-    lanes: list[Line] = field(default_factory=list)
+    lanes: list[ControlLine] = field(default_factory=list)
     is_settled: bool = False
     error: Exception | None = None
 
 
 @dataclass(eq=False)
-class Line:
+class ControlLine:
     """`body` gives its result; `on_end` is told when it is over."""
 
-    path: Path
+    path: RunPath
     body: Callable[[], Any]
-    on_end: Callable[[Line], None]
+    on_end: Callable[[ControlLine], None]
     context: contextvars.Context | None = None
-    scopes: list[Scope] = field(default_factory=list)
+    scopes: list[LineScope] = field(default_factory=list)
     is_cancelled: bool = False
     is_over: bool = False
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
     #: What it waits for: a place, branches, or a child execution beside its place.
-    place: Place | None = None
+    place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None
-    child: Line | None = None
+    child: ControlLine | None = None
     frame: FrameType | None = None
     thread: threading.Thread | None = None
     baton: threading.Lock = field(default_factory=threading.Lock)

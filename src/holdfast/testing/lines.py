@@ -13,33 +13,33 @@ import threading
 from collections import deque
 from typing import Any
 
-from holdfast.dsl.harness import Cancelled
-from holdfast.dsl.tasks import BlockTimeout
+from holdfast.api.harness import Cancelled
+from holdfast.api.tasks import BlockTimeout
 from holdfast.testing.finals import open_finals
-from holdfast.testing.line import Group, Line, Scope, current_line
+from holdfast.testing.line import ControlLine, Group, LineScope, current_line
 from holdfast.testing.outcomes import ScriptError
-from holdfast.testing.timeline import Over, Place, Timeline
+from holdfast.testing.timeline import Over, Timeline, WaitingPlace
 
 
 class Aborted(BaseException):
     """The run cannot go on; every line ends at once and nothing more is done."""
 
 
-class Lines:
+class ControlLines:
     """All lines of one run. Whoever calls a method holds the baton."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.failure: BaseException | None = None
-        self._ready: deque[Line] = deque()
-        self._open: dict[int, Line] = {}
+        self._ready: deque[ControlLine] = deque()
+        self._open: dict[int, ControlLine] = {}
         self._threads: list[threading.Thread] = []
-        self._root: Line | None = None
-        self._chosen: Line | None = None
+        self._root: ControlLine | None = None
+        self._chosen: ControlLine | None = None
 
     # -- running -----------------------------------------------------------------------------------
 
-    def run(self, root: Line) -> None:
+    def run(self, root: ControlLine) -> None:
         """Runs `root` in this thread, and every line that it starts, until all are over."""
         self._root = root
         self._open[id(root)] = root
@@ -51,12 +51,12 @@ class Lines:
         if self.failure is not None:
             raise self.failure
 
-    def start(self, line: Line) -> None:
+    def start(self, line: ControlLine) -> None:
         line.context = contextvars.copy_context()
         self._open[id(line)] = line
         self._ready.append(line)
 
-    def _body(self, line: Line) -> None:
+    def _body(self, line: ControlLine) -> None:
         token = current_line.set(line)
         try:
             line.result = line.body()
@@ -76,13 +76,13 @@ class Lines:
             current_line.reset(token)
         self._end(line)
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: ControlLine) -> None:
         line.is_over = True
         del self._open[id(line)]
         if self.failure is None:
             line.on_end(line)
 
-    def _turn(self, line: Line) -> None:
+    def _turn(self, line: ControlLine) -> None:
         """Lets others run until it is this line's turn."""
         while True:
             following = self._choose(line)
@@ -93,7 +93,7 @@ class Lines:
             if self._chosen is line:
                 return
 
-    def _choose(self, current: Line) -> Line:
+    def _choose(self, current: ControlLine) -> ControlLine:
         """Who runs next. Only the root lets time pass: what the script calls is in its thread."""
         assert self._root is not None
         while True:
@@ -103,7 +103,7 @@ class Lines:
                 return following or self._root
             self._let_time_pass()
 
-    def _find_ready(self) -> Line | None:
+    def _find_ready(self) -> ControlLine | None:
         while self._ready:
             line = self._ready.popleft()
             if not line.is_over:
@@ -121,7 +121,7 @@ class Lines:
         except BaseException as error:  # noqa: BLE001 - raised again by `run`
             self.fail(error)
 
-    def _resume(self, line: Line) -> None:
+    def _resume(self, line: ControlLine) -> None:
         if line.context is not None and line.thread is None:
             line.thread = threading.Thread(target=self._thread, args=(line,), daemon=True)
             self._threads.append(line.thread)
@@ -129,7 +129,7 @@ class Lines:
         else:
             line.baton.release()
 
-    def _thread(self, line: Line) -> None:
+    def _thread(self, line: ControlLine) -> None:
         assert line.context is not None
         if self.failure is None and not line.is_cancelled:
             line.context.run(self._body, line)
@@ -144,7 +144,7 @@ class Lines:
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def wait(self, line: Line, place: Place) -> Over:
+    def wait(self, line: ControlLine, place: WaitingPlace) -> Over:
         """Parks the line until the place is over; raises Cancelled."""
         self.require_open(line)
         place.owner = lambda over: self._wake(line, over)
@@ -155,7 +155,7 @@ class Lines:
         assert line.over is not None
         return line.over
 
-    def branch(self, line: Line, group: Group, concurrency: int) -> list[Any]:
+    def branch(self, line: ControlLine, group: Group, concurrency: int) -> list[Any]:
         self.require_open(line)
         line.group = group
         if group.after:
@@ -170,7 +170,7 @@ class Lines:
             raise group.error
         return group.results
 
-    def _park(self, line: Line) -> None:
+    def _park(self, line: ControlLine) -> None:
         line.frame, line.is_parked = inspect.currentframe(), True
         try:
             self._turn(line)
@@ -182,14 +182,14 @@ class Lines:
             line.place, line.group, line.child = None, None, None
             raise Cancelled
 
-    def require_open(self, line: Line) -> None:
+    def require_open(self, line: ControlLine) -> None:
         """A line that has been cancelled begins nothing."""
         if self.failure is not None:
             raise Aborted
         if line.due(inspect.currentframe()) is not None:
             raise Cancelled
 
-    def _wake(self, line: Line, over: Over) -> None:
+    def _wake(self, line: ControlLine, over: Over) -> None:
         line.over = over
         self._ready.append(line)
 
@@ -204,7 +204,7 @@ class Lines:
 
     def _start_lane(self, group: Group, number: int) -> None:
         group.started += 1
-        lane = Line(
+        lane = ControlLine(
             path=(*group.owner.path, number),
             body=group.branches[number],
             on_end=lambda line: self._lane_over(group, line, number),
@@ -212,7 +212,7 @@ class Lines:
         group.lanes.append(lane)
         self.start(lane)
 
-    def _lane_over(self, group: Group, lane: Line, number: int) -> None:
+    def _lane_over(self, group: Group, lane: ControlLine, number: int) -> None:
         group.lanes.remove(lane)
         if not group.is_settled and not lane.is_cancelled:
             if lane.error is None:
@@ -240,12 +240,12 @@ class Lines:
 
     # -- cancelling --------------------------------------------------------------------------------
 
-    def cancel(self, line: Line) -> None:
+    def cancel(self, line: ControlLine) -> None:
         """Ends the whole line; what it has to take back is taken back first."""
         line.is_cancelled = True
         self._poke(line)
 
-    def _poke(self, line: Line) -> None:
+    def _poke(self, line: ControlLine) -> None:
         """The line may have been cancelled: if it is parked where it can be, it is woken."""
         if line.is_over or not line.is_parked or line.due(line.frame) is None:
             return
@@ -260,22 +260,22 @@ class Lines:
 
     # -- scopes ------------------------------------------------------------------------------------
 
-    def enter(self, line: Line, timeout_ms: int | None) -> Scope:
+    def enter(self, line: ControlLine, timeout_ms: int | None) -> LineScope:
         """A shield where `timeout_ms` is None."""
         finals = open_finals(inspect.currentframe())
-        scope = Scope(timeout_ms is None, finals)
+        scope = LineScope(timeout_ms is None, finals)
         if timeout_ms is not None:
 
             def expire(_: Over) -> None:
                 scope.is_expired = True
                 self._poke(line)
 
-            scope.deadline = Place(line.path, expire, "silent", timeout_ms=timeout_ms)
+            scope.deadline = WaitingPlace(line.path, expire, "silent", timeout_ms=timeout_ms)
             self.timeline.begin(scope.deadline)
         line.scopes.append(scope)
         return scope
 
-    def leave(self, line: Line, scope: Scope) -> None:
+    def leave(self, line: ControlLine, scope: LineScope) -> None:
         """Raises BlockTimeout when the block's time is over, unless the whole line is cancelled."""
         assert line.scopes[-1] is scope
         line.scopes.pop()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError
 
-from holdfast.dsl.boundary import Json, Misfit, normalise_payload
-from holdfast.dsl.harness import harness
-from holdfast.dsl.tasks import (
+from holdfast.api.boundary import JsonValue, Misfit, normalise_payload
+from holdfast.api.harness import harness
+from holdfast.api.tasks import (
     InvalidArguments,
     InvalidResult,
     Task,
@@ -37,7 +37,7 @@ from holdfast.testing.outcomes import (
 from holdfast.testing.secrecy import SEALS, to_json
 
 if TYPE_CHECKING:
-    from holdfast.testing.timeline import Place
+    from holdfast.testing.timeline import WaitingPlace
 
 
 class Diverged(Exception):  # noqa: N818
@@ -45,11 +45,11 @@ class Diverged(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedAnswer:
     """What comes after `takes_ms` (None: nothing ever): an error, or the JSON of a value."""
 
     takes_ms: int | None
-    output: Json = None
+    output: JsonValue = None
     error: BaseException | None = None
 
 
@@ -72,7 +72,7 @@ class Sent:
     def _to(self) -> dict[str, str | None]:
         return {"key": self.key, "assignee": self.assignee}
 
-    def is_for(self, place: Place) -> bool:
+    def is_for(self, place: WaitingPlace) -> bool:
         if (self.kind, self.name) != (place.kind, place.name):
             return False
         asked: Any = place.arguments
@@ -93,18 +93,18 @@ class Script:
     sent: Sequence[Sent]
     started_ms: int
     workflow: str
-    draw: Callable[[Place, int], Outcome] | None = None
+    draw: Callable[[WaitingPlace, int], Outcome] | None = None
     #: What the direct run has met; a compiled run finds them by name.
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     workflows: dict[str, Workflow[..., Any]] = field(default_factory=dict)
     is_replay: bool = False
-    _known: dict[tuple[str, int], Answer] = field(default_factory=dict)
-    _sent_answers: dict[int, Answer] = field(default_factory=dict)
+    _known: dict[tuple[str, int], ScriptedAnswer] = field(default_factory=dict)
+    _sent_answers: dict[int, ScriptedAnswer] = field(default_factory=dict)
 
     @property
-    def answers(self) -> dict[str, list[Answer]]:
+    def answers(self) -> dict[str, list[ScriptedAnswer]]:
         """What was worked out, by name, in the order of attempts."""
-        found: dict[str, list[Answer]] = {}
+        found: dict[str, list[ScriptedAnswer]] = {}
         for (name, _), answer in sorted(self._known.items()):
             found.setdefault(name, []).append(answer)
         return found
@@ -122,7 +122,7 @@ class Script:
         ]
         return [*(name for name in self.outcomes if name not in asked), *sent]
 
-    def task_answer(self, place: Place, number: int) -> Answer:
+    def task_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer:
         """The outcome of the `number`th attempt of this task in the run."""
         key = (place.name, number)
         if key not in self._known:
@@ -130,7 +130,7 @@ class Script:
             self._known[key] = self._work_out(place, number)
         return self._known[key]
 
-    def _require_first(self, place: Place, number: int) -> None:
+    def _require_first(self, place: WaitingPlace, number: int) -> None:
         if self.is_replay:
             what = f"{place.kind} {place.name} {place.arguments!r:.200}"
             raise Diverged(f"{what} comes for the {number}. time, in this run alone")
@@ -140,28 +140,34 @@ class Script:
             raise Diverged(f"the child workflow {name} is started in this run alone")
         return self.workflows[name]
 
-    def _work_out(self, place: Place, number: int) -> Answer:
+    def _work_out(self, place: WaitingPlace, number: int) -> ScriptedAnswer:
         task: Task[..., Any] = place.subject
         try:
             values = task.boundary.parse_arguments(_as_object(place.arguments), SEALS)
         except Misfit as misfit:
-            return Answer(0, error=InvalidArguments(f"{task.name}({misfit})"))
+            return ScriptedAnswer(0, error=InvalidArguments(f"{task.name}({misfit})"))
         takes, outcome = outcome_of(self._outcome(place, number), number)
         takes_ms = _milliseconds(takes)
         if isinstance(outcome, Never):
-            return Answer(None)
+            return ScriptedAnswer(None)
         if is_error(outcome):
-            return Answer(takes_ms, error=_made(outcome) if isinstance(outcome, type) else outcome)
+            return ScriptedAnswer(
+                takes_ms, error=_made(outcome) if isinstance(outcome, type) else outcome
+            )
         if isinstance(outcome, Real):
             return self._call(place, task.function, values, takes_ms)
         if is_function(outcome):
             _require_callable_with(outcome, place, values)
             return self._call(place, outcome, values, takes_ms)
-        return Answer(takes_ms, output=_scripted_result(task, outcome))
+        return ScriptedAnswer(takes_ms, output=_scripted_result(task, outcome))
 
     def _call(
-        self, place: Place, function: Callable[..., Any], values: dict[str, Any], takes_ms: int
-    ) -> Answer:
+        self,
+        place: WaitingPlace,
+        function: Callable[..., Any],
+        values: dict[str, Any],
+        takes_ms: int,
+    ) -> ScriptedAnswer:
         task: Task[..., Any] = place.subject
         path = ".".join(map(str, place.path))
         context = TaskContext(
@@ -178,17 +184,17 @@ class Script:
         except ScriptError:
             raise
         except Exception as error:  # noqa: BLE001 - any error of a task crosses by its name
-            return Answer(takes_ms, error=error)
+            return ScriptedAnswer(takes_ms, error=error)
         if is_error(result):
-            return Answer(takes_ms, error=result)
+            return ScriptedAnswer(takes_ms, error=result)
         if function is not task.function:
-            return Answer(takes_ms, output=_scripted_result(task, result))
+            return ScriptedAnswer(takes_ms, output=_scripted_result(task, result))
         try:
-            return Answer(takes_ms, output=task.boundary.dump_result(result, SEALS))
+            return ScriptedAnswer(takes_ms, output=task.boundary.dump_result(result, SEALS))
         except Misfit as misfit:
-            return Answer(takes_ms, error=InvalidResult(f"{task.name}: {misfit}"))
+            return ScriptedAnswer(takes_ms, error=InvalidResult(f"{task.name}: {misfit}"))
 
-    def _outcome(self, place: Place, number: int) -> Outcome:
+    def _outcome(self, place: WaitingPlace, number: int) -> Outcome:
         said = self.outcomes.get(place.name, UNSCRIPTED)
         leaf = outcome_of(said, number)[1]
         if not isinstance(leaf, Unscripted):
@@ -196,7 +202,7 @@ class Script:
         default = self._default(place, number)
         return default if said is UNSCRIPTED else _replaced(said, default)
 
-    def _default(self, place: Place, number: int) -> Outcome:
+    def _default(self, place: WaitingPlace, number: int) -> Outcome:
         if self.draw is not None:
             return self.draw(place, number)
         if not isinstance(self.others, Unscripted):
@@ -219,7 +225,7 @@ class Script:
 
     # Waits.
 
-    def wait_answer(self, place: Place, number: int) -> Answer | None:
+    def wait_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer | None:
         """None: it is not scripted by name, so what is sent counts."""
         found = self._known.get((place.name, number))
         if found is not None or self.is_replay:
@@ -234,9 +240,11 @@ class Script:
         self._known[(place.name, number)] = answer
         return answer
 
-    def _wait_answer(self, place: Place, takes: timedelta, outcome: Outcome) -> Answer:
+    def _wait_answer(
+        self, place: WaitingPlace, takes: timedelta, outcome: Outcome
+    ) -> ScriptedAnswer:
         if isinstance(outcome, Never):
-            return Answer(None)
+            return ScriptedAnswer(None)
         if is_function(outcome):
             _require_callable_with(outcome, place, _as_object(place.arguments))
             outcome = outcome(**_as_object(place.arguments))
@@ -245,13 +253,13 @@ class Script:
                 f"{place.kind} {place.name} is scripted to raise {outcome!r}; nobody raises in a "
                 "wait: script `never` to let it time out"
             )
-        return Answer(_milliseconds(takes), output=_normalised(place, outcome))
+        return ScriptedAnswer(_milliseconds(takes), output=_normalised(place, outcome))
 
-    def sent_answer(self, number: int, place: Place) -> Answer:
+    def sent_answer(self, number: int, place: WaitingPlace) -> ScriptedAnswer:
         if number not in self._sent_answers:
             self._require_first(place, 1)
             output = _normalised(place, self.sent[number].value)
-            self._sent_answers[number] = Answer(0, output=output)
+            self._sent_answers[number] = ScriptedAnswer(0, output=output)
         return self._sent_answers[number]
 
 
@@ -276,7 +284,7 @@ def _made(error: type[BaseException]) -> BaseException:
 
 
 def _require_callable_with(
-    function: Callable[..., Any], place: Place, values: Mapping[str, Any]
+    function: Callable[..., Any], place: WaitingPlace, values: Mapping[str, Any]
 ) -> None:
     with contextlib.suppress(ValueError):  # a function written in C may not tell
         try:
@@ -288,7 +296,7 @@ def _require_callable_with(
             ) from None
 
 
-def _scripted_result(task: Task[..., Any], result: Any) -> Json:
+def _scripted_result(task: Task[..., Any], result: Any) -> JsonValue:
     try:
         return task.boundary.dump_result(result, SEALS)
     except Misfit as misfit:
@@ -311,7 +319,7 @@ def _replaced(outcome: Outcome, default: Outcome) -> Outcome:
             return outcome
 
 
-def _normalised(place: Place, value: Any) -> Json:
+def _normalised(place: WaitingPlace, value: Any) -> JsonValue:
     try:
         return normalise_payload(place.subject, to_json(value), SEALS)
     except (Misfit, PydanticSerializationError) as misfit:
@@ -325,7 +333,7 @@ def _shown(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) else repr(hint)
 
 
-def _as_object(arguments: Json) -> dict[str, Json]:
+def _as_object(arguments: JsonValue) -> dict[str, JsonValue]:
     assert isinstance(arguments, dict)
     return arguments
 

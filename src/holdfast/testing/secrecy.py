@@ -7,8 +7,8 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from holdfast.dsl.boundary import Json
-from holdfast.dsl.sealing import LocalVault, Seals
+from holdfast.api.boundary import JsonValue
+from holdfast.api.sealing import LocalVault, Seals
 
 SEALS: Final = Seals(LocalVault(), "test")
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
@@ -24,7 +24,7 @@ def to_json(value: object) -> Any:
     return SEALS.merged(plain, _ANYTHING.dump_python(value))
 
 
-def _has_stars(plain: Json) -> bool:
+def _has_stars(plain: JsonValue) -> bool:
     match plain:
         case dict():
             return any(map(_has_stars, plain.values()))

@@ -13,14 +13,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from holdfast.dsl.boundary import Json
+from holdfast.api.boundary import JsonValue
 from holdfast.testing.ends import End
 from holdfast.testing.outcomes import ScriptError
-from holdfast.testing.script import Answer, Script
+from holdfast.testing.script import Script, ScriptedAnswer
 
 #: The branches around a step, outermost first; a child workflow's name where one is entered.
-Path: TypeAlias = tuple[int | str, ...]
-Kind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep"]
+RunPath: TypeAlias = tuple[int | str, ...]
+CallKind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep"]
 
 #: A run that calls more than this goes round for as long as its script says so: for ever.
 CALLS_MAX: Final = 10_000
@@ -34,7 +34,7 @@ class Call:
     "0.1" in branch 1 of what branch 0 opened.
     """
 
-    kind: Kind
+    kind: CallKind
     name: str
     #: JSON; Any, so that a test may look into it without casts.
     arguments: Any
@@ -63,18 +63,18 @@ class Trace:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class WaitingPlace:
     """Something that a run waits for. `owner` is whoever goes on when it is over.
 
     `silent` places (deadlines, the end of a run's time) are not calls. `subject` is the task, or
     the type of an event's payload or an answer. `key` is the same for all attempts of a call.
     """
 
-    path: Path
+    path: RunPath
     owner: Any
-    kind: Kind | Literal["silent"]
+    kind: CallKind | Literal["silent"]
     name: str = ""
-    arguments: Json = None
+    arguments: JsonValue = None
     subject: Any = None
     attempt: int = 1
     begins_ms: int = 0
@@ -87,14 +87,14 @@ class Place:
 class Over:
     """A place's end: `answer` None is a timeout, or the end of a sleep."""
 
-    place: Place
-    answer: Answer | None
+    place: WaitingPlace
+    answer: ScriptedAnswer | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    place: Place | None
-    answer: Answer | None = None
+    place: WaitingPlace | None
+    answer: ScriptedAnswer | None = None
     is_beginning: bool = False
     sent: int | None = None
 
@@ -106,19 +106,19 @@ class Timeline:
         self.script = script
         self.now_ms = script.started_ms
         self.calls: list[Call] = []
-        self._new: list[Place] = []
+        self._new: list[WaitingPlace] = []
         self._agenda: list[tuple[int, int, _Entry]] = []
         self._order = itertools.count()
         self._attempts: Counter[str] = Counter()
-        self._waits: list[Place] = []
+        self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
         for number, sent in enumerate(script.sent):
             self._push(sent.at_ms, _Entry(None, sent=number))
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: WaitingPlace) -> None:
         self._new.append(place)
 
-    def close(self, place: Place) -> None:
+    def close(self, place: WaitingPlace) -> None:
         """It was cancelled: nothing comes of it."""
         place.is_closed = True
 
@@ -145,10 +145,10 @@ class Timeline:
             return self._over(place, entry.answer)
 
     @property
-    def open_waits(self) -> list[Place]:
+    def open_waits(self) -> list[WaitingPlace]:
         return [place for place in self._waits if not place.is_closed]
 
-    def _over(self, place: Place, answer: Answer | None) -> Over:
+    def _over(self, place: WaitingPlace, answer: ScriptedAnswer | None) -> Over:
         place.is_closed = True
         return Over(place, answer)
 
@@ -166,7 +166,7 @@ class Timeline:
             else:
                 self._begin(place)
 
-    def _begin(self, place: Place) -> None:
+    def _begin(self, place: WaitingPlace) -> None:
         place.begins_ms = self.now_ms
         if place.kind != "silent":
             self._note(place)
@@ -182,15 +182,15 @@ class Timeline:
             case "event" | "ask":
                 self._wait(place)
 
-    def finish(self, place: Place, answer: Answer) -> None:
+    def finish(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
         """A child execution is over, now."""
         self._push(self.now_ms, _Entry(place, answer))
 
-    def _count(self, place: Place) -> int:
+    def _count(self, place: WaitingPlace) -> int:
         self._attempts[place.name] += 1
         return self._attempts[place.name]
 
-    def _note(self, place: Place) -> None:
+    def _note(self, place: WaitingPlace) -> None:
         timeout = place.timeout_ms
         is_sleep = place.kind == "sleep"
         assert place.kind != "silent"
@@ -208,7 +208,7 @@ class Timeline:
             )
         )
 
-    def _answer(self, place: Place, answer: Answer) -> None:
+    def _answer(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
         timeout_ms = place.timeout_ms
         if answer.takes_ms is not None and (timeout_ms is None or answer.takes_ms <= timeout_ms):
             self._push(self.now_ms + answer.takes_ms, _Entry(place, answer))
@@ -219,7 +219,7 @@ class Timeline:
 
     # Events and answers that are sent at a time.
 
-    def _wait(self, place: Place) -> None:
+    def _wait(self, place: WaitingPlace) -> None:
         number = self._count(place)
         answer = self.script.wait_answer(place, number)
         if answer is not None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
-from holdfast.dsl.boundary import Json
-from holdfast.dsl.tasks import Task, Workflow
+from holdfast.api.boundary import JsonValue
+from holdfast.api.tasks import Task, Workflow
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
 from holdfast.testing.direct import run_direct
-from holdfast.testing.ends import End, Status
+from holdfast.testing.ends import End, EndStatus
 from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
 from holdfast.testing.script import Script, Sent
 from holdfast.testing.secrecy import SEALS, to_json
@@ -40,7 +40,7 @@ class Run(Generic[R]):
     unused: list[str]
 
     @property
-    def status(self) -> Status:
+    def status(self) -> EndStatus:
         return self.end.status
 
     @property
@@ -123,10 +123,10 @@ class World:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ScriptError(f"{error}; it is {workflow.name}{signature}") from None
-        given: dict[str, Json] = to_json(bound.arguments)
+        given: dict[str, JsonValue] = to_json(bound.arguments)
         return self.run_json(workflow, given)
 
-    def run_json(self, workflow: Workflow[P, R], given: Mapping[str, Json], /) -> Run[R]:
+    def run_json(self, workflow: Workflow[P, R], given: Mapping[str, JsonValue], /) -> Run[R]:
         """The same, from the input as JSON."""
         normal: Any = workflow.normalise_input(dict(given), SEALS)
         script = self._script(workflow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast import compensating, pure, task, workflow
+from holdfast import (compensating, pure, task, workflow)
 from tests.golden.shop import Order, Payment, refund
 from tests.golden.shop import other as started
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import Retry, compensating, each, minutes, parallel, task, workflow
+from holdfast import (Retry, compensating, each, minutes, parallel, task, workflow)
 from tests.golden.shop import Order, charge, notify, refund
 
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import compensating, hours, minutes, shielded, task, timeout, workflow
+from holdfast import (compensating, hours, minutes, shielded, task, timeout, workflow)
 
 
 @task

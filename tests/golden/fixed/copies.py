@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast import pure, workflow
+from holdfast import (pure, workflow)
 from tests.golden.shop import Bounded, Checked, Order
 
 

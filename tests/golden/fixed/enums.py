@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, StrEnum
 
-from holdfast import pure, workflow
+from holdfast import (pure, workflow)
 from tests.golden.shop import Colour
 
 

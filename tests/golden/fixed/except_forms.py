@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import TaskError, workflow
+from holdfast import (TaskError, workflow)
 from tests.golden.shop import Order, charge
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import NewType
 
-from holdfast import days, each, hours, minutes, pure, role, sleep, task, workflow
+from holdfast import (days, each, hours, minutes, pure, role, sleep, task, workflow)
 from tests.golden.shop import Order
 
 UserId = NewType("UserId", str)

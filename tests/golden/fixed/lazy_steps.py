@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import each, workflow
+from holdfast import (each, workflow)
 from tests.golden.shop import Order, anything, charge, is_valid
 
 

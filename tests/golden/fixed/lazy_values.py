@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import TaskError, parallel, workflow
+from holdfast import (TaskError, parallel, workflow)
 from tests.golden.shop import charge, notify
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from decimal import Decimal
 
-from holdfast import pure, workflow
+from holdfast import (pure, workflow)
 
 RATE = Decimal("0.19")
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import each, task, workflow
+from holdfast import (each, task, workflow)
 from tests.golden.shop import CardDeclined, Line, Order, Outcome, Payment, charge, notify, refund
 
 missing = ["a"]

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import pure, workflow
+from holdfast import (pure, workflow)
 from tests.golden.shop import Line, Order
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 
-from holdfast import task, workflow
+from holdfast import (task, workflow)
 from tests.golden.shop import Order, charge
 
 RATES = {"1": 'a'}

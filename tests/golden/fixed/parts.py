@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from holdfast import compensating, parallel, pure, shielded, workflow
+from holdfast import (compensating, parallel, pure, shielded, workflow)
 from tests.golden.shop import CardDeclined, Order, Payment, charge, notify, refund
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast import days, each, first, parallel, sleep, sleep_until, wait_for_event, workflow
+from holdfast import (days, each, first, parallel, sleep, sleep_until, wait_for_event, workflow)
 from holdfast import WaitTimeout
 from tests.golden.shop import CardDeclined, Order, Payment, charge, notify
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, SecretStr
 
-from holdfast import pure, task, workflow
+from holdfast import (pure, task, workflow)
 
 
 class Login(BaseModel):

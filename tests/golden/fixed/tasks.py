@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast import Retry, days, seconds, task, wait_for_event, workflow
+from holdfast import (Retry, days, seconds, task, wait_for_event, workflow)
 from tests.golden.shop import Payment, other
 
 

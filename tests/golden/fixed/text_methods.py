@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import pure, workflow
+from holdfast import (pure, workflow)
 from tests.golden.shop import notify
 
 

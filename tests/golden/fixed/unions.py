@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from holdfast import pure, workflow
+from holdfast import (pure, workflow)
 from tests.golden.shop import Order
 
 

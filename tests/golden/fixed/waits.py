@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from holdfast import ask, wait_for_event, workflow
+from holdfast import (ask, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from holdfast import minutes, pure, sleep, sleep_until, task, workflow
+from holdfast import (minutes, pure, sleep, sleep_until, task, workflow)
 from tests.golden.shop import notify
 
 EPOCH = datetime(2020, 1, 1)

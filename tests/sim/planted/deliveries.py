@@ -8,11 +8,13 @@ from holdfast.core import facts
 from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import Execution
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import again, fast_path, keys, messages, outside, worker
-from holdfast.runtime.attempts import Attempts
+from holdfast.runtime import messages
 from holdfast.runtime.effects import Query
+from holdfast.runtime.storage import keys
+from holdfast.runtime.worker import external_facts, fast_path, loop, recovery
+from holdfast.runtime.worker.attempts import Attempts
 from tests.builders import call, machine, wait_for
-from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import AttemptOutcome, Brought, Patch, Planted, Scenario
 
 Does = Any
 
@@ -31,7 +33,7 @@ STAMPED = Scenario(
             {"all": {"Type": "Map", "Items": [1, 2, 3], "ItemProcessor": _LANE, "End": True}}
         )
     },
-    tasks={"stamp": (Outcome("done", seconds=2),)},
+    tasks={"stamp": (AttemptOutcome("done", seconds=2),)},
 )
 HANDED_ON = Scenario(
     "handed on",
@@ -45,7 +47,10 @@ HANDED_ON = Scenario(
             }
         )
     },
-    tasks={"work": (Outcome(output=1, seconds=400),), "it": (Outcome(error="SIGKILL"),)},
+    tasks={
+        "work": (AttemptOutcome(output=1, seconds=400),),
+        "it": (AttemptOutcome(error="SIGKILL"),),
+    },
 )
 SHORT = Scenario(
     "a short life",
@@ -84,15 +89,15 @@ KILLERS = Scenario(
             }
         )
     },
-    tasks={"it": (Outcome(error="SIGKILL", seconds=1),)},
+    tasks={"it": (AttemptOutcome(error="SIGKILL", seconds=1),)},
     events=(Brought(7_200, "paid", "k1", {"n": 1}, "e1"),),
 )
 
 
 def _leave_the_stop_to_the_twin(patch: Patch) -> None:
-    real = worker.Hold._after_race
+    real = loop.Processing._after_race
 
-    def after_race(self: worker.Hold) -> Does:
+    def after_race(self: loop.Processing) -> Does:
         running, answer = real(self), None
         while True:
             try:
@@ -102,7 +107,7 @@ def _leave_the_stop_to_the_twin(patch: Patch) -> None:
             is_control = isinstance(effect, Query) and effect.begins_with == keys.CONTROL_PREFIX
             answer = [] if is_control else (yield effect)
 
-    patch.setattr(worker.Hold, "_after_race", after_race)
+    patch.setattr(loop.Processing, "_after_race", after_race)
 
 
 def _begin_whenever_it_began(patch: Patch) -> None:
@@ -127,11 +132,11 @@ def _go_on_in_company(patch: Patch) -> None:
         yield from ()
         return False
 
-    patch.setattr(again, "goes_alone", goes_alone)
+    patch.setattr(recovery, "goes_alone", goes_alone)
 
 
 def _time_the_execution_out_unread(patch: Patch) -> None:
-    real = outside.past_timeouts
+    real = external_facts.past_timeouts
 
     def past_timeouts(tenant: str, state: Execution, now_ms: int) -> Does:
         past_ms = now_ms - 2 * CLOCK_ERROR_MS
@@ -140,7 +145,7 @@ def _time_the_execution_out_unread(patch: Patch) -> None:
             return [facts.Tick()]
         return (yield from real(tenant, state, now_ms))
 
-    patch.setattr(outside, "past_timeouts", past_timeouts)
+    patch.setattr(external_facts, "past_timeouts", past_timeouts)
 
 
 PLANTED = (

@@ -6,14 +6,15 @@ from typing import Any
 
 from holdfast.core.state import Awaiting
 from holdfast.errors import RequestError
-from holdfast.runtime import front, keys, tokens
+from holdfast.runtime.commands import api, tokens
+from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.effects import Handler, Item, Put, Query
-from holdfast.runtime.front import Front
-from holdfast.runtime.known import Known, no_execution
-from holdfast.runtime.log import Log
-from holdfast.sim.scenarios import corpus
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions import tasks
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.scenarios import corpus
 from tests.sim.planted.kit import Patch, Planted
 from tests.sim.planted.outside import (
     FAULTS,
@@ -49,7 +50,7 @@ def _refuse_answers_before_a_log(patch: Patch) -> None:
 
 def _refuse_answers_before_a_wait(patch: Patch) -> None:
     """Only what awaits an answer is answered, and not the call that is about to."""
-    patch.setattr(front, "_waits_for", lambda waiting, _token: isinstance(waiting, Awaiting))
+    patch.setattr(api, "_waits_for", lambda waiting, _token: isinstance(waiting, Awaiting))
 
 
 def _refuse_who_repeats_an_answer(patch: Patch) -> None:
@@ -109,14 +110,14 @@ def _show_nothing_of_who_waits(patch: Patch) -> None:
 
 
 def _refuse_stops_of_what_has_not_begun(patch: Patch) -> None:
-    def require_log(self: Known, tenant: str, identifier: str) -> Handler:
+    def require_log(self: Lookup, tenant: str, identifier: str) -> Handler:
         log = self.log(tenant, identifier)
         yield from log.load()
         if log.state is None:
             raise no_execution(identifier)
         return log
 
-    patch.setattr(Known, "require_log", require_log)
+    patch.setattr(Lookup, "require_log", require_log)
 
 
 def _refuse_who_starts_again(patch: Patch) -> None:

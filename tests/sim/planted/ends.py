@@ -7,19 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import _apply_cancelling, advance, cancelling, lanes
-from holdfast.core import apply as apply_module
-from holdfast.core._apply_frames import without
+from holdfast.core import advance, cancelling, lanes
 from holdfast.core.advance import is_stopped_by
+from holdfast.core.apply import apply as apply_module
+from holdfast.core.apply import cancelling as apply_cancelling
+from holdfast.core.apply.frames import without
 from holdfast.core.run_ids import child_run
-from holdfast.core.state import Execution, Failed, Lanes
-from holdfast.runtime import again, children, duties, examination, mail, quarantine
+from holdfast.core.state import Execution, FailedState, Lanes
+from holdfast.runtime import children, follow_ups, inbox
 from holdfast.runtime.effects import Effect, PutIfAbsent
-from holdfast.runtime.log import Log
-from holdfast.sim import aftermath
-from holdfast.sim.scenarios import statemachine_scenarios
+from holdfast.runtime.maintenance import diagnostics, quarantine
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker import recovery
+from holdfast_simulator import aftermath
+from holdfast_simulator.scenarios import statemachine_scenarios
 from tests.builders import call, machine
-from tests.sim.planted.kit import Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import AttemptOutcome, Patch, Planted, Scenario
 
 _GIVE_UP = [{"ErrorEquals": ["States.ALL"], "Next": "caught"}]
 
@@ -46,7 +49,7 @@ def _undo(name: str, target: str = "undone", task: str = "refund") -> dict[str, 
 
 _UNDONE = {"Type": "Fail", "Error": "Again"}
 _DONE = {"Type": "Succeed"}
-_SLOW = {"refund": (Outcome(seconds=20),)}
+_SLOW = {"refund": (AttemptOutcome(seconds=20),)}
 
 TWO_PARTS = Scenario(
     "two parts",
@@ -96,7 +99,10 @@ FAILS = Scenario(
             Holdfast={"Undo": [{"States": ["ship"], "Begin": "undo", "End": "undone"}]},
         )
     },
-    tasks={"ship": (Outcome(error="Broken", seconds=1),), "refund": (Outcome(seconds=60),)},
+    tasks={
+        "ship": (AttemptOutcome(error="Broken", seconds=1),),
+        "refund": (AttemptOutcome(seconds=60),),
+    },
     stops=True,
 )
 SLOW_STEPS = Scenario(
@@ -114,7 +120,7 @@ SLOW_STEPS = Scenario(
             Holdfast={"Undo": [{"States": ["wait"], "Begin": "undo", "End": "undone"}]},
         )
     },
-    tasks={"charge": (Outcome(seconds=50),), **_SLOW},
+    tasks={"charge": (AttemptOutcome(seconds=50),), **_SLOW},
     stops=True,
 )
 SLOW_UNDO = Scenario(
@@ -131,7 +137,7 @@ SLOW_UNDO = Scenario(
             Holdfast={"Undo": [{"States": ["wait"], "Begin": "undo", "End": "undone"}]},
         )
     },
-    tasks={"refund": (Outcome(seconds=600),)},
+    tasks={"refund": (AttemptOutcome(seconds=600),)},
     stops=True,
 )
 SHORT = Scenario(
@@ -175,7 +181,7 @@ WORKING = Scenario(
             }
         )
     },
-    tasks={"slow": (Outcome(seconds=40),)},
+    tasks={"slow": (AttemptOutcome(seconds=40),)},
 )
 LOSERS = Scenario(
     "a lane that fails",
@@ -280,7 +286,7 @@ REDRIVEN = Scenario(
             }
         )
     },
-    tasks={"b": (Outcome(error="Broken"),)},
+    tasks={"b": (AttemptOutcome(error="Broken"),)},
 )
 UNDONE_REDRIVEN = Scenario(
     "redriven after its undo",
@@ -336,7 +342,7 @@ FINALLY = Scenario(
             },
         )
     },
-    tasks={"work": (Outcome(seconds=20),)},
+    tasks={"work": (AttemptOutcome(seconds=20),)},
     stops=True,
 )
 CALLS = Scenario(
@@ -394,7 +400,7 @@ def _leave_cancelled_lines(patch: Patch) -> None:
     """What a closed Parallel or Map has left open stays: its timers fire, its tasks go on."""
     keep = lambda state, _frame: state  # noqa: E731
     patch.setattr(apply_module, "without_lanes", keep)
-    patch.setattr(_apply_cancelling, "without_lanes", keep)
+    patch.setattr(apply_cancelling, "without_lanes", keep)
 
 
 def _leave_the_losers(patch: Patch) -> None:
@@ -413,13 +419,13 @@ def _leave_the_losers(patch: Patch) -> None:
 
 def _forget_that_a_stop_counted(patch: Patch) -> None:
     """Whoever recovers finds it in the mail again, and takes it for a second one."""
-    for module in (advance, mail):
+    for module in (advance, inbox):
         patch.setattr(module, "is_stopped_by", lambda _state, _fact: True)
 
 
 def _obey_each_stop(patch: Patch) -> None:
     """One that somebody repeats says again what has been said, in the log."""
-    for module in (advance, mail):
+    for module in (advance, inbox):
         patch.setattr(module, "is_stopped_by", _is_newer)
 
 
@@ -439,7 +445,7 @@ def _cut_at_the_second_stop(patch: Patch) -> None:
 def _wait_for_every_undo(patch: Patch) -> None:
     """`now` is read, and does nothing once an execution is stopped."""
     real = is_stopped_by
-    for module in (advance, mail):
+    for module in (advance, inbox):
         patch.setattr(
             module, "is_stopped_by", lambda state, fact: real(state, replace(fact, now=False))
         )
@@ -452,7 +458,7 @@ def _is_newer(state: Any, fact: Any) -> bool:
 def _stop_nothing_twice(patch: Patch) -> None:
     """Who has been redriven goes on, whoever wants it to end."""
     real = is_stopped_by
-    for module in (advance, mail):
+    for module in (advance, inbox):
         patch.setattr(
             module, "is_stopped_by", lambda state, fact: not state.redrives and real(state, fact)
         )
@@ -460,7 +466,7 @@ def _stop_nothing_twice(patch: Patch) -> None:
 
 def _stop_no_children(patch: Patch) -> None:
     """Whatever an execution ends as, those that it has called go on."""
-    patch.setattr(duties, "abandoned", lambda _state: [])
+    patch.setattr(follow_ups, "abandoned", lambda _state: [])
 
 
 def _wake_no_child(patch: Patch) -> None:
@@ -468,8 +474,8 @@ def _wake_no_child(patch: Patch) -> None:
 
     def stop(log: Log, entry: int, number: int, now_ms: int) -> Iterator[Effect]:
         run = child_run(log.run, entry, number)
-        fields = {"kind": mail.PARENT}
-        item = mail.control_item(log.tenant, run, children._CONTROL_ID, now_ms, fields)
+        fields = {"kind": inbox.PARENT}
+        item = inbox.control_item(log.tenant, run, children._CONTROL_ID, now_ms, fields)
         yield PutIfAbsent("mail", item)
 
     patch.setattr(children, "stop", stop)
@@ -635,7 +641,7 @@ def _redrive_a_success(patch: Patch) -> None:
 
 def _redrive_nothing(patch: Patch) -> None:
     """The door has taken the wish, and whoever reads it takes it for an old one."""
-    for module in (advance, again, aftermath, examination, quarantine):
+    for module in (advance, recovery, aftermath, diagnostics, quarantine):
         patch.setattr(module, "is_redriven_by", lambda _state, _fact: False)
 
 
@@ -647,7 +653,7 @@ def _forget_failed_lanes(patch: Patch) -> None:
             after = real(state, event)
             for frame in state.resting.values():
                 owner = None if frame.owner is None else after.frames.get(frame.owner)
-                if owner is None or not isinstance(frame.waiting, Failed):
+                if owner is None or not isinstance(frame.waiting, FailedState):
                     continue
                 waiting = owner.waiting
                 if isinstance(waiting, Lanes) and frame.waiting.lanes is None:

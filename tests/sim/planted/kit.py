@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.sim import swarm
-from holdfast.sim.runner import Deployed, Result, play
-from holdfast.sim.scenarios import Brought, Outcome, Scenario, corpus
-from holdfast.sim.swarm import RATES_MAX, Swarm
-from holdfast.sim.tape import Choice, DrawnTape, WrittenTape
+from holdfast_simulator import swarm
+from holdfast_simulator.runner import Deployed, ScheduleResult, play
+from holdfast_simulator.scenarios import AttemptOutcome, Brought, Scenario, corpus
+from holdfast_simulator.schedule import DrawnChoice, DrawnTape, WrittenTape
+from holdfast_simulator.swarm import RATES_MAX, Swarm
 
 Patch = pytest.MonkeyPatch
 
@@ -39,9 +39,9 @@ class Planted:
     scenario: Scenario
     rates: dict[str, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    tapes: Sequence[Sequence[Choice]] = ()
+    tapes: Sequence[Sequence[DrawnChoice]] = ()
 
-    def schedules(self, first_seed: int = 0) -> Iterator[Callable[[], Result]]:
+    def schedules(self, first_seed: int = 0) -> Iterator[Callable[[], ScheduleResult]]:
         deployed = Deployed(self.scenario)
         for tape in self.tapes:
             chosen = replace(swarm.Swarm(safety_ms=10**9), **self.settings)
@@ -58,11 +58,11 @@ class Planted:
         return replace(drawn, rates=self.rates, safety_ms=max(drawn.safety_ms, 200_000))
 
 
-def _written(deployed: Deployed, chosen: Swarm, tape: Sequence[Choice]) -> Result:
+def _written(deployed: Deployed, chosen: Swarm, tape: Sequence[DrawnChoice]) -> ScheduleResult:
     return play(deployed, chosen, WrittenTape(tape))
 
 
-def _drawn(deployed: Deployed, chosen: Swarm, seed: int) -> Result:
+def _drawn(deployed: Deployed, chosen: Swarm, seed: int) -> ScheduleResult:
     return play(deployed, chosen, DrawnTape(seed))
 
 
@@ -86,4 +86,4 @@ def require_caught(planted: Planted, first_seed: int = 0) -> int:
     raise AssertionError(f"{planted.name}: survived {SCHEDULES_MAX} schedules")
 
 
-__all__ = ["CORPUS", "Brought", "Outcome", "Patch", "Planted", "Scenario", "require_caught"]
+__all__ = ["CORPUS", "AttemptOutcome", "Brought", "Patch", "Planted", "Scenario", "require_caught"]

@@ -10,21 +10,24 @@ from functools import partial
 from typing import Any
 
 from holdfast.core import advance
-from holdfast.core.commands import StopChild
+from holdfast.core.pending_commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
-from holdfast.runtime import again, children, duties, front, keys, tokens
+from holdfast.runtime import children, follow_ups
+from holdfast.runtime.commands import api, tokens
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
-from holdfast.runtime.front import Front
+from holdfast.runtime.storage import keys
+from holdfast.runtime.worker import recovery
 from tests.builders import ask, call, machine, wait_for
-from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import AttemptOutcome, Brought, Patch, Planted, Scenario
 
 _GIVE_UP = [{"ErrorEquals": ["States.ALL"], "Next": "done"}]
 _DONE = {"Type": "Succeed"}
 
 
-def _answers(seconds: float, *states: str, **fields: Any) -> dict[str, Outcome]:
-    return {state: Outcome({"ok": state}, seconds=seconds, **fields) for state in states}
+def _answers(seconds: float, *states: str, **fields: Any) -> dict[str, AttemptOutcome]:
+    return {state: AttemptOutcome({"ok": state}, seconds=seconds, **fields) for state in states}
 
 
 PAID_TWICE = Scenario(
@@ -50,7 +53,7 @@ EARLY = Scenario(
             {"slow": call("slow", "wait"), "wait": wait_for("paid")},
         )
     },
-    tasks={"slow": (Outcome(seconds=4),)},
+    tasks={"slow": (AttemptOutcome(seconds=4),)},
     events=(Brought(1, "paid", "k1", 1, "e1"),),
 )
 ONE_EVENT = Scenario(
@@ -83,7 +86,7 @@ ASKED_AGAIN = Scenario(
     "a question that is asked again",
     "each answer but the last is an error that is retried",
     {"main": machine({"one": ask("done", Retry=_AGAIN, Catch=_GIVE_UP), "done": _DONE})},
-    answers={"one": Outcome(error="Again", seconds=9)},
+    answers={"one": AttemptOutcome(error="Again", seconds=9)},
 )
 IN_TIME = Scenario(
     "a question with an end",
@@ -226,7 +229,7 @@ def _forget_to_list(patch: Patch) -> None:
     def nothing(*_given: Any) -> Iterator[Effect]:
         yield from ()
 
-    patch.setattr(front, "_keep_listed", nothing)
+    patch.setattr(api, "_keep_listed", nothing)
 
 
 def _keep_events_twice(patch: Patch) -> None:
@@ -277,14 +280,12 @@ def _not_bound_to_tenant(patch: Patch) -> None:
         token = tokens._read(text, known)
         return tokens.require_token(text, known, tenant if token is None else token.tenant, now_ms)
 
-    patch.setattr(front, "require_token", require)
+    patch.setattr(api, "require_token", require)
 
 
 def _accept_expired(patch: Patch) -> None:
     real = tokens.require_token
-    patch.setattr(
-        front, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0)
-    )
+    patch.setattr(api, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
 
 
 def _accept_second_answers(patch: Patch) -> None:
@@ -326,12 +327,12 @@ def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
 
 def _forget_owed_stops(patch: Patch) -> None:
     """Children are stopped by who commits; whoever recovers does not know that they are owed."""
-    real = again._owed_again
+    real = recovery._owed_again
 
     def owed_again(*arguments: Any) -> Any:
         return [one for one in real(*arguments) if not isinstance(one, StopChild)]
 
-    patch.setattr(again, "_owed_again", owed_again)
+    patch.setattr(recovery, "_owed_again", owed_again)
 
 
 def _tell_another_lane(patch: Patch) -> None:
@@ -354,7 +355,7 @@ def _apply_notices_again(patch: Patch) -> None:
 
     one_place = type("one_place", (), {**vars(keys), "answer": staticmethod(answer)})
     patch.setattr(children, "keys", one_place)
-    patch.setattr("holdfast.runtime.mail.keys", one_place)
+    patch.setattr("holdfast.runtime.inbox.keys", one_place)
     real = advance._current
 
     def current(decision: Any, entry: int, attempt: int) -> Any:
@@ -373,18 +374,18 @@ def read_no_answer(patch: Patch) -> None:
         return []
         yield
 
-    patch.setattr(duties, "_read_answer", nothing)
+    patch.setattr(follow_ups, "_read_answer", nothing)
 
 
 def _look_at_no_event(patch: Patch) -> None:
     """Whoever begins to wait registers, and does not look at what is there."""
-    real = duties._register
+    real = follow_ups._register
 
     def register(log: Any, entry: int, now_ms: int) -> Any:
         yield from real(log, entry, now_ms)
         return []
 
-    patch.setattr(duties, "_register", register)
+    patch.setattr(follow_ups, "_register", register)
 
 
 # -- starts and tenants ----------------------------------------------------------------------------
@@ -399,9 +400,7 @@ def _start_twice(patch: Patch) -> None:
 
 
 def _hash_obeys_order(patch: Patch) -> None:
-    patch.setattr(
-        front, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest()
-    )
+    patch.setattr(api, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest())
 
 
 def _hash_ignores_whose(patch: Patch) -> None:
@@ -414,7 +413,7 @@ def _hash_ignores_whose(patch: Patch) -> None:
         keyed = sorted(word.rstrip(":") for word in words)
         return hashlib.sha256(json.dumps(keyed).encode()).hexdigest()
 
-    patch.setattr(front, "_hash", of_words)
+    patch.setattr(api, "_hash", of_words)
 
 
 def _one_name_for_all_tenants(patch: Patch) -> None:

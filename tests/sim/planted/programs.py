@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import call, machine
-from tests.sim.planted.kit import Outcome, Scenario
+from tests.sim.planted.kit import AttemptOutcome, Scenario
 
 ALL_ERRORS = ["States.ALL"]
 
@@ -15,8 +15,8 @@ def retried(**fields: Any) -> dict[str, Any]:
     return {"Retry": [retrier]}
 
 
-def failing(times: int) -> tuple[Outcome, ...]:
-    return (*[Outcome(error="Broken", cause="it is broken")] * times, Outcome("done"))
+def failing(times: int) -> tuple[AttemptOutcome, ...]:
+    return (*[AttemptOutcome(error="Broken", cause="it is broken")] * times, AttemptOutcome("done"))
 
 
 LANES = Scenario(
@@ -39,8 +39,8 @@ LANES = Scenario(
     },
     {"n": 1},
     {
-        "slow": (Outcome("slow", seconds=2),),
-        "quick": (Outcome(echo=True, seconds=1),),
+        "slow": (AttemptOutcome("slow", seconds=2),),
+        "quick": (AttemptOutcome(echo=True, seconds=1),),
     },
 )
 RETRIED = Scenario(
@@ -91,7 +91,13 @@ SLOW = Scenario(
     "the first attempt is too slow, the second is not",
     {"main": machine({"a": call("one", TimeoutSeconds=3, **retried(IntervalSeconds=1))})},
     {"n": 1},
-    {"one": (Outcome("first", seconds=6), Outcome("second", seconds=4), Outcome("third"))},
+    {
+        "one": (
+            AttemptOutcome("first", seconds=6),
+            AttemptOutcome("second", seconds=4),
+            AttemptOutcome("third"),
+        )
+    },
 )
 CALLED = Scenario(
     "a child",
@@ -108,7 +114,7 @@ DRAWN = Scenario(
     "a drawn number",
     "the first task gets a number that was drawn",
     {"main": machine({"a": call("one", Arguments={"number": "{% $random() %}"}, End=True)})},
-    tasks={"one": (Outcome("done", seconds=2),)},
+    tasks={"one": (AttemptOutcome("done", seconds=2),)},
 )
 MANY = Scenario(
     "many lanes",
@@ -152,5 +158,5 @@ SECRET = Scenario(
     "an input and a cause that only the log may hold",
     {"main": machine({"a": call("one")})},
     {"card": "canary-4f8a61"},
-    {"one": (Outcome(error="Refused", cause="canary-4f8a61 was refused"),)},
+    {"one": (AttemptOutcome(error="Refused", cause="canary-4f8a61 was refused"),)},
 )

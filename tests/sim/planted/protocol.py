@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core.advance import Step
-from holdfast.core.apply import fold
-from holdfast.core.commands import owed
+from holdfast.core.advance import Transition
+from holdfast.core.apply.apply import fold
+from holdfast.core.pending_commands import pending_commands
 from holdfast.errors import ServiceFault
 from holdfast.limits import LIST_SHARDS
-from holdfast.runtime import again, duties, log, worker
-from holdfast.runtime.definitions import Programs
+from holdfast.runtime import follow_ups
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList
-from holdfast.runtime.front import Front
-from holdfast.runtime.keys import list_partition
-from holdfast.sim.invocations import Workers
-from holdfast.sim.services import Services
+from holdfast.runtime.storage import log
+from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.storage.keys import list_partition
+from holdfast.runtime.worker import loop, recovery
+from holdfast_simulator.invocations import Workers
+from holdfast_simulator.services import Services
 from tests.builders import call, machine, wait_for
 from tests.sim.planted.kit import Brought, Patch, Planted, Scenario
 
@@ -67,7 +69,7 @@ def _put_blindly(patch: Patch) -> None:
 def _read_the_number_late(patch: Patch) -> None:
     real = log.Log.commit
 
-    def commit(self: log.Log, step: Step, now_ms: int, listing: Item) -> Does:
+    def commit(self: log.Log, step: Transition, now_ms: int, listing: Item) -> Does:
         newest = yield Query("executions", self.partition, reverse=True, limit=1)
         self.sequence = int(newest[0]["sk"]) if newest else -1
         return (yield from real(self, step, now_ms, listing))
@@ -97,21 +99,21 @@ def _number_from_memory(patch: Patch) -> None:
 
 
 def _split_a_step(patch: Patch) -> None:
-    real = worker.Hold._commit
+    real = loop.Processing._commit
 
-    def commit(self: worker.Hold, step: Step, now_ms: int) -> Does:
+    def commit(self: loop.Processing, step: Transition, now_ms: int) -> Does:
         half = len(step.events) // 2
         before = self.log.state
         if before is None or half == 0:
             return (yield from real(self, step, now_ms))
         between = fold(step.events[:half], before)
         assert between is not None
-        first = Step(step.events[:half], between)
+        first = Transition(step.events[:half], between)
         if not (yield from real(self, first, now_ms)):
             return False
-        return (yield from real(self, Step(step.events[half:], step.state), now_ms))
+        return (yield from real(self, Transition(step.events[half:], step.state), now_ms))
 
-    patch.setattr(worker.Hold, "_commit", commit)
+    patch.setattr(loop.Processing, "_commit", commit)
 
 
 # -- reads -----------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ def _take_own_record_for_foreign(patch: Patch) -> None:
 
 
 def _swallow_faults(patch: Patch) -> None:
-    real = duties.start_timer
+    real = follow_ups.start_timer
 
     def start_timer(*arguments: Any) -> Does:
         try:
@@ -201,7 +203,7 @@ def _swallow_faults(patch: Patch) -> None:
         except ServiceFault:
             return
 
-    patch.setattr(duties, "start_timer", start_timer)
+    patch.setattr(follow_ups, "start_timer", start_timer)
 
 
 # -- order of effects ------------------------------------------------------------------------------
@@ -210,11 +212,11 @@ def _swallow_faults(patch: Patch) -> None:
 def _send_before_the_commit(patch: Patch) -> None:
     real = log.Log.commit
 
-    def commit(self: log.Log, step: Step, now_ms: int, listing: Item) -> Does:
+    def commit(self: log.Log, step: Transition, now_ms: int, listing: Item) -> Does:
         before = self.state
         self.state = step.state
-        new = [] if step.state.is_ended else list(owed(step.state))
-        yield from duties.carry_out(self, None, new, now_ms)  # type: ignore[arg-type]
+        new = [] if step.state.is_ended else list(pending_commands(step.state))
+        yield from follow_ups.carry_out(self, None, new, now_ms)  # type: ignore[arg-type]
         self.state = before
         return (yield from real(self, step, now_ms, listing))
 
@@ -232,25 +234,25 @@ def _acknowledge_first(patch: Patch) -> None:
 
 
 def _owe_nothing_again(patch: Patch) -> None:
-    patch.setattr(again, "_owed_again", lambda *_: [])
+    patch.setattr(recovery, "_owed_again", lambda *_: [])
 
 
 def owe_nothing_after_a_race(patch: Patch) -> None:
     """Who has lost a race takes for granted that the winner has sent everything."""
-    real_race, real_again = worker.Hold._after_race, worker.Hold._carry_out_again
-    racing: list[worker.Hold] = []
+    real_race, real_again = loop.Processing._after_race, loop.Processing._carry_out_again
+    racing: list[loop.Processing] = []
 
-    def after_race(self: worker.Hold) -> Does:
+    def after_race(self: loop.Processing) -> Does:
         racing.append(self)
         return (yield from real_race(self))
 
-    def again(self: worker.Hold, now_ms: int) -> Does:
+    def again(self: loop.Processing, now_ms: int) -> Does:
         if self in racing:
             return []
         return (yield from real_again(self, now_ms))
 
-    patch.setattr(worker.Hold, "_after_race", after_race)
-    patch.setattr(worker.Hold, "_carry_out_again", again)
+    patch.setattr(loop.Processing, "_after_race", after_race)
+    patch.setattr(loop.Processing, "_carry_out_again", again)
 
 
 # -- batches ---------------------------------------------------------------------------------------

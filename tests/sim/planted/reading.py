@@ -6,17 +6,20 @@ import itertools
 import json
 from typing import Any
 
-from holdfast.core import _apply_tasks, advance, apply, flow, lanes, retry, state_json
+from holdfast.core import advance, flow, lanes, retry, state_json
+from holdfast.core.apply import apply, tasks
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import TimedOut
 from holdfast.core.state import Attempt, Frame
 from holdfast.limits import RECORD_BYTES_MAX
-from holdfast.runtime import child_workflows, codec, duties, keys, mail, moments, worker
-from holdfast.runtime.attempts import Attempts, Begun
+from holdfast.runtime import child_workflows, follow_ups, inbox
 from holdfast.runtime.effects import GetBlob
-from holdfast.sim import runner
-from holdfast.sim.services import Services
+from holdfast.runtime.storage import codec, keys
+from holdfast.runtime.worker import decision_inputs, loop
+from holdfast.runtime.worker.attempts import Attempts, Begun
+from holdfast_simulator import runner
+from holdfast_simulator.services import Services
 from tests.sim.planted.kit import Patch, Planted
 from tests.sim.planted.programs import (
     CALLED,
@@ -72,13 +75,13 @@ def _match_by_name(patch: Patch) -> None:
         return next((one for one in reversed(hand.begun) if targets.get(one) == name), ticket)
 
     states: dict[int, Any] = {}
-    real = worker.Hold._decide
+    real = loop.Processing._decide
 
-    def decide(self: worker.Hold, state: Any, now_ms: int) -> Any:
+    def decide(self: loop.Processing, state: Any, now_ms: int) -> Any:
         states[id(self.attempts)] = state
         return real(self, state, now_ms)
 
-    patch.setattr(worker.Hold, "_decide", decide)
+    patch.setattr(loop.Processing, "_decide", decide)
     _collect_as(patch, last_of_that_name)
 
 
@@ -110,7 +113,7 @@ def _match_old_attempts(patch: Patch) -> None:
 
 
 def _forget_the_count(patch: Patch) -> None:
-    patch.setattr(_apply_tasks, "counted", lambda frame, own: frame.retries)
+    patch.setattr(tasks, "counted", lambda frame, own: frame.retries)
 
 
 def _retry_once_more(patch: Patch) -> None:
@@ -193,7 +196,7 @@ def _replay_by_now(patch: Patch) -> None:
 def _draw_anew(patch: Patch) -> None:
     """Chance that is another one for whoever writes the record."""
     numbers = itertools.count(1)
-    patch.setattr(moments, "draw", lambda *_: next(numbers) * 0.137 % 1)
+    patch.setattr(decision_inputs, "draw", lambda *_: next(numbers) * 0.137 % 1)
 
 
 def _child_of_chance(patch: Patch) -> None:
@@ -229,7 +232,7 @@ def _forget_a_field(patch: Patch) -> None:
 
     patch.setattr(state_json, "to_json", to_json)
     patch.setattr(codec, "to_json", to_json)
-    from holdfast.sim.invariants import log as checked
+    from holdfast_simulator.invariants import log as checked
 
     patch.setattr(checked, "to_json", to_json)
 
@@ -256,7 +259,7 @@ def _bit_rot(patch: Patch) -> None:
 
 def _read_unchecked(patch: Patch) -> None:
     _bit_rot(patch)
-    real = mail.unstow
+    real = inbox.unstow
 
     def unstow(tenant: str, place: str, stowed: Any) -> Does:
         if "v" in stowed:
@@ -264,7 +267,7 @@ def _read_unchecked(patch: Patch) -> None:
         data = yield GetBlob(keys.blob(tenant, place, str(stowed["ref"])))
         return json.loads(data)
 
-    patch.setattr(mail, "unstow", unstow)
+    patch.setattr(inbox, "unstow", unstow)
 
 
 def _measure_characters(patch: Patch) -> None:
@@ -283,13 +286,13 @@ def _measure_characters(patch: Patch) -> None:
 
 def _tell_the_cause(patch: Patch) -> None:
     """The list shows the cause of a failure beside its error."""
-    real = duties.listing
+    real = follow_ups.listing
 
     def listing(tenant: str, state: Any, *, is_opening: bool) -> Any:
         fields = real(tenant, state, is_opening=is_opening)
         return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
 
-    patch.setattr(duties, "listing", listing)
+    patch.setattr(follow_ups, "listing", listing)
 
 
 _REPLAY = frozenset({"I3"})

@@ -13,13 +13,16 @@ from itertools import product
 from typing import Any, Final
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime import duties, log, messages, sweeper, worker
+from holdfast.runtime import follow_ups, messages
 from holdfast.runtime.effects import Doubt, Effect, Get, PutIfAbsent, Query
-from holdfast.runtime.keys import CONTROL_PREFIX
-from holdfast.sim import runner
-from holdfast.sim.tape import Choice
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage import log
+from holdfast.runtime.storage.keys import CONTROL_PREFIX
+from holdfast.runtime.worker import loop
+from holdfast_simulator import runner
+from holdfast_simulator.schedule import DrawnChoice
 from tests.builders import call, machine, wait_for
-from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import AttemptOutcome, Brought, Patch, Planted, Scenario
 from tests.sim.planted.protocol import LATE, PAID, SOON, owe_nothing_after_a_race
 
 Does = Any
@@ -29,7 +32,10 @@ TWO_TASKS = Scenario(
     "the second one is at work for half a minute",
     {"main": machine({"a": call("one", "b"), "b": call("two")})},
     {"n": 1},
-    {"one": (Outcome(seconds=0.5, echo=True),), "two": (Outcome(seconds=30, echo=True),)},
+    {
+        "one": (AttemptOutcome(seconds=0.5, echo=True),),
+        "two": (AttemptOutcome(seconds=30, echo=True),),
+    },
 )
 THEN_NAP = Scenario(
     "a task, then a nap",
@@ -39,7 +45,7 @@ THEN_NAP = Scenario(
             {"a": call("one", "nap"), "nap": {"Type": "Wait", "Seconds": 800, "End": True}}
         )
     },
-    tasks={"one": (Outcome(seconds=6, echo=True),)},
+    tasks={"one": (AttemptOutcome(seconds=6, echo=True),)},
 )
 TASK_OF_AN_EVENT = Scenario(
     "a task after an event",
@@ -53,21 +59,21 @@ TASK_OF_AN_EVENT = Scenario(
             }
         )
     },
-    tasks={"work": (Outcome(seconds=20),)},
+    tasks={"work": (AttemptOutcome(seconds=20),)},
     events=(Brought(10, "paid", "k1", 1, "e1"),),
 )
 STOPPED = Scenario(
     "stopped while it begins",
     "a task of three seconds, then a wait of a day",
     {"main": machine({"a": call("one", "wait"), "wait": wait_for("paid", TimeoutSeconds=86_400)})},
-    tasks={"one": (Outcome(seconds=3, echo=True),)},
+    tasks={"one": (AttemptOutcome(seconds=3, echo=True),)},
     stops=True,
 )
 DEADLY = Scenario(
     "a task that kills",
     "whoever runs the first task dies of it",
     {"main": machine({"a": call("one")})},
-    tasks={"one": (Outcome(error="SIGKILL"),)},
+    tasks={"one": (AttemptOutcome(error="SIGKILL"),)},
 )
 TRIED_LATER = Scenario(
     "tried later",
@@ -82,15 +88,15 @@ TRIED_LATER = Scenario(
             }
         )
     },
-    tasks={"one": (Outcome(error="Busy", seconds=1), Outcome(seconds=1))},
+    tasks={"one": (AttemptOutcome(error="Busy", seconds=1), AttemptOutcome(seconds=1))},
 )
 #: Where effects of the first workers stand; before them come those of the caller.
 _FIRST, _LAST = 3, 24
 
 
 def _pairs(
-    first: str, second: str, *others: Choice, least: int = _FIRST, most: int = _LAST
-) -> list[Sequence[Choice]]:
+    first: str, second: str, *others: DrawnChoice, least: int = _FIRST, most: int = _LAST
+) -> list[Sequence[DrawnChoice]]:
     """A tape for each two effects, an earlier one and a later one."""
     return [
         [*others, ("effect", one, first), ("effect", other, second)]
@@ -155,36 +161,36 @@ def _ask_again(patch: Patch) -> None:
 
 
 def _keep_intentions(patch: Patch) -> None:
-    patch.setattr(worker, "INTENTIONS", ())
+    patch.setattr(loop, "INTENTIONS", ())
 
 
 # -- R9, R10 ---------------------------------------------------------------------------------------
 
 
 def _bury_a_live_message(patch: Patch) -> None:
-    def acknowledge(self: worker.Hold, now_ms: int) -> Does:
+    def acknowledge(self: loop.Processing, now_ms: int) -> Does:
         return True
         yield
 
-    patch.setattr(worker.Hold, "_acknowledge", acknowledge)
+    patch.setattr(loop.Processing, "_acknowledge", acknowledge)
 
 
 def _acknowledge_late(patch: Patch) -> None:
     """Past its limit it writes nothing, and acknowledges."""
-    real = worker.Hold._work
+    real = loop.Processing._work
 
-    def work(self: worker.Hold, *arguments: Any) -> Does:
+    def work(self: loop.Processing, *arguments: Any) -> Does:
         yield from real(self, *arguments)
         return True
 
-    patch.setattr(worker.Hold, "_work", work)
+    patch.setattr(loop.Processing, "_work", work)
 
 
 # -- R11 -------------------------------------------------------------------------------------------
 
 
 def _drop_on_sight(patch: Patch) -> None:
-    patch.setattr(sweeper, "_wait_for_record", lambda row, now_ms: duties.drop_row(row))
+    patch.setattr(sweeper, "_wait_for_record", lambda row, now_ms: follow_ups.drop_row(row))
 
 
 # -- before record 0 -------------------------------------------------------------------------------
@@ -192,48 +198,48 @@ def _drop_on_sight(patch: Patch) -> None:
 
 def _read_mail_first(patch: Patch) -> None:
     """Control mail is looked for when the execution begins, and not once it is opened."""
-    real = worker.Hold._commit
+    real = loop.Processing._commit
 
     def no_mail(effect: Effect) -> Any:
         is_look = isinstance(effect, Query) and effect.begins_with == CONTROL_PREFIX
         return [] if is_look else None
 
-    def commit(self: worker.Hold, *arguments: Any) -> Does:
+    def commit(self: loop.Processing, *arguments: Any) -> Does:
         return (yield from _changed(real(self, *arguments), no_mail))
 
-    patch.setattr(worker.Hold, "_commit", commit)
+    patch.setattr(loop.Processing, "_commit", commit)
 
 
 def _always_run_first(patch: Patch) -> None:
-    real = worker.Hold._fresh
+    real = loop.Processing._fresh
 
-    def fresh(self: worker.Hold) -> Does:
+    def fresh(self: loop.Processing) -> Does:
         self.errand.delivery = dataclasses.replace(self.errand.delivery, receive_count=1)
         self.errand.is_recovering = False
         return (yield from real(self))
 
-    patch.setattr(worker.Hold, "_fresh", fresh)
+    patch.setattr(loop.Processing, "_fresh", fresh)
     # It would be sent again, and die, for weeks.
     patch.setattr(runner, "_PATIENCE_MS", 3_600_000)
 
 
 def _begin_dead_starts_unread(patch: Patch) -> None:
-    real = worker.Hold.run
+    real = loop.Processing.run
 
-    def run(self: worker.Hold) -> Does:
+    def run(self: loop.Processing) -> Does:
         errand = self.errand
         if errand.kind == messages.START and messages.replaced_by(errand.body):
             errand.is_recovering = False
             return (yield from self._fresh())
         return (yield from real(self))
 
-    patch.setattr(worker.Hold, "run", run)
+    patch.setattr(loop.Processing, "run", run)
 
 
-_AGAIN: Choice = ("receive", 0, "delivered again")
+_AGAIN: DrawnChoice = ("receive", 0, "delivered again")
 
 
-def _outlived(other: int, third: int) -> list[Choice]:
+def _outlived(other: int, third: int) -> list[DrawnChoice]:
     """Who has the message first freezes, and who has it next for longer. The first one thaws, and
     dies soon; the other loses a race to what he has written.
     """
@@ -247,7 +253,7 @@ def _outlived(other: int, third: int) -> list[Choice]:
     ]
 
 
-def _thawed(effect: int) -> list[Choice]:
+def _thawed(effect: int) -> list[DrawnChoice]:
     """A host freezes, the next one dies at once. The first one thaws, its visibility gone."""
     return [
         ("effect", effect, "frozen before"),
@@ -257,7 +263,7 @@ def _thawed(effect: int) -> list[Choice]:
     ]
 
 
-def _three_doubts(effect: int) -> list[Choice]:
+def _three_doubts(effect: int) -> list[DrawnChoice]:
     """A record is asked for three times, each time in vain for a minute, so the sweeper sees its
     watch row before it is there. Then the wake vanishes: nothing but the row is left.
     """
@@ -266,7 +272,7 @@ def _three_doubts(effect: int) -> list[Choice]:
 
 
 #: The wake of the event comes again, to a worker of the release before: that deletes the message.
-_OLD_TWIN: Final[tuple[Choice, ...]] = (
+_OLD_TWIN: Final[tuple[DrawnChoice, ...]] = (
     ("receive", 1, "delivered again"),
     ("again", 0, 1),
     ("invocation", 2, "old"),
@@ -278,18 +284,18 @@ def _watch_nobody_closely(patch: Patch) -> None:
         return
         yield
 
-    patch.setattr(duties, "watch_closely", watch_closely)
+    patch.setattr(follow_ups, "watch_closely", watch_closely)
 
 
 def _acknowledge_though_overtaken(patch: Patch) -> None:
     """He takes the message from him who has it now, and may not have done what he wrote."""
-    real = worker.Hold._acknowledge
+    real = loop.Processing._acknowledge
 
-    def acknowledge(self: worker.Hold, now_ms: int) -> Any:
+    def acknowledge(self: loop.Processing, now_ms: int) -> Any:
         patch.setattr(self.errand, "is_overtaken", lambda _log: False)
         return (yield from real(self, now_ms))
 
-    patch.setattr(worker.Hold, "_acknowledge", acknowledge)
+    patch.setattr(loop.Processing, "_acknowledge", acknowledge)
 
 
 PLANTED = (

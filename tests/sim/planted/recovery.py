@@ -7,29 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core import advance
-from holdfast.core.commands import owed
-from holdfast.core.diagnosis import Reason, diagnose
+from holdfast.core.diagnosis import OverdueReason, diagnose
+from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Awaiting, is_told
 from holdfast.limits import OVERDUE_SECONDS
-from holdfast.runtime import (
-    again,
-    duties,
-    errand,
-    mail,
-    messages,
-    quarantine,
-    sweeper,
-    worker,
-)
-from holdfast.runtime.attempts import Attempts
+from holdfast.runtime import follow_ups, inbox, messages
 from holdfast.runtime.effects import Message, Send
-from holdfast.runtime.errand import Errand
-from holdfast.sim import invocations
+from holdfast.runtime.maintenance import quarantine, sweeper
+from holdfast.runtime.worker import delivery, loop, recovery
+from holdfast.runtime.worker.attempts import Attempts
+from holdfast.runtime.worker.delivery import Delivery
+from holdfast_simulator import invocations
 from tests.builders import call, machine, wait_for
-from tests.sim.planted.kit import CORPUS, Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, AttemptOutcome, Brought, Patch, Planted, Scenario
 from tests.sim.planted.timing import DAY_SECONDS, LONG, nothing
 
-_SLOW = (Outcome(output=1, seconds=30),)
+_SLOW = (AttemptOutcome(output=1, seconds=30),)
 SLOW = Scenario(
     "slow",
     "a task after a wait",
@@ -56,7 +49,7 @@ FIVE_MINUTES = Scenario(
             }
         )
     },
-    tasks={"work": (Outcome(output=1, seconds=300),)},
+    tasks={"work": (AttemptOutcome(output=1, seconds=300),)},
 )
 #: No invocation has time for two of them.
 LONG_TASKS = Scenario(
@@ -70,13 +63,13 @@ LONG_TASKS = Scenario(
             }
         )
     },
-    tasks={"work": (Outcome(output=1, seconds=400),)},
+    tasks={"work": (AttemptOutcome(output=1, seconds=400),)},
 )
 POISON = Scenario(
     "poison",
     "whoever runs it dies",
     {"main": machine({"nap": {"Type": "Wait", "Seconds": 10, "Next": "it"}, "it": call("it")})},
-    tasks={"it": (Outcome(error="SIGKILL"),)},
+    tasks={"it": (AttemptOutcome(error="SIGKILL"),)},
 )
 STOPPED = Scenario(
     "stopped",
@@ -156,13 +149,13 @@ def _never_sweep(patch: Patch) -> None:
 
 
 def _see_no_timers(patch: Patch) -> None:
-    patch.setattr(sweeper, "_timer", lambda row, _now_ms: duties.drop_row(row))
+    patch.setattr(sweeper, "_timer", lambda row, _now_ms: follow_ups.drop_row(row))
 
 
 def _see_no_lapsed_claims(patch: Patch) -> None:
     def needs_a_look(state: Any, now_ms: int) -> bool:
         return any(
-            one.reason is not Reason.CLAIM_LAPSED
+            one.reason is not OverdueReason.CLAIM_LAPSED
             and one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms
             for one in diagnose(state, now_ms)
         )
@@ -175,7 +168,7 @@ def _see_no_control_mail(patch: Patch) -> None:
         return []
         yield
 
-    blind = type("blind", (), {**vars(mail), "control_facts": staticmethod(nothing)})
+    blind = type("blind", (), {**vars(inbox), "control_facts": staticmethod(nothing)})
     patch.setattr(sweeper, "mail", blind)
 
 
@@ -227,35 +220,35 @@ def _drop_what_is_released(patch: Patch) -> None:
 
 
 def _notice_no_twin(patch: Patch) -> None:
-    patch.setattr(Errand, "notice_twin", lambda *_: None)
+    patch.setattr(Delivery, "notice_twin", lambda *_: None)
 
 
 def _carry_out_everything(patch: Patch) -> None:
-    patch.setattr(again, "_owed_again", lambda errand, log, now_ms: owed(log.state))
-    patch.setattr(again, "_sees_to", lambda *_: False)
-    real = Errand.__post_init__
+    patch.setattr(recovery, "_owed_again", lambda errand, log, now_ms: pending_commands(log.state))
+    patch.setattr(recovery, "_sees_to", lambda *_: False)
+    real = Delivery.__post_init__
 
-    def always(self: Errand) -> None:
+    def always(self: Delivery) -> None:
         real(self)
         self.is_recovering = True
 
-    patch.setattr(Errand, "__post_init__", always)
+    patch.setattr(Delivery, "__post_init__", always)
 
 
 def _see_to_named_places(patch: Patch) -> None:
     """That a child has ended names its lane alone, and begins the next one at the same place."""
 
-    patch.setattr(errand, "_place_of", lambda _frame: ())
+    patch.setattr(delivery, "_place_of", lambda _frame: ())
 
 
 def _copy_the_message(patch: Patch) -> None:
-    real = worker.Hold._acknowledge
+    real = loop.Processing._acknowledge
 
-    def acknowledge(self: worker.Hold, now_ms: int) -> Any:
+    def acknowledge(self: loop.Processing, now_ms: int) -> Any:
         yield Send((Message(dict(self.errand.body), 1),))
         return (yield from real(self, now_ms))
 
-    patch.setattr(worker.Hold, "_acknowledge", acknowledge)
+    patch.setattr(loop.Processing, "_acknowledge", acknowledge)
 
 
 # -- claims and visibility -------------------------------------------------------------------------
@@ -273,7 +266,7 @@ def refuse_go(patch: Patch) -> None:
 
 
 def _claim_for_ever(patch: Patch) -> None:
-    patch.setattr(errand, "is_lost", lambda *_: False)
+    patch.setattr(delivery, "is_lost", lambda *_: False)
 
 
 def _never_claim_late(patch: Patch) -> None:
@@ -290,7 +283,7 @@ def _hide_once(patch: Patch) -> None:
 
 
 def _forget_the_watch(patch: Patch) -> None:
-    patch.setattr(duties, "watch", nothing)
+    patch.setattr(follow_ups, "watch", nothing)
 
 
 _STUCK = frozenset({"I16", "I17"})

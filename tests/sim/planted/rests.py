@@ -10,10 +10,11 @@ from typing import Any
 from holdfast.core import advance, diagnosis
 from holdfast.core.state import Delay
 from holdfast.limits import WATCH_GRID_SECONDS
-from holdfast.runtime import children, duties, view
+from holdfast.runtime import children, follow_ups
+from holdfast.runtime.commands import presentation
 from holdfast.runtime.effects import Effect
 from tests.builders import ask, call, machine
-from tests.sim.planted.kit import CORPUS, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, AttemptOutcome, Patch, Planted, Scenario
 from tests.sim.planted.timing import DAY_SECONDS, LONG, NAP
 
 
@@ -27,7 +28,7 @@ DELAYED = Scenario(
     "delayed",
     "a Parallel that is tried again after half a minute",
     {"main": machine({"all": _beside(machine({"f": call("f")}), Retry=_TRIED)})},
-    tasks={"f": (Outcome(error="Broken"),)},
+    tasks={"f": (AttemptOutcome(error="Broken"),)},
 )
 ASKED_TWICE = Scenario(
     "asked twice",
@@ -39,14 +40,14 @@ JOB = Scenario(
     "job",
     "a job of ten minutes",
     {"main": machine({"job": {"Type": "Task", "Resource": _SUBMIT, "Arguments": {}, "End": True}})},
-    tasks={"batch:submitJob": (Outcome(output={"JobId": "j"}),)},
-    jobs={"batch:submitJob": (Outcome(output={}, seconds=600),)},
+    tasks={"batch:submitJob": (AttemptOutcome(output={"JobId": "j"}),)},
+    jobs={"batch:submitJob": (AttemptOutcome(output={}, seconds=600),)},
 )
 
 
 def _look_in_six_days(patch: Patch) -> None:
     later_ms = 6 * DAY_SECONDS * 1_000
-    patch.setattr(duties, "look_after_ms", lambda due_ms, _now_ms: due_ms + later_ms)
+    patch.setattr(follow_ups, "look_after_ms", lambda due_ms, _now_ms: due_ms + later_ms)
 
 
 def _forget_delays(patch: Patch) -> None:
@@ -61,12 +62,12 @@ def _forget_delays(patch: Patch) -> None:
 
 def _show_no_lanes(patch: Patch) -> None:
     """People see what the execution itself waits for, and not what its lanes do."""
-    real = view._waiting
+    real = presentation._waiting
 
     def waiting(state: Any, frame: Any, *more: Any) -> Any:
         return real(state, frame, *more) if frame.owner is None else None
 
-    patch.setattr(view, "_waiting", waiting)
+    patch.setattr(presentation, "_waiting", waiting)
 
 
 def _look_every_two_minutes(patch: Patch) -> None:
@@ -75,7 +76,7 @@ def _look_every_two_minutes(patch: Patch) -> None:
     def next_look_ms(_state: Any, _parked_ms: int, now_ms: int) -> int:
         return (now_ms // grid_ms + 1) * grid_ms
 
-    patch.setattr(duties, "next_look_ms", next_look_ms)
+    patch.setattr(follow_ups, "next_look_ms", next_look_ms)
 
 
 def _ask_each_second(patch: Patch) -> None:

@@ -9,17 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.asl.program import TaskKind
-from holdfast.core import _apply_tasks, advance, map_results, map_run
+from holdfast.core import advance, map_results, map_run
+from holdfast.core.apply import tasks as apply_tasks
 from holdfast.core.events import Event
 from holdfast.core.state import Attempt, Awaiting, Frame
-from holdfast.runtime import again, children, duties, sweeper
-from holdfast.runtime.attempts import Attempts
-from holdfast.runtime.errand import Errand
-from holdfast.runtime.log import Log
-from holdfast.sim import heartbeats
+from holdfast.runtime import children, follow_ups
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker import recovery
+from holdfast.runtime.worker.attempts import Attempts
+from holdfast.runtime.worker.delivery import Delivery
 from holdfast.stepfunctions import activities, tasks
+from holdfast_simulator import heartbeats
 from tests.builders import machine
-from tests.sim.planted.kit import CORPUS, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, AttemptOutcome, Patch, Planted, Scenario
 
 DISTRIBUTED = CORPUS["distributed"]
 FAILING = CORPUS["distributed fails"]
@@ -40,7 +43,7 @@ SLOW_ACTIVITY = Scenario(
             }
         )
     },
-    tasks={"scales": (Outcome(output=1, seconds=3_600),)},
+    tasks={"scales": (AttemptOutcome(output=1, seconds=3_600),)},
 )
 LONG = CORPUS["ninety-three days"]
 RETRIED = CORPUS["retry count"]
@@ -99,7 +102,7 @@ def never_ask_for_jobs(patch: Patch) -> None:
 
 
 def ask_for_jobs_every_two_hours(patch: Patch) -> None:
-    for module in (advance, _apply_tasks):
+    for module in (advance, apply_tasks):
         patch.setattr(module, "poll_seconds", lambda _polls: 7_200)
 
 
@@ -114,7 +117,7 @@ def leave_questions_to_the_sweeper(patch: Patch) -> None:
 
 
 def offer_no_activity(patch: Patch) -> None:
-    patch.setattr(duties, "_offer_activity", _nothing)
+    patch.setattr(follow_ups, "_offer_activity", _nothing)
 
 
 def refuse_heartbeats(patch: Patch) -> None:
@@ -137,7 +140,7 @@ def tell_nobody_who_has_taken_it(patch: Patch) -> None:
 
 
 def count_from_the_schedule(patch: Patch) -> None:
-    true_one = _apply_tasks._awaiting
+    true_one = apply_tasks._awaiting
 
     def awaiting(event: Event, kind: TaskKind, target: str) -> Awaiting:
         found = true_one(event, kind, target)
@@ -145,7 +148,7 @@ def count_from_the_schedule(patch: Patch) -> None:
             return found
         return replace(found, due_ms=found.since_ms + found.timeout_seconds * 1_000)
 
-    patch.setattr(_apply_tasks, "_awaiting", awaiting)
+    patch.setattr(apply_tasks, "_awaiting", awaiting)
 
 
 def forget_the_parked(patch: Patch) -> None:
@@ -162,11 +165,11 @@ def forget_the_parked(patch: Patch) -> None:
 
 
 def tell_the_bus_once(patch: Patch) -> None:
-    def look_back(errand: Errand, log: Log, _source: str | None) -> Iterator[Any]:
+    def look_back(errand: Delivery, log: Log, _source: str | None) -> Iterator[Any]:
         errand.notice_twin(log)
         yield from ()
 
-    patch.setattr(again, "look_back", look_back)
+    patch.setattr(recovery, "look_back", look_back)
 
 
 def never_renew(patch: Patch) -> None:

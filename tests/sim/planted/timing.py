@@ -6,18 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace as with_fields
 from typing import Any
 
-from holdfast.core import apply as apply_module
 from holdfast.core import facts
+from holdfast.core.apply import apply as apply_module
 from holdfast.core.events import Event
 from holdfast.core.overdue import is_overdue
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import ServiceFault
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import again, attempts, duties, mail, messages, moments, outside, worker
+from holdfast.runtime import follow_ups, inbox, messages
 from holdfast.runtime.effects import Clock, Message, Send
-from holdfast.runtime.log import Log
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker import attempts, decision_inputs, external_facts, loop, recovery
 from tests.builders import ask, call, machine, wait_for
-from tests.sim.planted.kit import Brought, Outcome, Patch, Planted, Scenario
+from tests.sim.planted.kit import AttemptOutcome, Brought, Patch, Planted, Scenario
 
 DAY_SECONDS = 86_400
 
@@ -38,7 +39,7 @@ def _retried(seconds: float) -> Scenario:
         "retried",
         "an attempt after half a minute",
         {"main": machine({"work": call("work", Retry=retry)})},
-        tasks={"work": (Outcome(error="Broken", seconds=seconds), Outcome(output=1))},
+        tasks={"work": (AttemptOutcome(error="Broken", seconds=seconds), AttemptOutcome(output=1))},
     )
 
 
@@ -60,20 +61,20 @@ TWO_WAITS = Scenario(
         )
     },
     events=(Brought(10, "paid", "k1", {"n": 1}, "e1"),),
-    answers={"person": Outcome(output=1, seconds=300)},
+    answers={"person": AttemptOutcome(output=1, seconds=300)},
 )
 
 
-def _asked(answer: Outcome, **fields: Any) -> Scenario:
+def _asked(answer: AttemptOutcome, **fields: Any) -> Scenario:
     states = {"person": ask("late", Catch=_LATE, **fields), "late": _DONE}
     return Scenario("asked", "a person", {"main": machine(states)}, answers={"person": answer})
 
 
 #: Seen after two seconds, answered a second before its time is over.
-IN_TIME = _asked(Outcome(output=1, seconds=57), TimeoutSeconds=60)
+IN_TIME = _asked(AttemptOutcome(output=1, seconds=57), TimeoutSeconds=60)
 
 
-def _beating(answer: Outcome, seconds: int, heartbeat_seconds: int) -> Scenario:
+def _beating(answer: AttemptOutcome, seconds: int, heartbeat_seconds: int) -> Scenario:
     held = {
         "Type": "Task",
         "Resource": "holdfast:token.waitForTaskToken",
@@ -91,9 +92,9 @@ def _beating(answer: Outcome, seconds: int, heartbeat_seconds: int) -> Scenario:
 
 
 #: Alive until the time of the whole wait is over.
-BEATING = _beating(Outcome(output=1, seconds=2_000, beat_seconds=300), 500, 400)
+BEATING = _beating(AttemptOutcome(output=1, seconds=2_000, beat_seconds=300), 500, 400)
 #: So often that one heartbeat after the other is wanted.
-BEATING_OFTEN = _beating(Outcome(output=1, seconds=400, beat_seconds=25), 600, 60)
+BEATING_OFTEN = _beating(AttemptOutcome(output=1, seconds=400, beat_seconds=25), 600, 60)
 EXPIRED = Scenario(
     "expired",
     "the event is over when the wait for it begins",
@@ -128,15 +129,15 @@ def nothing(*_: Any) -> Any:
 
 
 def _believe_clocks(patch: Patch) -> None:
-    for module in (again, attempts, duties, moments, outside):
+    for module in (recovery, attempts, follow_ups, decision_inputs, external_facts):
         patch.setattr(module, "CLOCK_ERROR_MS", 0)
 
 
 def _time_out_whatever_waits(patch: Patch) -> None:
     """The timer of a wait that is over is taken for that of the next one."""
-    real = worker.Hold._gather
+    real = loop.Processing._gather
 
-    def gather(self: worker.Hold) -> Any:
+    def gather(self: loop.Processing) -> Any:
         yield from real(self)
         errand, state = self.errand, self.state
         if errand.kind == messages.WAKE_TIMER and not state.is_open(errand.body["entry"]):
@@ -145,15 +146,15 @@ def _time_out_whatever_waits(patch: Patch) -> None:
                     timed_out = facts.TimedOut(frame.waiting.entry, frame.waiting.attempt)
                     self.facts.append(timed_out)
 
-    patch.setattr(worker.Hold, "_gather", gather)
+    patch.setattr(loop.Processing, "_gather", gather)
 
 
 def _trust_the_message(patch: Patch) -> None:
     """The wake says that it is time, so it is."""
-    real_run, real = worker.Hold.run, outside.past_timeouts
+    real_run, real = loop.Processing.run, external_facts.past_timeouts
     woken: dict[str, int] = {}
 
-    def run(self: worker.Hold) -> Any:
+    def run(self: loop.Processing) -> Any:
         woken[self.log.run] = self.errand.body.get("entry", -1)
         return (yield from real_run(self))
 
@@ -163,8 +164,8 @@ def _trust_the_message(patch: Patch) -> None:
             return [facts.TimedOut(frame.waiting.entry, frame.waiting.attempt)]
         return (yield from real(tenant, state, now_ms))
 
-    patch.setattr(worker.Hold, "run", run)
-    patch.setattr(outside, "past_timeouts", past_timeouts)
+    patch.setattr(loop.Processing, "run", run)
+    patch.setattr(external_facts, "past_timeouts", past_timeouts)
 
 
 def tick_before_the_mail(patch: Patch) -> None:
@@ -173,7 +174,7 @@ def tick_before_the_mail(patch: Patch) -> None:
         return [facts.Tick()] if is_late else []
         yield
 
-    patch.setattr(outside, "past_timeouts", past_timeouts)
+    patch.setattr(external_facts, "past_timeouts", past_timeouts)
 
 
 def _a_beat_gives_more_time(patch: Patch) -> None:
@@ -194,7 +195,7 @@ def _a_beat_gives_more_time(patch: Patch) -> None:
 
 
 def _hear_one_heartbeat(patch: Patch) -> None:
-    true_one = mail.answer_facts
+    true_one = inbox.answer_facts
     first: dict[tuple[str, int], facts.HeartbeatSeen] = {}
 
     def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> Any:
@@ -204,7 +205,7 @@ def _hear_one_heartbeat(patch: Patch) -> None:
             for one in found
         ]
 
-    patch.setattr(mail, "answer_facts", answer_facts)
+    patch.setattr(inbox, "answer_facts", answer_facts)
 
 
 def _forget_when_a_retry_is_due(patch: Patch) -> None:
@@ -218,11 +219,11 @@ def _forget_when_a_retry_is_due(patch: Patch) -> None:
     applied(patch, "TaskScheduled", change)
 
 
-def _clock(patch: Patch, told_by: Callable[[worker.Hold], Callable[[int], int]]) -> None:
+def _clock(patch: Patch, told_by: Callable[[loop.Processing], Callable[[int], int]]) -> None:
     """What a delivery is told when it asks for the time is changed."""
-    real = worker.Hold.run
+    real = loop.Processing.run
 
-    def run(self: worker.Hold) -> Any:
+    def run(self: loop.Processing) -> Any:
         tell, running = told_by(self), real(self)
         answer: Any = None
         fault: ServiceFault | None = None
@@ -239,13 +240,13 @@ def _clock(patch: Patch, told_by: Callable[[worker.Hold], Callable[[int], int]])
             if isinstance(effect, Clock) and fault is None:
                 answer = tell(answer)
 
-    patch.setattr(worker.Hold, "run", run)
+    patch.setattr(loop.Processing, "run", run)
 
 
 def _read_the_clock_once(patch: Patch) -> None:
     """Whatever a delivery does took place when it began."""
 
-    def told_by(_: worker.Hold) -> Callable[[int], int]:
+    def told_by(_: loop.Processing) -> Callable[[int], int]:
         first: list[int] = []
 
         def tell(now_ms: int) -> int:
@@ -260,7 +261,7 @@ def _read_the_clock_once(patch: Patch) -> None:
 def _let_the_wake_tell_the_time(patch: Patch) -> None:
     """It comes when something is due, so that is the time."""
 
-    def told_by(hold: worker.Hold) -> Callable[[int], int]:
+    def told_by(hold: loop.Processing) -> Callable[[int], int]:
         due_ms = hold.errand.body.get("due", 0)
         return lambda now_ms: max(now_ms, due_ms + 2 * CLOCK_ERROR_MS)
 
@@ -268,18 +269,18 @@ def _let_the_wake_tell_the_time(patch: Patch) -> None:
 
 
 def _delay_for_as_long_as_it_takes(patch: Patch) -> None:
-    patch.setattr(duties, "SQS_DELAY_SECONDS_MAX", 10**9)
+    patch.setattr(follow_ups, "SQS_DELAY_SECONDS_MAX", 10**9)
 
 
 def _message(log: Any, entry: int, due_ms: int, now_ms: int) -> Any:
     body = messages.wake_timer(log.tenant, log.run, entry, due_ms, log.hint)
-    yield Send((Message(body, min(duties.delay_until(due_ms, now_ms), 900)),))
+    yield Send((Message(body, min(follow_ups.delay_until(due_ms, now_ms), 900)),))
 
 
 def _cut_the_delay(patch: Patch) -> None:
     """A quarter of an hour is what a message can be delayed; nobody goes on from there."""
-    patch.setattr(duties, "start_timer", _message)
-    patch.setattr(outside, "again_if_early", nothing)
+    patch.setattr(follow_ups, "start_timer", _message)
+    patch.setattr(external_facts, "again_if_early", nothing)
 
 
 def _hop_from_now(patch: Patch) -> None:
@@ -291,19 +292,19 @@ def _hop_from_now(patch: Patch) -> None:
             whole_ms = due_ms - log.records[-1].at_ms
             yield from _message(log, entry, now_ms + whole_ms, now_ms)
 
-    patch.setattr(duties, "start_timer", _message)
-    patch.setattr(outside, "again_if_early", hop)
+    patch.setattr(follow_ups, "start_timer", _message)
+    patch.setattr(external_facts, "again_if_early", hop)
 
 
 def _never_expire(patch: Patch) -> None:
     """Only TTL would take what has expired, and it may be days late."""
-    real = mail.event_facts
+    real = inbox.event_facts
 
     def event_facts(tenant: str, awaiting: Awaiting, _now_ms: int) -> Any:
         found: Any = yield from real(tenant, awaiting, 0)
         return [with_fields(one, expires_ms=10**15) for one in found]
 
-    patch.setattr(mail, "event_facts", event_facts)
+    patch.setattr(inbox, "event_facts", event_facts)
 
 
 #: Nothing ever goes wrong.

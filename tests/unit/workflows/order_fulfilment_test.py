@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import TaskContext, TaskError, days
-from holdfast.dsl.surface import running_task
+from holdfast.api.surface import running_task
 from holdfast.testing import Call, Run, World, check_workflow, real
 from statemachines import shop
 from statemachines.bank import bank_messages

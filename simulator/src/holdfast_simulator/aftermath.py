@@ -1,0 +1,245 @@
+"""When the faults are over: who is guarded, an operator with `holdfast doctor`, a redrive of all
+dead letters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from holdfast.core.advance import is_redriven_by
+from holdfast.core.diagnosis import should_move_since
+from holdfast.core.facts import RedriveRequested
+from holdfast.errors import HoldfastError
+from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
+from holdfast.resources import WORK
+from holdfast.runtime import inbox
+from holdfast.runtime.effects import Get, Handler
+from holdfast.runtime.maintenance import doctor, quarantine
+from holdfast.runtime.storage import keys
+from holdfast_simulator.histories import StoredHistory, histories, history
+from holdfast_simulator.invariants.commands import forgotten
+from holdfast_simulator.invariants.dues import late_ms_max, stuck_ms_max
+from holdfast_simulator.invariants.heard import unheard
+from holdfast_simulator.invariants.rests import Rests
+from holdfast_simulator.queues import AnyQueueName
+from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES, Services
+from holdfast_simulator.simulation import Simulation
+
+_QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
+#: How soon the operator looks after the alarm.
+_ALARM_MS: Final = 30_000
+#: A message that nobody takes is gone after so long.
+_RETENTION_MS: Final = WORK.retention_seconds * 1_000
+#: For letters that go round again: rounds, sweeps, and whatever they would set off.
+_SETTLING_MS: Final = 3 * STUCK_SECONDS * 1_000
+#: Where hosts die all the time there are thousands, and no schedule has turns for all of them.
+_LETTERS_MAX: Final = 200
+_ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
+
+
+class Operator:
+    """Sees the alarm of the quarantine. While things fail at random he waits; then he repairs what
+    rests there, by name, as `holdfast doctor --repair NAME` does.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._is_coming = False
+        simulation.on_quarantine.append(self._alarmed)
+
+    def _alarmed(self) -> None:
+        simulation = self._simulation
+        if not self._is_coming:
+            self._is_coming = True
+            at_ms = simulation.now_ms + _ALARM_MS
+            if not simulation.swarm.ends_with_tape:
+                at_ms = max(at_ms, simulation.evidence.faults_end_ms)
+            simulation.at(at_ms, self._repair)
+
+    def _repair(self) -> None:
+        self._is_coming = False
+        simulation = self._simulation
+        for tenant in tenants(simulation):
+            host = simulation.host("operator")
+            simulation.spawn(
+                host.name,
+                tenant,
+                host,
+                _release(tenant),
+                finished=lambda _: None,
+                failed=lambda error: simulation.evidence.refused_by_bug.append(repr(error)),
+            )
+
+
+def _release(tenant: str) -> Handler:
+    for held in (yield from quarantine.to_repair(tenant)):
+        yield from doctor.report_one(tenant, held.run, None, is_repairing=True)
+
+
+def tenants(simulation: Simulation) -> list[str]:
+    return sorted({one.tenant for one in simulation.evidence.started})
+
+
+# -- who is looked after ---------------------------------------------------------------------------
+
+
+def note_unguarded(simulation: Simulation) -> None:
+    """Who runs has a message, a row that the sweeper will see, or rests in quarantine (I16)."""
+    services, evidence = simulation.services, simulation.evidence
+    begun = {str(item["pk"]) for item in services.items("executions")}
+    accepted = {
+        (one.tenant, one.run)
+        for one in evidence.started
+        if one.run is not None and keys.execution(one.tenant, one.run) not in begun
+    }
+    unwatched = (simulation.open | accepted) - set(_watched(simulation))
+    if not unwatched:
+        return
+    on_their_way = {whose for whose, count in simulation.late.items() if count}
+    for _, run in sorted(unwatched - on_their_way - set(_messages(services))):
+        evidence.unguarded.append(f"{run}: nobody will look at it, at {simulation.now_ms}")
+
+
+def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
+    """-> those that have a row in time, or are known to be held."""
+    latest_ms = simulation.now_ms + _ROW_MS_MAX
+    for item in simulation.services.items("mail"):
+        partition, key = str(item["pk"]), str(item["sk"])
+        if partition == keys.QUARANTINE:
+            yield _whose(key)
+        elif partition.startswith("~due#") and keys.watched_by(key) and int(key[:15]) < latest_ms:
+            yield str(item["t"]), str(item["run"])
+
+
+def _messages(services: Services) -> Iterator[tuple[str, str]]:
+    for queue in _QUEUES:
+        for stored in services.queue(queue).messages.values():
+            body = json.loads(stored.text)
+            yield str(body["t"]), str(body["run"])
+
+
+def _whose(key: str) -> tuple[str, str]:
+    tenant, _, run = key.partition("#")
+    return tenant, run
+
+
+def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> list[str]:
+    """What rests in quarantine while others go on with the log is owed until the sweeper's look."""
+    texts = list(forgotten(simulation.evidence, found, before_ms))
+    place = keys.execution(found.tenant, found.run)
+    if texts and simulation.services.perform(Get("mail", keys.QUARANTINE, place)) is not None:
+        return []
+    return texts
+
+
+def note_stuck(simulation: Simulation) -> None:
+    """Who should have moved for longer than the stated time (I17)."""
+    evidence, now_ms = simulation.evidence, simulation.now_ms
+    for tenant, run in sorted(simulation.open):
+        try:
+            found = history(simulation.services, tenant, run)
+        except HoldfastError:
+            continue  # a log that cannot be read has an invariant of its own
+        before_ms = now_ms - stuck_ms_max(evidence, run)
+        if before_ms >= evidence.faults_end_ms:
+            evidence.forgotten += _forgotten(simulation, found, before_ms)
+            evidence.unheard += unheard(evidence, found, before_ms)
+        since_ms = should_move_since(found.state, now_ms)
+        if since_ms is None:
+            continue
+        counted_ms = max(since_ms, evidence.faults_end_ms)
+        if now_ms - counted_ms >= late_ms_max(evidence, found, found.records[-1].at_ms):
+            evidence.stuck.append((run, since_ms, now_ms))
+
+
+def note_restless(simulation: Simulation) -> None:
+    """Who rests on nothing that may still come (I16). To be asked before they are stopped: who was
+    lost ends with the stop like any other.
+    """
+    for tenant, run in sorted(simulation.open):
+        try:
+            found = history(simulation.services, tenant, run)
+        except HoldfastError:
+            continue  # a log that cannot be read has an invariant of its own
+        running = {other for whose, other in simulation.open if whose == tenant}
+        rests = Rests(simulation.evidence, found, running, simulation.now_ms)
+        simulation.evidence.restless += rests.violations()
+
+
+def note_findings(simulation: Simulation, workflows: list[str]) -> None:
+    """What `holdfast doctor` says of a world that has settled."""
+    for tenant in tenants(simulation):
+        handler = doctor.report(tenant, workflows, None, is_repairing=False)
+        for one in _answer(simulation.services, handler)["findings"]:
+            run, state = one.get("execution", ""), one.get("state", "")
+            if run in simulation.evidence.lost:
+                continue  # the sweeper's next look may be days away
+            simulation.evidence.diagnosed.append(f"{run}: {one['reason']} {state!r}: {one['says']}")
+
+
+def _answer(services: Services, handler: Handler) -> Any:
+    """Nothing goes wrong, and no time goes by."""
+    answer: Any = None
+    try:
+        while True:
+            answer = services.perform(handler.send(answer))
+    except StopIteration as stop:
+        return stop.value
+
+
+# -- letters that are sent again -------------------------------------------------------------------
+
+
+def redrive_letters(simulation: Simulation) -> None:
+    """What ever was a dead letter comes once more, from the work queue and from the dead letters:
+    what has ended does not change (I19).
+    """
+    oldest_ms = simulation.now_ms - _RETENTION_MS
+    letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
+    letters = letters[:: len(letters) // _LETTERS_MAX + 1]
+    if not letters or simulation.open or _is_redrive_wished(simulation.services):
+        return
+    before, ran = _contents(simulation), len(simulation.evidence.ran)
+    for letter in letters:
+        for queue in ("work", "work-dlq"):
+            simulation.services.queue(queue).put_back(letter)
+            simulation.evidence.put_back += 1
+    for told in simulation.on_message:
+        told()
+    for planned in simulation.on_due:
+        planned(simulation.now_ms)
+    simulation.run_until(simulation.now_ms + _SETTLING_MS)
+    redriven = simulation.evidence.redriven
+    redriven += [
+        f"a dead letter changed {place}" for place in sorted(_contents(simulation) ^ before)
+    ]
+    if len(simulation.evidence.ran) > ran:
+        redriven.append("a dead letter ran a task of an execution that had ended")
+
+
+def _is_redrive_wished(services: Services) -> bool:
+    """An accepted redrive that nobody has heard of: its execution has not ended for good."""
+    try:
+        logs = histories(services)
+    except HoldfastError:
+        return True  # nor can it be told what a dead letter changes there
+    for found in logs:
+        handler = inbox.control_facts(found.tenant, found.state)
+        for fact in _answer(services, handler):
+            if isinstance(fact, RedriveRequested) and is_redriven_by(found.state, fact):
+                return True
+    return False
+
+
+def _contents(simulation: Simulation) -> set[str]:
+    """The logs, and where they are listed; not of whom a wake is lost, for the sweeper's next look
+    may take him from his list at any time. Mail may come at any time, too.
+    """
+    found: set[str] = set()
+    for item in simulation.services.items("executions"):
+        place = str(item["pk"])
+        is_lost = _whose(place)[1] in simulation.evidence.lost
+        found.add(f"{place} {item['sk']!s} {'' if is_lost else item.get('lp')!s}")
+    return found

@@ -1,0 +1,47 @@
+"""What a token and a stored answer say, read as anybody could who has them before him."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from holdfast.runtime.effects import Item
+from holdfast.runtime.storage import keys
+
+#: Of an error and its cause, what histories keep.
+_TEXTS: Final = ("error", "cause")
+
+
+class TokenClaims(NamedTuple):
+    """Which attempt of whom a token is for, and until when."""
+
+    tenant: str
+    run: str
+    entry: int
+    attempt: int
+    expires_ms: int
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """-> where the answer is stored, of whoever is the first."""
+        return keys.inbox(self.tenant, self.run), keys.answer(self.entry, self.attempt)
+
+
+def ticket_of(token: str) -> TokenClaims:
+    """No signature is looked at."""
+    text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    tenant, _, _, run, entry, attempt, expires, _ = text.split(".")
+    return TokenClaims(tenant, run.replace("/", "."), int(entry), int(attempt), int(expires))
+
+
+def says(item: Item, said: Mapping[str, Any]) -> bool:
+    """The item holds that output, or that error and cause. A large value is in a blob, whose name
+    is its hash; who wrote it is not asked here.
+    """
+    if "ref" in item:
+        return "output" in said
+    if "v" in item:
+        return "output" in said and bool(json.loads(str(item["v"])) == said["output"])
+    return all((item.get(text) or "") == (said.get(text) or "") for text in _TEXTS)

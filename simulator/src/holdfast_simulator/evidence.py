@@ -1,0 +1,128 @@
+"""What a simulation leaves behind, and what was seen on the way: all that an invariant looks at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.asl.program import Json
+from holdfast_simulator.dispatches import Dispatches
+from holdfast_simulator.scenarios import Scenario
+from holdfast_simulator.services import Services
+from holdfast_simulator.swarm import Swarm
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One attempt of a task was begun; `is_poll`: its job was asked for."""
+
+    run: str
+    entry: int
+    attempt: int
+    is_poll: bool
+    at_ms: int
+    name: str
+    arguments: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """One record got into a log, at this true time. `skew_ms`: the error of its writer's clock."""
+
+    tenant: str
+    run: str
+    sequence: int
+    nonce: str
+    at_ms: int
+    skew_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartAnswer:
+    """A caller was answered. `run` None: refused, with `refused` as the code."""
+
+    tenant: str
+    workflow: str
+    name: str | None
+    data: Json
+    run: str | None
+    refused: str | None
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Somebody from outside was answered: `what` is "answer", "heartbeat", "event", "stop" or
+    "redrive", or a "look" where it was refused; those that have to be refused are a "contradiction"
+    of an answer that was accepted, and a "forgery".
+
+    `asked_ms`: when the request began that was answered.
+    """
+
+    what: str
+    tenant: str
+    run: str | None
+    request: Any
+    refused: str | None
+    at_ms: int
+    asked_ms: int
+
+
+@dataclass
+class Evidence:
+    """`faults_end_ms`: from then on nothing went wrong. `stuck`: (run, since, at) of executions
+    that should have moved long before they were looked at. `foreign`: effects on another tenant's
+    keys. `messages`: how many were sent, by execution; `deliveries`: how often one was received;
+    `letters`: how many dead ones were met. `stored`: the true time at which each item of `mail` was
+    first stored, by its key; `beats`: of heartbeats each time, and when its door says that it was
+    asked for. `refused_by_bug`: errors of our own code.
+
+    `lost`: executions of which a message vanished, or as good as that; `unhidden`: of which one
+    stayed hidden for as long as its queue hides it, or was deleted by one while another claimed.
+    `unguarded`: those that run, and nobody will look at them.
+    `restless`: those that run, and nothing that they wait for is still to come.
+    `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
+    sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
+    `in_company`: owners of claims whose worker has other messages as well.
+    `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
+    `forgotten`: what was asked for, and never carried out in time; `unheard`: mail that nobody read
+    in time.
+    """
+
+    scenario: Scenario
+    swarm: Swarm
+    services: Services
+    ran: list[Ran] = field(default_factory=list)
+    dispatches: Dispatches = field(default_factory=Dispatches)
+    wrote: list[Wrote] = field(default_factory=list)
+    started: list[StartAnswer] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    stuck: list[tuple[str, int, int]] = field(default_factory=list)
+    messages: Counter[str] = field(default_factory=Counter)
+    deliveries: Counter[str] = field(default_factory=Counter)
+    letters: Counter[str] = field(default_factory=Counter)
+    stored: dict[tuple[str, str], int] = field(default_factory=dict)
+    beats: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
+    marks: Counter[str] = field(default_factory=Counter)
+    refused_by_bug: list[str] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    unhidden: set[str] = field(default_factory=set)
+    in_company: set[str] = field(default_factory=set)
+    unguarded: list[str] = field(default_factory=list)
+    restless: list[str] = field(default_factory=list)
+    diagnosed: list[str] = field(default_factory=list)
+    redriven: list[str] = field(default_factory=list)
+    put_back: int = 0
+    is_endless: bool = False
+    unusable: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
+    faults_end_ms: int = 0
+    ended_ms: int = 0
+
+    @property
+    def task_runs(self) -> frozenset[tuple[str, int, int]]:
+        """(run, entry, attempt) of all that ran."""
+        return frozenset((one.run, one.entry, one.attempt) for one in self.ran)

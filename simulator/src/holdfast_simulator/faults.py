@@ -1,0 +1,108 @@
+"""What may go wrong around one effect of a handler, by the kind of effect.
+
+A read may fail, or its process may die or freeze before it is made. A write may besides be done
+without an answer, or not be done though nobody can tell, or be done a while later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import (
+    Begin,
+    Delete,
+    Doubt,
+    Effect,
+    Extend,
+    Get,
+    GetBlob,
+    Publish,
+    Put,
+    PutBlob,
+    PutIfAbsent,
+    Query,
+    QueryList,
+    Replace,
+    Send,
+    SetVisibility,
+    Unlist,
+)
+from holdfast.runtime.messages import START, replaced_by
+from holdfast_simulator.schedule import Menu
+from holdfast_simulator.swarm import Swarm
+
+_PROCESS: Final = ("killed before", "frozen before")
+_READ: Final = (*_PROCESS, "throttled", "slow")
+_WRITE: Final = (*_READ, "killed after", "frozen after", "answer lost", "not done")
+_CONDITIONAL: Final = (*_WRITE, "done later")
+
+KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
+    Query: _READ,
+    QueryList: _READ,
+    Get: _READ,
+    GetBlob: _READ,
+    PutIfAbsent: _CONDITIONAL,
+    Replace: _CONDITIONAL,
+    Put: _CONDITIONAL,
+    Delete: _CONDITIONAL,
+    Unlist: _CONDITIONAL,
+    Extend: _WRITE,
+    PutBlob: _WRITE,
+    Send: (*_CONDITIONAL, "sent twice"),
+    SetVisibility: _WRITE,
+    Publish: _WRITE,
+    Begin: (*_PROCESS, "killed after", "frozen after"),
+}
+#: What is answered to a write of which nobody knows whether it was done.
+NO_ANSWER: Final = frozenset({"answer lost", "not done", "done later"})
+
+
+def menus(swarm: Swarm) -> dict[type[Effect], Menu]:
+    return {
+        effect: Menu({kind: swarm.rates.get(kind, 0) for kind in kinds})
+        for effect, kinds in KINDS.items()
+    }
+
+
+def menu(swarm: Swarm, *kinds: str) -> Menu:
+    return Menu({kind: swarm.rates.get(kind, 0) for kind in kinds})
+
+
+def throttled() -> ServiceFault:
+    return ServiceFault("HF321", "the request was throttled", retry="later")
+
+
+def no_answer(effect: Effect) -> ServiceFault:
+    if isinstance(effect, PutIfAbsent):
+        return Doubt("no answer came")
+    return ServiceFault("HF321", f"no answer came to {type(effect).__name__}", retry="now")
+
+
+def may_vanish(body: Mapping[str, Any]) -> bool:
+    """A start is guarded by its own message alone, and so is what replaces a dead one."""
+    return body["k"] != START and not replaced_by(body)
+
+
+def key_of(effect: Any) -> str:
+    """Where an effect works: for the trace, and to see whose it is."""
+    match effect:
+        case PutIfAbsent(_, item) | Put(_, item) | Replace(_, item):
+            return f"{item['pk']!s}/{item['sk']!s}"
+        case Query(_, pk):
+            return pk
+        case QueryList(partition):
+            return partition
+        case Get(_, pk, sk) | Delete(_, pk, sk):
+            return f"{pk}/{sk}"
+        case Unlist(pk, sk) | Extend(pk, sk):
+            return f"{pk}/{sk}"
+        case PutBlob(key) | GetBlob(key):
+            return key
+        case Send(messages, queue):
+            return f"{queue} " + ",".join(f"{one.body['k']}:{one.body['run']}" for one in messages)
+        case Begin(ticket, task):
+            return f"{task.run}#{ticket}"
+        case _:
+            return ""

@@ -1,0 +1,67 @@
+"""The executions of a store, each read from its first record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from holdfast.core.events import Event
+from holdfast.core.state import Execution
+from holdfast.errors import HoldfastError
+from holdfast.runtime.effects import Item
+from holdfast.runtime.storage.codec import Reader, Record, blobs_named_by
+from holdfast_simulator.services import Services
+
+
+@dataclass(frozen=True)
+class StoredHistory:
+    """One execution as the store holds it. `states`: after each of its records."""
+
+    tenant: str
+    run: str
+    items: tuple[Item, ...]
+    records: tuple[Record, ...]
+    states: tuple[Execution, ...]
+
+    @property
+    def state(self) -> Execution:
+        return self.states[-1]
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(event for record in self.records for event in record.events)
+
+
+def histories(services: Services) -> list[StoredHistory]:
+    """Raises HoldfastError when a log cannot be folded."""
+    by_log: dict[str, list[Item]] = {}
+    for item in services.items("executions"):
+        by_log.setdefault(str(item["pk"]), []).append(item)
+    blobs = by_digest(services)
+    return [_history(pk, items, blobs) for pk, items in by_log.items()]
+
+
+def history(services: Services, tenant: str, run: str) -> StoredHistory:
+    """Raises HoldfastError when its log cannot be folded."""
+    pk = f"{tenant}#{run}"
+    items = [item for item in services.items("executions") if item["pk"] == pk]
+    return _history(pk, items, by_digest(services))
+
+
+def by_digest(services: Services) -> dict[str, bytes]:
+    return {key.rpartition("/")[2]: data for key, data in services.blobs().items()}
+
+
+def _history(pk: str, items: list[Item], blobs: Mapping[str, bytes]) -> StoredHistory:
+    tenant, _, run = pk.partition("#")
+    missing = [digest for item in items for digest in blobs_named_by(item) if digest not in blobs]
+    if missing:
+        raise HoldfastError("HF901", f"execution {run} names blobs that are not stored: {missing}")
+    reader = Reader(blobs)
+    records, states = [], []
+    for item in items:
+        records.append(reader.record(item))
+        assert reader.state is not None
+        states.append(reader.state)
+    return StoredHistory(tenant, run, tuple(items), tuple(records), tuple(states))

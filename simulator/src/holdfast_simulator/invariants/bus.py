@@ -1,0 +1,36 @@
+"""I4 of the bus: it is told of each beginning and end of what belongs to a state machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast_simulator.histories import StoredHistory
+from holdfast_simulator.invariants.case import Case
+
+
+def told(case: Case) -> Iterator[str]:
+    """At least once, and of nothing else. Who died before it told, and whose message then vanished
+    from its queue, tells nobody.
+    """
+    published = {
+        (str(one.detail["executionArn"]), str(one.detail["status"]))
+        for one in case.services.published
+    }
+    asked = set()
+    for history in case.histories:
+        for status in _statuses(history):
+            assert history.state.origin is not None
+            news = (history.state.origin["execution_arn"], status)
+            asked.add(news)
+            if news not in published and history.run not in case.schedule.lost:
+                yield f"{history.run} is {status}, and the bus was not told"
+    for arn, status in sorted(published - asked):
+        yield f"the bus was told that {arn} is {status}"
+
+
+def _statuses(history: StoredHistory) -> set[str]:
+    """-> those in which it has been."""
+    origin = history.state.origin
+    if origin is None or origin["type"] != "STANDARD":
+        return set()
+    return {"RUNNING", *(state.status for state in history.states)}

@@ -1,0 +1,80 @@
+"""I17 of mail: what was stored for an open wait, or to stop an execution, is heard in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.core.state import Awaiting, ChildExecutions, Execution
+from holdfast.runtime import children, inbox
+from holdfast.runtime.effects import Item, Query
+from holdfast.runtime.storage import keys
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.histories import StoredHistory
+
+
+def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
+    """-> mail of an open execution that is older than that, and that nobody has read."""
+    tenant, state = history.tenant, history.state
+    partition = keys.inbox(tenant, history.run)
+    for item in _old(evidence, partition, keys.CONTROL_PREFIX, before_ms):
+        key = str(item["sk"])
+        is_for_an_end = item.get("kind") == inbox.REDRIVE  # and this execution runs
+        is_void = is_for_an_end or (_is_obeyed(state) and "now" not in item)
+        if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_void:
+            yield f"{history.run}: nobody has heard {key}"
+    for frame in state.frames.values():
+        wait = frame.waiting
+        if isinstance(wait, ChildExecutions):
+            for item in _old(
+                evidence, partition, f"{children.NOTICE_PREFIX}{wait.entry}#", before_ms
+            ):
+                notice = str(item["sk"])
+                if int(notice.rpartition("#")[2]) in wait.open_lanes:
+                    yield f"{history.run}: nobody has heard the notice {notice}"
+        if not isinstance(wait, Awaiting):
+            continue
+        taken, answer = (key(wait.entry, wait.attempt) for key in (keys.taken, keys.answer))
+        for item in _old(evidence, partition, taken, before_ms):
+            is_its = item["sk"] == taken and not wait.is_begun
+            if is_its and _shown_ms(evidence, history, wait) < before_ms:
+                yield f"{history.run}: nobody has heard that somebody has taken {taken}"
+        partition = keys.event(tenant, wait.event_name, wait.event_key)
+        for item in _old(evidence, partition, answer, before_ms):
+            # It may have come before its wait was written, which has only just begun.
+            if item["sk"] == answer and _shown_ms(evidence, history, wait) < before_ms:
+                yield f"{history.run}: nobody has heard the answer {answer}"
+        for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
+            event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
+            is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
+            # It may have been there long before the wait was, which has only just begun.
+            if wait.kind == "event" and is_open and wait.since_ms < before_ms:
+                yield f"{history.run}: nobody has heard the event {event_id}"
+
+
+def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int:
+    """-> when the first record was written that knows of the wait."""
+    place = (wait.entry, wait.attempt)
+    first = next(
+        record.sequence
+        for record, state in zip(history.records, history.states, strict=True)
+        for one in (frame.waiting for frame in state.frames.values())
+        if isinstance(one, Awaiting) and (one.entry, one.attempt) == place
+    )
+    record_of = (history.tenant, history.run, first)
+    wrote = (one for one in evidence.wrote if (one.tenant, one.run, one.sequence) == record_of)
+    return min((one.at_ms for one in wrote), default=0)
+
+
+def _is_obeyed(state: Execution) -> bool:
+    """Somebody has stopped it: another stop that waits for the undo says nothing new."""
+    told = state.stopping
+    return told is not None and told["status"] == "ABORTED" and "by_parent" not in told
+
+
+def _old(evidence: Evidence, partition: str, prefix: str, before_ms: int) -> list[Item]:
+    items = evidence.services.perform(Query("mail", partition, begins_with=prefix))
+    return [
+        item
+        for item in items
+        if evidence.stored.get((partition, str(item["sk"])), before_ms) < before_ms
+    ]

@@ -1,0 +1,291 @@
+"""I16 to I20: that everything goes on once nothing goes wrong any more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from holdfast.core.events import Event
+from holdfast.limits import (
+    CLOCK_ERROR_MS,
+    POLL_SECONDS_MAX,
+    SQS_DELAY_SECONDS_MAX,
+    TAKEOVERS_IN_COMPANY_MAX,
+    TAKEOVERS_MAX,
+)
+from holdfast.runtime.storage import keys
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.histories import StoredHistory
+from holdfast_simulator.invariants.case import Case
+from holdfast_simulator.invariants.dues import (
+    LOST_MS,
+    UNHIDDEN_MS,
+    ExpectedMoment,
+    all_dues,
+    late_ms_max,
+    skews,
+    stuck_ms_max,
+)
+from holdfast_simulator.invocations import SHORT_MS
+
+#: I18: how late a wait of up to 15 minutes may end, and a longer one, once nothing goes wrong.
+LATE_MS_MAX: Final = 60_000
+LONG_LATE_MS_MAX: Final = 120_000
+#: I20, by what an execution has come to, however often hosts die and queues deliver again: a dead
+#: letter that is put back counts, what we note for ourselves does not. So many more to begin with.
+SPARE: Final = 40
+MESSAGES_PER_EVENT_MAX: Final = 4
+#: One looks after who rests each hour, and asks for a job each minute, at the most.
+_HOUR_MS: Final = 3_600_000
+_QUESTIONS_PER_HOUR: Final = 3_600 // POLL_SECONDS_MAX
+
+
+def open_runs(case: Case) -> set[str]:
+    """-> executions that were accepted and have not ended."""
+    accepted = {
+        str(item["run"])
+        for item in case.services.items("mail")
+        if str(item["pk"]).split("#")[1:2] == ["n"]
+    }
+    ended = {history.run for history in case.histories if history.state.is_ended}
+    return (accepted | {history.run for history in case.histories}) - ended
+
+
+def none_lost(case: Case) -> Iterator[str]:
+    if case.evidence is not None:  # a world may have been looked at in the middle
+        for run in sorted(open_runs(case)):
+            yield f"{run} was accepted and has not ended"
+        yield from case.evidence.unguarded
+        yield from case.evidence.restless
+        yield from case.evidence.diagnosed
+    yield from _listed_as_running(case)
+
+
+def _listed_as_running(case: Case) -> Iterator[str]:
+    ended = {history.run for history in case.histories if history.state.is_ended}
+    for item in case.services.items("executions"):
+        is_running_entry = str(item.get("lp", "")).split("#")[2:3] == ["RUNNING"]
+        if is_running_entry and str(item["ls"]).partition("#")[2] in ended:
+            yield f"{item['pk']!r}: ended, and still listed as RUNNING"
+
+
+def none_stuck(case: Case) -> Iterator[str]:
+    """Time alone asks for it, nothing goes wrong any more: it moves within the stated time."""
+    for run, since_ms, at_ms in case.schedule.stuck:
+        yield f"{run} should have moved at {since_ms}, and had not at {at_ms}"
+    yield from case.schedule.unheard
+    for history, due, late_ms in _late(case):
+        most_ms = late_ms_max(case.schedule, history, due.set_ms)
+        if late_ms > (LOST_MS if due.is_parked else most_ms):
+            yield f"{history.run}: a {due.what} due at {due.due_ms} came {late_ms} ms late"
+    for history in case.histories:
+        yield from _late_mail(case.schedule, history)
+    if not case.schedule.scenario.kills:  # what dies in its first task is tried again, and again
+        yield from _late_beginnings(case.schedule)
+
+
+def _late_beginnings(evidence: Evidence) -> Iterator[str]:
+    """Whose start was sent has a log as soon."""
+    begun = {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
+    for (kind, *whose), sent_ms in evidence.dispatches.first_ms.items():
+        tenant, run = map(str, whose[:2])
+        begun_ms = begun.get((tenant, run), evidence.ended_ms)
+        late_ms = begun_ms - max(sent_ms, evidence.faults_end_ms)
+        if kind == "start" and late_ms > stuck_ms_max(evidence, run):
+            yield f"{run}: its start was sent at {sent_ms}, and its log begins {late_ms} ms late"
+
+
+def _late_mail(evidence: Evidence, history: StoredHistory) -> Iterator[str]:
+    """What was stored for a wait is applied as soon; and that an activity's task was taken, from
+    when on its time counts.
+    """
+    skew_of, most_ms = skews(evidence), stuck_ms_max(evidence, history.run)
+    waits: dict[str, tuple[Event, int]] = {}
+    for record in history.records:
+        skew_ms = skew_of.get((history.tenant, history.run, record.sequence), 0)
+        for event in record.events:
+            frame = str(event.holdfast.get("frame", ""))
+            if event.type.endswith("Scheduled") or event.type == "TaskSubmitted":
+                asked = waits[frame][0] if event.type == "TaskSubmitted" else event
+                waits[frame] = (asked, event.at_ms - skew_ms)
+            elif frame in waits and event.type.endswith(_APPLIES_MAIL):
+                asked, since_ms = waits[frame]
+                if event.type != "ActivityStarted":
+                    del waits[frame]
+                place = _mail_of(history, asked, event)
+                stored_ms = evidence.stored.get(place)
+                if stored_ms is not None:
+                    wanted_ms = max(stored_ms, since_ms, evidence.faults_end_ms)
+                    late_ms = event.at_ms - skew_ms - wanted_ms
+                    if late_ms > most_ms:
+                        yield f"{history.run}: {place[1]} was applied {late_ms} ms late"
+
+
+_APPLIES_MAIL: Final = ("Succeeded", "Failed", "TimedOut", "ActivityStarted")
+
+
+def _mail_of(history: StoredHistory, asked: Event, event: Event) -> tuple[str, str]:
+    """-> where what `event` tells of a task, which `asked` has scheduled, was stored before."""
+    if "event" in event.holdfast:
+        arguments = asked.details["parameters"]
+        partition = keys.event(history.tenant, arguments["event"], arguments["key"])
+        return partition, keys.stored_event(event.holdfast["event"])
+    key = keys.taken if event.type == "ActivityStarted" else keys.answer
+    ticket = (asked.holdfast["entry"], asked.holdfast["attempt"])
+    return keys.inbox(history.tenant, history.run), key(*ticket)
+
+
+def in_time(case: Case) -> Iterator[str]:
+    """Of waits that began after the faults. What a start decides bears the time of its caller. An
+    old worker lives on for the rest of its invocation. Where tasks kill their workers, the faults
+    never end.
+    """
+    for history, due, late_ms in () if case.schedule.scenario.kills else _late(case):
+        began_ms = due.set_ms - due.skew_ms - CLOCK_ERROR_MS
+        if due.what == "begin":
+            began_ms -= SHORT_MS  # who decided it may have been left with hardly any time
+        is_undisturbed = began_ms > case.schedule.faults_end_ms and not due.is_parked
+        latest_ms = LONG_LATE_MS_MAX if due.is_long else LATE_MS_MAX
+        if is_undisturbed and late_ms > latest_ms:
+            yield f"{history.run}: a {due.what} due at {due.due_ms} came {late_ms} ms late"
+
+
+def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
+    """-> how late each wait ended, counted from the end of the faults if it was due before. A task
+    that a worker runs may be in the hands of several, one after another.
+    """
+    for history, due in all_dues(case):
+        # What ends otherwise long after its time has not been looked after either.
+        ended_ms = due.over_ms if due.came_ms is None else due.came_ms
+        if ended_ms is not None and due.what != "attempt":
+            set_ms = due.set_ms - due.skew_ms
+            wanted_ms = max(due.true_ms, set_ms, case.schedule.faults_end_ms)
+            yield history, due, ended_ms - wanted_ms
+
+
+def dead_letters(case: Case) -> Iterator[str]:
+    yield from case.schedule.redriven
+
+
+def bounded(case: Case) -> Iterator[str]:
+    if case.evidence is not None:
+        if case.evidence.is_endless:
+            yield "it goes round in circles"
+        for history in case.histories:
+            yield from _amounts(history, case.evidence)
+            yield from _in_company(history, case.evidence)
+        yield from _ran_once(case, case.evidence)
+    for history in case.histories:
+        for item, record in zip(history.items, history.records, strict=True):
+            if not record.events and "so" not in item:
+                yield f"{history.run}: record {record.sequence} says nothing"
+        yield from _owners(history)
+
+
+def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
+    """Messages, records and rows for what has happened, be it that somebody is alive or that a
+    question was due; a row for each hour; for each row the message that comes of it, for each dead
+    letter the one that replaces it, and for each delivery of its parent those that begin a child or
+    stop it: when it looks back, and when it has written.
+    """
+    began_ms = history.records[0].at_ms
+    sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
+    hours = (history.records[-1].at_ms - min(began_ms, sent_ms)) // _HOUR_MS + 1
+    asking = {event.holdfast.get("frame") for event in history.events if event.type == "Polled"}
+    events = sum(bool(event.id) or event.type == "HeartbeatSeen" for event in history.events)
+    events += len(asking) * _QUESTIONS_PER_HOUR * hours
+    happened = events + evidence.put_back
+    rows = len(evidence.dispatches.rows[history.run])
+    parent = history.state.parent
+    passed_on = 0 if parent is None else 2 * evidence.deliveries[parent["run"]]
+    bounds = {
+        "messages": (
+            evidence.messages[history.run],
+            MESSAGES_PER_EVENT_MAX * happened + rows + evidence.letters[history.run] + passed_on,
+        ),
+        "records": (len(history.records), events),
+        "rows for the sweeper": (rows, happened + hours),
+    }
+    for what, (count, most) in bounds.items():
+        if count > SPARE + most:
+            yield f"{history.run}: {count} {what} for {events} events in {hours} hours"
+
+
+def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
+    """No attempt is taken away from a worker that lives; among the faults some did not, and others
+    die at the end of their function's time, or of what they run. A message of that time that
+    comes once more asks for its timers again: two wakes for what is scheduled until then.
+    """
+    if evidence.scenario.kills:
+        return
+    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
+    began: dict[tuple[str, int, int], int] = {}
+    for one in evidence.ran:
+        place = (one.run, one.entry, one.attempt)
+        if one.is_poll or one.at_ms == began.setdefault(place, one.at_ms):
+            continue
+        if _woken_ms(case, place) > settled_ms:
+            yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
+
+
+def _in_company(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
+    """What has killed its workers is taken over by one who has nothing else that would die with it.
+
+    Of what is scheduled when the faults are long over, and was lost for sure when its next worker
+    came: a claim may lapse while he looks, and he looks once. What is handed on is not lost. Until
+    it is opened the start message guards an execution, in whatever company.
+    """
+    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
+    claims: dict[str, tuple[str, int, int]] = {}
+    is_opened = False
+    for record, state in zip(history.records, history.states, strict=True):
+        for event in record.events:
+            own, frame = event.holdfast, str(event.holdfast.get("frame", ""))
+            if event.type.endswith(_BEGINS_ANEW):
+                claims.pop(frame, None)
+                if event.at_ms > settled_ms:
+                    _, message, _, until_ms = own.get("claim", ("", "", 0, 0))
+                    claims[frame] = (message, until_ms, 0)
+            elif event.type == "Claimed" and frame in claims:
+                owner, message, _, until_ms = own["claim"]
+                before, lapsed_ms, takeovers = claims[frame]
+                claims[frame] = (message, until_ms, own["takeovers"])
+                is_sure = message == before or event.at_ms > lapsed_ms + _WHILE_HE_LOOKS_MS
+                is_marked = own["takeovers"] > max(takeovers, TAKEOVERS_IN_COMPANY_MAX)
+                if is_marked and is_sure and is_opened and owner in evidence.in_company:
+                    yield f"{history.run}: what was lost {own['takeovers']} times has company"
+        is_opened = state.is_opened
+
+
+_WHILE_HE_LOOKS_MS: Final = 60_000
+#: An attempt, one of a distributed Map included; and a function that was not known.
+_BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
+
+
+def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
+    """-> when its wake was sent at the soonest; -1 for one whose record never came."""
+    run, *ticket = place
+    for history in case.histories:
+        for event in history.events if history.run == run else ():
+            own = event.holdfast
+            is_its = event.type.endswith("Scheduled") and [own["entry"], own["attempt"]] == ticket
+            if is_its:
+                due_ms: int = own.get("due", event.at_ms)
+                return max(event.at_ms, due_ms - SQS_DELAY_SECONDS_MAX * 1_000)
+    return -1
+
+
+def _owners(history: StoredHistory) -> Iterator[str]:
+    """Who runs an attempt and is lost has so many successors. A function that was not known has as
+    many again.
+    """
+    claims: Counter[str] = Counter()
+    for event in history.events:
+        frame = str(event.holdfast.get("frame", ""))
+        if event.type.endswith(_BEGINS_ANEW):
+            claims[frame] = 0
+        elif event.type == "Claimed":
+            claims[frame] += 1
+            if claims[frame] > TAKEOVERS_MAX + 1:
+                yield f"{history.run}: an attempt was claimed {claims[frame]} times"

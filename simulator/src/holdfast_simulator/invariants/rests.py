@@ -1,0 +1,122 @@
+"""I16 of those that rest: on what an open execution may, when all who were to come have come.
+
+Line by line, off the state and what the scenario says: nothing that the product itself has to say
+about what should move, or shows of what is waited for, is asked. Each child is looked at itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import assert_never
+
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    ChildExecutions,
+    Delay,
+    Entered,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    Timer,
+    is_told,
+)
+from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.runtime.storage import keys
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.histories import StoredHistory
+from holdfast_simulator.invariants.dues import stuck_ms_max
+
+
+class Rests:
+    """One open execution. `running`: ids of all executions of the tenant that are open."""
+
+    def __init__(
+        self, evidence: Evidence, history: StoredHistory, running: Collection[str], now_ms: int
+    ) -> None:
+        self._evidence, self._history, self._running = evidence, history, running
+        self._patience_ms = stuck_ms_max(evidence, history.run)
+        self._before_ms = now_ms - self._patience_ms
+        self._moved_ms = history.records[-1].at_ms
+
+    def violations(self) -> Iterator[str]:
+        state = self._history.state
+        if self._is_past(state.due_ms):
+            yield f"{state.run} runs, and its time was over at {state.due_ms}"
+        for frame in state.frames.values():
+            wanted_ms = self._wanted_ms(frame)
+            if self._is_past(wanted_ms):
+                yield (
+                    f"{state.run} rests in {frame.position!r} on {type(frame.waiting).__name__},"
+                    f" which should be over since {wanted_ms}"
+                )
+
+    def _is_past(self, at_ms: int | None) -> bool:
+        return at_ms is not None and at_ms < self._before_ms
+
+    def _wanted_ms(self, frame: Frame) -> int | None:
+        """-> when the first thing comes that ends the wait, or makes it another; None: nothing."""
+        waiting = frame.waiting
+        moments = [deadline.due_ms for deadline in frame.deadlines]
+        match waiting:
+            case Timer(_, due_ms) | Delay(_, due_ms):
+                moments.append(due_ms)
+            case Attempt(claim=claim, due_ms=due_ms):
+                moments.append(due_ms if claim is None else claim.until_ms)
+            case Awaiting():
+                moments += self._awaited(frame, waiting)
+            case ChildExecutions(entry=entry):
+                children = (child_run(self._run, entry, lane) for lane in waiting.open_lanes)
+                if not any(child in self._running for child in children):
+                    moments.append(self._moved_ms)
+            case Lanes():
+                frames = self._history.state.frames.values()
+                if not any(one.owner == frame.id for one in frames):
+                    moments.append(self._moved_ms)
+            case Entered() | Exited() | FailedState():
+                moments.append(self._moved_ms)
+            case _:
+                assert_never(waiting)
+        return min(moments, default=None)
+
+    @property
+    def _run(self) -> str:
+        return self._history.run
+
+    def _awaited(self, frame: Frame, waiting: Awaiting) -> Iterator[int]:
+        dues = (waiting.due_ms, waiting.heartbeat_due_ms, waiting.poll_due_ms)
+        yield from (due for due in dues if due is not None)
+        scenario = self._evidence.scenario
+        if waiting.kind == "event":
+            yield from self._brought(waiting)
+        elif waiting.kind == "activity":
+            activity = waiting.target.rpartition(":")[2]
+            seconds = scenario.outcome(activity, waiting.attempt).seconds
+            yield waiting.since_ms + int(seconds * 1_000)
+        elif not is_told(waiting.target):
+            if waiting.poll_due_ms is None:
+                seconds = scenario.answer(frame.position).seconds
+                yield waiting.since_ms + int(seconds * 1_000)
+        elif child_run(self._run, waiting.entry, waiting.attempt) not in self._running:
+            yield self._moved_ms
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _brought(self, waiting: Awaiting) -> Iterator[int]:
+        """-> since when each event is there that it could have used. One that expires so soon that
+        nobody may have had the time to look is none.
+        """
+        used = {event.holdfast.get("event") for event in self._history.events}
+        place = keys.event(self._history.tenant, waiting.event_name, waiting.event_key)
+        for brought in self._evidence.scenario.events:
+            is_for_it = (brought.event, brought.key) == (waiting.event_name, waiting.event_key)
+            if not is_for_it or brought.id in used:
+                continue
+            # Of one that no door has let in it is known alone that somebody has brought it.
+            stored_ms = self._evidence.stored.get((place, keys.stored_event(brought.id)))
+            there_ms = max(stored_ms or 0, waiting.since_ms)
+            expires_ms = (stored_ms or there_ms) + EVENT_RETENTION_SECONDS * 1_000
+            if expires_ms > there_ms + self._patience_ms:
+                yield there_ms

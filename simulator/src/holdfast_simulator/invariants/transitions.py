@@ -1,0 +1,143 @@
+"""I2: which event may follow which on one line of control, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from holdfast.core.events import TASK_EVENTS, Event
+from holdfast.core.state import ROOT, Exited, FailedState
+from holdfast.limits import PURE_STATES_PER_RECORD_MAX
+from holdfast_simulator.histories import StoredHistory
+
+#: No event of the line yet.
+_NOTHING: Final = "nothing"
+#: These tell of the execution, or of a line, whatever it is doing.
+_ANYWHERE: Final = frozenset({"Opened", "Stopping", "ChildrenStopped", "Cancelled"})
+#: A line in which nothing happens any more: it is over, or its lanes are at work.
+_ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
+#: What may end any line that waits or has failed: it is cancelled, or the execution ends there.
+_CUT: Final = {"aborted", *_ABORTED, "end of the execution", "entered", "LaneFailed"}
+_FAILED: Final = {"scheduled", "RetryDelayed", "exited", "failed", "MapIterationFailed", *_CUT}
+
+#: What the reading of a distributed Map's items, or the writing of its results, comes to.
+_CLAIMED_OF_A_MAP: Final = {"ChildrenStarted", "MapRunSucceeded"}
+
+#: Events of many names that mean the same on a line.
+_KINDS: Final[Mapping[str, str]] = {
+    **{
+        f"{task}{what}": kind
+        for task in ("Task", *TASK_EVENTS.values())
+        for what, kind in {
+            "Scheduled": "scheduled",
+            "Started": "started",
+            "Succeeded": "succeeded",
+            "Failed": "failed",
+            "TimedOut": "failed",
+        }.items()
+    },
+    "ActivityStarted": "started",
+    "EvaluationFailed": "failed",
+    "MapRunFailed": "failed",
+    "ParallelStateStarted": "lanes",
+    "MapStateStarted": "lanes",
+    "ParallelStateSucceeded": "joined",
+    "MapStateSucceeded": "joined",
+    "ParallelStateFailed": "failed",
+    "MapStateFailed": "failed",
+    "ExecutionSucceeded": "end of the execution",
+    "ExecutionFailed": "end of the execution",
+    "ExecutionAborted": "end of the execution",
+    "ExecutionTimedOut": "end of the execution",
+}
+
+#: What may follow, by what was there.
+_MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(following)
+    for kind, following in {
+        _NOTHING: {"ExecutionStarted", "entered", "MapIterationStarted"},
+        "ExecutionStarted": {"entered", "end of the execution"},
+        "MapIterationStarted": {"entered", "failed", "MapIterationFailed", *_CUT},
+        "entered": {"exited", "scheduled", "lanes", "TimerSet", "DeadlineSet", *_FAILED},
+        "DeadlineSet": {"exited", "scheduled", "lanes", "TimerSet", "DeadlineSet", *_FAILED},
+        # Attempts.
+        "scheduled": {"started", "succeeded", "Claimed", "TaskUnknown", *_FAILED},
+        "Claimed": {"started", "succeeded", "Claimed", "TaskUnknown", *_CLAIMED_OF_A_MAP, *_FAILED},
+        "TaskUnknown": {"started", "succeeded", "Claimed", *_FAILED},
+        "started": {"succeeded", "TaskSubmitted", "HeartbeatSeen", "started", *_FAILED},
+        "TaskSubmitted": {"succeeded", "Polled", "HeartbeatSeen", *_FAILED},
+        "Polled": {"succeeded", "Polled", "HeartbeatSeen", *_FAILED},
+        "HeartbeatSeen": {"succeeded", "Polled", "HeartbeatSeen", "started", *_FAILED},
+        "succeeded": {"exited", *_FAILED},
+        "failed": _FAILED,
+        "RetryDelayed": {"entered", "exited", "scheduled", "lanes", "DeadlineSet", *_FAILED},
+        # Waits and lanes.
+        "TimerSet": {"exited", *_FAILED},
+        "lanes": {"joined", "Closing", "MapRunStarted", *_FAILED},
+        "Closing": {"joined", "Closing", *_FAILED},
+        "joined": {"exited", *_FAILED},
+        # Distributed Maps.
+        "MapRunStarted": {"ItemsAsked", "ChildrenStarted", *_FAILED},
+        "ItemsAsked": {"Claimed", "TaskUnknown", "ChildrenStarted", *_FAILED},
+        "ChildrenStarted": {"ChildEnded", "ResultsAsked", "MapRunSucceeded", *_FAILED},
+        "ChildEnded": {"ChildEnded", "ResultsAsked", "MapRunSucceeded", *_FAILED},
+        "ResultsAsked": {"Claimed", "TaskUnknown", "MapRunSucceeded", *_FAILED},
+        "MapRunSucceeded": {"joined", *_FAILED},
+        # Leaving.
+        "exited": {"entered", "MapIterationSucceeded", *_CUT},
+        "UndoStarted": {"entered", "UndoStarted", *_ABORTED, "end of the execution"},
+        "DeadlinePassed": {"entered", "failed", "MapIterationFailed", *_CUT},
+        "aborted": {"MapIterationAborted", "MapIterationFailed", "aborted", *_FAILED},
+        "MapIterationFailed": {"LaneFailed", "aborted", *_ABORTED},
+        "end of the execution": {"ExecutionRedriven"},
+        "ExecutionRedriven": {"entered", "exited", "scheduled", "lanes", "TimerSet", "DeadlineSet"}
+        | _FAILED
+        | {"joined", "Closing"},
+        # The line is over.
+        "MapIterationSucceeded": set(),
+        "MapIterationAborted": {"Unwound"},
+        "LaneFailed": set(),
+        "Unwound": set(),
+    }.items()
+}
+
+
+def illegal(history: StoredHistory) -> Iterator[str]:
+    """What stands on a line where it may not."""
+    last: dict[str, str] = {}
+    for event in history.events:
+        if event.type in _ANYWHERE:
+            continue
+        frame, kind = event.holdfast.get("frame", ROOT), _kind_of(event)
+        before = last.get(frame, _NOTHING)
+        if kind not in _MAY_FOLLOW[before]:
+            yield f"{history.run}: {event.type} follows {before} on line {frame!r}"
+        if (before, kind) == ("ExecutionRedriven", "DeadlineSet"):
+            continue  # of the block in which the line stands: nothing has moved
+        last[frame] = kind
+        if kind == "ExecutionRedriven":
+            last = dict.fromkeys(last, kind)
+
+
+def _kind_of(event: Event) -> str:
+    found = _KINDS.get(event.type)
+    if found is not None:
+        return found
+    for ending, kind in {
+        "StateEntered": "entered",
+        "StateExited": "exited",
+        "StateAborted": "aborted",
+    }.items():
+        if event.type.endswith(ending):
+            return kind
+    return event.type
+
+
+def unsettled(history: StoredHistory) -> Iterator[str]:
+    """R2: a record goes on until the execution waits, or it is full."""
+    for record, state in zip(history.records, history.states, strict=True):
+        if len(record.events) < PURE_STATES_PER_RECORD_MAX and not state.is_ended:
+            for frame in state.frames.values():
+                if isinstance(frame.waiting, Exited | FailedState):
+                    what = f"state {frame.position!r}, which was left"
+                    yield f"{history.run}: record {record.sequence} ends in the middle of {what}"

@@ -1,0 +1,242 @@
+"""How much is run, by whom: seeds, exhaustive single faults, pairs and triples, in processes.
+
+A *job* is a tuple of plain values, so that another process can do it; jobs give a `Tally` each.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, combinations, islice
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from holdfast_simulator import generator, swarm
+from holdfast_simulator.faults import KINDS
+from holdfast_simulator.runner import Deployed, ScheduleResult, play
+from holdfast_simulator.scenarios import corpus, statemachine_scenarios
+from holdfast_simulator.schedule import DrawnChoice, DrawnTape, WrittenTape
+from holdfast_simulator.tally import Tally
+
+#: One schedule in so many runs a generated program.
+GENERATED_ONE_IN: Final = 10
+CRASHES: Final = ("killed before", "killed after")
+#: For how long, in ms: until the time of the function is long over; and until another has the
+#: message.
+FREEZES: Final[Mapping[str, int]] = {"frozen before": 7_200_000, "frozen after": 130_000}
+#: Every effect of every program meets each of these once in level 1; but the second path
+#: through the same machine, and each after it, meets `AGAIN` alone: its effects are much the same.
+SINGLES: Final = (
+    *CRASHES,
+    *FREEZES,
+    "throttled",
+    "answer lost",
+    "not done",
+    "done later",
+    "sent twice",
+)
+AGAIN: Final = (*CRASHES, "frozen before")
+#: Of the corpus: whose crashes are tried in every test run, and in pairs in level 2.
+CORE: Final = (
+    "loop with a task",
+    "block in a loop",
+    "backoff with a cap",
+    "the same token name twice",
+    "thirty days",
+    "many short waits",
+    "colliding keys",
+    "slow child undoes",
+    "child of a child",
+    "events in a loop",
+)
+#: Small ones, for three crashes in one run.
+SMALL: Final = ("chain of tasks", "retried to success", "event")
+#: So many seeds, or tapes, are one job.
+_CHUNK: Final = 100
+#: So many objects more than before are looked through for cycles. Python's own 700 cost a fifth of
+#: the time; these cost 120 MB.
+_GARBAGE: Final = 1_000_000
+
+#: One fault: what is on the tape of it.
+FaultChoices: TypeAlias = tuple[DrawnChoice, ...]
+LevelJob = Callable[[], Tally]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """`of`: which programs have `kinds` of fault, `at_once`, at every effect; None: all programs.
+    `schedules` are random. `mark_min`: how often each mark has to be reached.
+    """
+
+    of: tuple[str, ...] | None
+    kinds: tuple[str, ...]
+    at_once: int
+    schedules: int
+    mark_min: int
+
+
+LEVELS: Final = (
+    Level(CORE, CRASHES, 1, 2_000, 0),
+    Level(None, SINGLES, 1, 50_000, 1),
+    Level(CORE, CRASHES, 2, 1_000_000, 100),
+    Level(SMALL, CRASHES, 3, 10_000_000, 100),
+)
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+@cache
+def programs(directory: Path | None) -> tuple[Deployed, ...]:
+    """The corpus, and the workflows of a directory of compiled machines."""
+    found = corpus() + (() if directory is None else statemachine_scenarios(directory))
+    return tuple(map(Deployed, found))
+
+
+def deployed_for(seed: int, directory: Path | None) -> Deployed:
+    """The program that the schedule with this seed runs."""
+    chance = random.Random(f"program {seed}")  # noqa: S311  # repeatable, not secret
+    if chance.randrange(GENERATED_ONE_IN) == 0:
+        return Deployed(generator.scenario(chance, f"generated {seed}"))
+    return chance.choice(programs(directory))
+
+
+def scheduled(seed: int, directory: Path | None) -> ScheduleResult:
+    """The schedule with this seed."""
+    return play(deployed_for(seed, directory), swarm.drawn(seed), DrawnTape(seed))
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+
+
+def seeds(first: int, count: int, directory: Path | None) -> Tally:
+    tally = Tally()
+    for seed in range(first, first + count):
+        tally.add(f"seed {seed}", scheduled(seed, directory))
+    return tally
+
+
+def tapes(program: int, choices: Sequence[FaultChoices], directory: Path | None) -> Tally:
+    """Written tapes over the quiet schedule of one program."""
+    deployed, tally = programs(directory)[program], Tally()
+    for written in choices:
+        name = f"{deployed.scenario.name}: {', '.join(f'{p} {n} {a}' for p, n, a in written)}"
+        tally.add(name, play(deployed, _EXHAUSTIVE, WrittenTape(written)))
+    return tally
+
+
+#: Faults may come at any time of such a run. There are none but those on the tape, and from the
+#: last one on everything has to go on within the stated time.
+_EXHAUSTIVE: Final = swarm.Swarm(safety_ms=400 * 86_400_000, ends_with_tape=True)
+
+
+def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[FaultChoices]:
+    """-> each of the kinds at each effect of the quiet schedule that it fits."""
+    wanted = tuple(kinds)
+    quiet = play(programs(directory)[program], _EXHAUSTIVE, WrittenTape(()))
+    fitting = {
+        effect.__name__: [kind for kind in wanted if _fits(kind, frozenset(fits))]
+        for effect, fits in KINDS.items()
+    }
+    return [
+        _written(number, kind)
+        for number, effect in enumerate(quiet.effects)
+        for kind in fitting[effect]
+    ]
+
+
+def _fits(kind: str, fits: frozenset[str]) -> bool:
+    """To freeze before a read is to freeze after what came before it."""
+    return kind in fits and (kind not in FREEZES or fits >= FREEZES.keys())
+
+
+def _written(number: int, kind: str) -> FaultChoices:
+    """-> what is on a tape for this kind at this effect."""
+    choice = ("effect", number, kind)
+    if kind in FREEZES:
+        return choice, ("freeze", 0, swarm.FREEZES_MS.index(FREEZES[kind]))
+    return (choice,)
+
+
+# -- levels ----------------------------------------------------------------------------------------
+
+
+def jobs_of(level: Level, first: int, schedules: int, directory: Path | None) -> Iterator[LevelJob]:
+    """All jobs of a level, with so many random schedules from the first seed on."""
+    yield from exhaustive(
+        _indexes(level.of, directory), level.kinds, directory, at_once=level.at_once
+    )
+    yield from random_seeds(first, schedules, directory)
+
+
+def _indexes(names: tuple[str, ...] | None, directory: Path | None) -> list[int]:
+    known = [one.scenario.name for one in programs(directory)]
+    return list(range(len(known))) if names is None else [known.index(name) for name in names]
+
+
+def exhaustive(
+    indexes: Iterable[int], kinds: Iterable[str], directory: Path | None, *, at_once: int = 1
+) -> Iterator[LevelJob]:
+    """Every choice of `at_once` faults in one run."""
+    kinds = tuple(kinds)
+    seen: set[str] = set()
+    for program in indexes:
+        machine = programs(directory)[program].started.hash
+        fitting = kinds if machine not in seen else [kind for kind in kinds if kind in AGAIN]
+        seen.add(machine)
+        single = faults_of(program, fitting, directory)
+        sets = combinations(single, at_once)
+        while part := [tuple(chain(*faults)) for faults in islice(sets, _CHUNK)]:
+            yield _Call(tapes, (program, part, directory))
+
+
+def random_seeds(first: int, count: int, directory: Path | None) -> Iterator[LevelJob]:
+    for start in range(first, first + count, _CHUNK):
+        yield _Call(seeds, (start, min(_CHUNK, first + count - start), directory))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function with its arguments, which can be sent to another process."""
+
+    function: Callable[..., Tally]
+    arguments: tuple[object, ...]
+
+    def __call__(self) -> Tally:
+        return self.function(*self.arguments)
+
+
+def run(jobs: Iterable[LevelJob], processes: int, told: Callable[[Tally], None]) -> Tally:
+    """Does the jobs, so many at once; `told` gets the sum so far now and then.
+
+    The sum does not depend on who was done first.
+    """
+    total = Tally()
+    if processes == 1:
+        for job in jobs:
+            total.merge(job())
+            told(total)
+        return total
+    with ProcessPoolExecutor(processes, initializer=_rarely_collect_garbage) as pool:
+        waiting = iter(jobs)
+        running = [pool.submit(job) for job in islice(waiting, 4 * processes)]
+        while running:
+            total.merge(running.pop(0).result())
+            running += [pool.submit(job) for job in islice(waiting, 1)]
+            told(total)
+    return total
+
+
+def _rarely_collect_garbage() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE, 10, 10)
+
+
+def processes_default() -> int:
+    return os.cpu_count() or 1

@@ -1,0 +1,71 @@
+"""Messages that one of two hands deletes while the other goes on, and then fails."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.errors import HoldfastError
+from holdfast.runtime.worker.leases import attempts_of
+from holdfast_simulator.evidence import Evidence
+from holdfast_simulator.histories import history
+
+
+class Orphans:
+    """Puts an execution among the `lost` or `unhidden` when who fails went on without a message.
+
+    He cannot know of the other one, who wrote nothing: it is as if the message had vanished (see
+    "What cannot be claimed" in docs/explanation/guarantees.md). Or he has seen the other one's record, and has
+    had himself looked after (R11); but what he has claimed stays his until its time-out.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence: Final = evidence
+        #: message -> the owners that wrote under it.
+        self._written: dict[str, set[str]] = {}
+        self._deleted: set[str] = set()
+        #: Those of them under which nobody had written.
+        self._unseen: set[str] = set()
+        #: owner -> tenant and execution into whose log he wrote; whether he saw the other one.
+        self._bereft: dict[str, tuple[str, str, bool]] = {}
+        self._failed: set[str] = set()
+
+    def deleted(self, message_id: str) -> None:
+        """A delivery has acknowledged it."""
+        if self._evidence.services.has_message(message_id):
+            return
+        self._deleted.add(message_id)
+        if message_id not in self._written:
+            self._unseen.add(message_id)
+
+    def wrote(self, place: tuple[str, str, int], message_id: str, owner: str) -> None:
+        """`place`: tenant, execution, sequence. A start may not be deleted before its record 0."""
+        tenant, run, sequence = place
+        writers = self._written.setdefault(message_id, set())
+        has_twin = bool(writers - {owner})
+        writers.add(owner)
+        if sequence == 0:
+            self._unseen.discard(message_id)
+        if message_id in self._unseen or (has_twin and message_id in self._deleted):
+            self._bereft[owner] = (tenant, run, has_twin)
+            if owner in self._failed:  # what he put was in doubt, and comes only now
+                self._excuse(owner)
+
+    def failed(self, owner: str) -> None:
+        self._failed.add(owner)
+        if owner in self._bereft:
+            self._excuse(owner)
+
+    def _excuse(self, owner: str) -> None:
+        tenant, run, has_twin = self._bereft[owner]
+        if not has_twin:
+            self._evidence.lost.add(run)
+        elif self._has_claim(tenant, run, owner):
+            self._evidence.unhidden.add(run)
+
+    def _has_claim(self, tenant: str, run: str, owner: str) -> bool:
+        try:
+            states = history(self._evidence.services, tenant, run).states
+        except HoldfastError:
+            return False
+        attempts = attempts_of(states[-1]) if states else []
+        return any(one.claim is not None and one.claim.owner == owner for one in attempts)

@@ -1,0 +1,155 @@
+"""Those who poll for the tasks of activities and do them, by the API's own doors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from holdfast.errors import ServiceFault
+from holdfast.limits import LIMIT_MARGIN_MS
+from holdfast.resources import API
+from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.tokens import require_token
+from holdfast.runtime.effects import Clock, Deadline, Effect, Handler, Query
+from holdfast.runtime.storage import keys
+from holdfast.stepfunctions.activities import create_activity, get_activity_task
+from holdfast.stepfunctions.arns import ArnRegion
+from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.faults import StatesFault
+from holdfast.stepfunctions.tasks import send_task_failure, send_task_success
+from holdfast_simulator import faults, heartbeats
+from holdfast_simulator.operators import Insist, noting
+from holdfast_simulator.scenarios import AttemptOutcome
+from holdfast_simulator.simulation import Simulation
+
+_CHANCE_BYTES: Final = 8
+_PLACE: Final = ArnRegion("local", "0")
+_ACTIVITY: Final = re.compile(r"arn:aws:states:local:0:activity:(\w+)")
+
+
+class Pollers:
+    """Somebody polls whenever a task is offered, sometimes two at once. `insist` is that of
+    `People`: who dies, polls again, if there is something to take.
+    """
+
+    def __init__(self, simulation: Simulation, front: Front, insist: Insist) -> None:
+        self._simulation = simulation
+        self._front = front
+        self._insist = insist
+        self._duplicate_menu = faults.menu(simulation.swarm, "duplicated")
+        simulation.on_offer.append(self._offered)
+
+    def begin(self, tenant: str) -> None:
+        for activity in activities_of(self._simulation.scenario.machines):
+            make = partial(create, self._front, tenant, activity)
+            self._insist("activity", tenant, make, lambda *_: None, 0)
+
+    def _offered(self, tenant: str, activity: str) -> None:
+        self._poll(tenant, activity, 0)
+        if self._simulation.tape.fault("poll", self._duplicate_menu):
+            self._poll(tenant, activity, 0)
+
+    def _poll(self, tenant: str, activity: str, delay_ms: int) -> None:
+        simulation = self._simulation
+
+        def told(answer: Any, refused: str | None, _asked_ms: int) -> None:
+            if refused is None and "taskToken" in answer:
+                self._work(tenant, activity, answer["taskToken"], answer["input"])
+            if self._is_offered(tenant, activity):
+                self._poll(tenant, activity, 1_000)
+
+        chance = simulation.number().to_bytes(_CHANCE_BYTES, "big")
+        polls = itertools.count()
+
+        def make() -> Handler:
+            if next(polls) == 0 or self._is_offered(tenant, activity):
+                return poll(self._front, tenant, activity, chance)
+            return _nothing()  # a long poll may never end well where hosts die all the time
+
+        self._insist("poller", tenant, make, told, delay_ms)
+
+    def _is_offered(self, tenant: str, activity: str) -> bool:
+        rows = Query("mail", keys.activity_tasks(tenant, activity), limit=1)
+        return bool(self._simulation.services.perform(rows))
+
+    def _work(self, tenant: str, activity: str, token: str, data: str) -> None:
+        place = require_token(token, self._front.keys, tenant, 0)
+        outcome = self._simulation.scenario.outcome(activity, place.attempt)
+        request = answer_of(token, outcome, data)
+        alive = partial(heartbeats.beat, self._front, tenant, token)
+        felt = noting(self._simulation, "heartbeat", tenant, place.run, request)
+        for beat_ms in heartbeats.moments_ms(outcome):
+            self._insist("beat", tenant, alive, felt, beat_ms)
+        make = partial(answer, self._front, tenant, request)
+        told = noting(self._simulation, "answer", tenant, place.run, request)
+        self._insist("answer", tenant, make, told, int(outcome.seconds * 1_000))
+
+
+def activities_of(machines: Mapping[str, Any]) -> list[str]:
+    return sorted(set(_ACTIVITY.findall(json.dumps(dict(machines)))))
+
+
+def create(front: Front, tenant: str, activity: str) -> Handler:
+    yield from create_activity(_service(front, tenant), {"name": activity}, b"")
+
+
+def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
+    """-> {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet, or
+    the poll failed: a long one that is throttled may never end well, and nothing need be offered.
+    """
+    request = {"activityArn": _PLACE.activity(activity)}
+    try:
+        return (yield from _timed(get_activity_task(_service(front, tenant), request, chance)))
+    except (StatesFault, ServiceFault):
+        return {}
+
+
+def _nothing() -> Handler:
+    yield Clock()
+    return {}
+
+
+def answer_of(token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
+    """-> what is said of a task with this input, as the people's answers are written down."""
+    if outcome.error is not None:
+        return {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
+    return {"token": token, "output": outcome.output_for(json.loads(data))}
+
+
+def answer(front: Front, tenant: str, said: Mapping[str, Any]) -> Handler:
+    """-> {}, or {"refused": code}."""
+    service, request = _service(front, tenant), {"taskToken": said["token"]}
+    try:
+        if "error" in said:
+            texts = {name: said[name] for name in ("error", "cause")}
+            return (yield from send_task_failure(service, {**request, **texts}, b""))
+        output = json.dumps(said["output"])
+        return (yield from send_task_success(service, {**request, "output": output}, b""))
+    except StatesFault as fault:
+        return {"refused": fault.code}
+
+
+def _timed(handler: Handler) -> Generator[Effect, Any, Any]:
+    """In an invocation of the API: it knows when that ends."""
+    ends_ms = (yield Clock()) + API.timeout_seconds * 1_000 - LIMIT_MARGIN_MS
+    step: Callable[[], Effect] = partial(next, handler)
+    while True:
+        try:
+            effect = step()
+        except StopIteration as stop:
+            return stop.value
+        if isinstance(effect, Deadline):
+            step = partial(handler.send, ends_ms)
+            continue
+        try:
+            step = partial(handler.send, (yield effect))
+        except ServiceFault as fault:
+            step = partial(handler.throw, fault)
+
+
+def _service(front: Front, tenant: str) -> Service:
+    return Service(front.programs, front.keys, tenant, _PLACE, None)

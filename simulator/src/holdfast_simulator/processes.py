@@ -1,0 +1,69 @@
+"""A handler under way, and the host it runs on.
+
+A host is one process of the operating system: what kills or freezes it, kills or freezes all that
+runs there. Its clock is off by `skew_ms`.
+
+A host whose time is up is killed. But time is kept outside of it: one that stands still then is
+given up, and goes on when it thaws, though nobody hears of it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.runtime.effects import Effect, Handler, TaskResult, Ticket
+
+
+class Deadly(BaseException):
+    """Whose code raises it is dead: as of memory that ends, or of a library that aborts."""
+
+
+@dataclass(eq=False)
+class SimulatedHost:
+    name: str
+    skew_ms: int
+    is_alive: bool = True
+    is_given_up: bool = False
+    frozen_from_ms: int = 0
+    frozen_until_ms: int = 0
+    #: What becomes of those who count on it, once it is dead or given up.
+    on_loss: Callable[[], None] = lambda: None
+
+    def kill(self) -> None:
+        if self.is_alive:
+            self.is_alive = False
+            self.give_up()
+
+    def give_up(self) -> None:
+        if not self.is_given_up:
+            self.is_given_up = True
+            self.on_loss()
+
+    def finish(self) -> bool:
+        """Nothing is left to do. -> whether anybody hears of it."""
+        self.is_alive = False
+        return not self.is_given_up
+
+
+@dataclass(eq=False)
+class Process:
+    """`perform` answers what only its host can: visibility, limits. `finished` gets what the
+    handler returned, `failed` what it raised.
+    """
+
+    name: str
+    tenant: str
+    host: SimulatedHost
+    handler: Handler
+    perform: Callable[[Effect], Any]
+    finished: Callable[[Any], None]
+    failed: Callable[[Exception], None]
+    #: Results of tasks that nobody has taken yet, and how many run.
+    results: list[tuple[Ticket, TaskResult]] = field(default_factory=list)
+    running: int = 0
+    #: It waits for results: what wakes it.
+    waiting: Callable[[], None] | None = None
+    #: It was frozen for longer than a message stays hidden: another may work in its place.
+    is_late: bool = False

@@ -1,0 +1,3 @@
+"""The reference interpreter: an independent implementation of the language."""
+
+from __future__ import annotations

@@ -1,0 +1,103 @@
+"""Lanes beside each other, for the reference interpreter: ends of a Parallel or inline Map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from holdfast.asl.program import Json, MapState, ParallelState
+from holdfast_simulator.reference.blocks import Blocks
+from holdfast_simulator.reference.fields import (
+    Contradiction,
+    ReferenceLine,
+    StateFailure,
+    Undecided,
+)
+from holdfast_simulator.rulings import Ending
+
+#: Where it starts, its input, and its Map.Item.
+Lane: TypeAlias = tuple[str, Json, Json]
+
+
+class ReferenceLanes(Blocks):
+    """Who ended when is the ruling's; what follows from it is concluded here."""
+
+    def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
+        """-> what the line comes to. Raises Failed."""
+        raise NotImplementedError
+
+    def _ending(self, line: ReferenceLine) -> Ending | None:
+        """How the attempt that the history tells of next has ended; None without a ruling."""
+        if self.ruling is None:
+            return None
+        if line.endings == len(line.visit.endings):
+            raise Contradiction(f"{line.position}: attempt {line.endings + 1} was never made")
+        line.endings += 1
+        return line.visit.endings[line.endings - 1]
+
+    def _items(self, line: ReferenceLine, state: MapState) -> list[Json]:
+        items = line.input if state.items is None else self._evaluate(line, state.items)
+        if not isinstance(items, list):
+            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+            text = f"Map state input must be an array but was: {text}"
+            raise self._failure(line, "States.QueryEvaluationError", text)
+        if state.concurrency_max is not None:
+            concurrency = self._evaluate(line, state.concurrency_max)
+            self._whole(line, concurrency, "MaxConcurrency")
+        return items
+
+    def _lanes(
+        self, line: ReferenceLine, state: ParallelState | MapState, lanes: Sequence[Lane]
+    ) -> Json:
+        needed, tolerated = self._quorum(line, state.quorum)
+        results: dict[int, Json] = {}
+        failures: list[StateFailure] = []
+        ending = self._ending(line)
+        opening = 0 if ending is None else ending.opening
+        for number in range(len(lanes)) if ending is None else ending.order:
+            path = (*line.path, (line.position, opening, number))
+            try:
+                results[number] = self._lane(
+                    line, state, ReferenceLine(path, line), lanes[number], results
+                )
+            except StateFailure as failure:
+                failures.append(failure)
+                results[number] = None
+                if self.ruling is not None and len(failures) > tolerated:
+                    raise StateFailure(failure.error, failure.cause) from None
+            succeeded = len(results) - len(failures)
+            if needed is not None and succeeded == needed and len(results) < len(lanes):
+                if self.ruling is None:
+                    raise Undecided(f"{state.name}: which {needed} are the first")
+                break
+        if len(failures) > tolerated:
+            if len({(one.error, one.cause) for one in failures}) > 1 or tolerated:
+                raise Undecided(f"{state.name}: which one fails first")
+            raise StateFailure(failures[0].error, failures[0].cause)
+        succeeded = len(results) - len(failures)
+        if needed is not None and succeeded < needed and len(results) == len(lanes):
+            text = f"{succeeded} of {needed} needed branches succeeded"
+            raise StateFailure("Holdfast.TooFewSucceeded", text)
+        if len(results) < len(lanes) and (needed is None or succeeded < needed):
+            raise Contradiction(f"{state.name}: only the lanes {sorted(results)} have ended")
+        return [results.get(number) for number in range(len(lanes))]
+
+    def _lane(
+        self,
+        line: ReferenceLine,
+        state: ParallelState | MapState,
+        inner: ReferenceLine,
+        lane: Lane,
+        results: Mapping[int, Json],
+    ) -> Json:
+        start, data, inner.item = lane
+        if isinstance(state, MapState) and state.item_selector is not None:
+            inner.position, inner.input, inner.visit = line.position, line.input, line.visit
+            data = self._evaluate(inner, state.item_selector)
+            inner.position = ""
+        if isinstance(state, ParallelState) and state.after:
+            earlier = state.after[inner.path[-1][2]]
+            if earlier:
+                data = [results[other] for other in earlier]
+        return self._follow(inner, start, data)

@@ -1,0 +1,200 @@
+"""Programs for the simulator: machines, what their tasks come to, and what comes from outside.
+
+A scenario is everything that is decided before the first fault: the machines, the outcome of each
+attempt of each task, the events and answers that arrive. What chance and time decide, the simulator
+decides, and the reference interpreter is told (see `rulings.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+
+_CORPUS: Final = "corpus"
+#: What the tasks of the repository's own workflows come to; every other file is self-contained.
+_WORKFLOWS: Final = "statemachines.json"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """What one attempt of a task comes to. `error` None: it succeeds.
+
+    `echo`: the output is the arguments. `seconds`: how long it works, or how long who answers
+    thinks; meanwhile a heartbeat comes each `beat_seconds`.
+    """
+
+    output: Json = None
+    error: str | None = None
+    cause: str | None = None
+    seconds: float = 0
+    echo: bool = False
+    beat_seconds: float = 0
+
+    def output_for(self, arguments: Json) -> Json:
+        return arguments if self.echo else self.output
+
+
+#: A task with this error kills the process that runs it.
+KILLS: Final = "SIGKILL"
+_ECHO: Final = AttemptOutcome(echo=True)
+_NOTHING: Final = AttemptOutcome()
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """An event from outside; it comes `after_seconds` of virtual time, counted from the start."""
+
+    after_seconds: float
+    event: str
+    key: str
+    data: Json
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`machines`: ASL by workflow; the first is started, the others are called. `tasks`: by task
+    name, the outcome of each attempt. `answers`: by state name, what a person or a token's holder
+    sends; `seconds` is how long they think. `jobs`: by task name, what the job comes to that each
+    attempt begins; `seconds` is how long it runs. `stops`: somebody may stop the execution.
+    `quiet_days`: before that nothing goes wrong; then, from the sweeper's next look on.
+    """
+
+    name: str
+    about: str
+    machines: Mapping[str, Json]
+    input: Json = None
+    tasks: Mapping[str, tuple[AttemptOutcome, ...]] = field(default_factory=dict)
+    events: tuple[Brought, ...] = ()
+    answers: Mapping[str, AttemptOutcome] = field(default_factory=dict)
+    jobs: Mapping[str, tuple[AttemptOutcome, ...]] = field(default_factory=dict)
+    stops: bool = False
+    quiet_days: int = 0
+
+    @property
+    def started(self) -> str:
+        """The workflow that is started."""
+        return next(iter(self.machines))
+
+    @property
+    def kills(self) -> bool:
+        """A task of it kills its worker, whatever else goes wrong."""
+        outcomes = chain.from_iterable(self.tasks.values())
+        return any(outcome.error == KILLS for outcome in outcomes)
+
+    def outcome(self, target: str, attempt: int) -> AttemptOutcome:
+        """Of the nth attempt, from 1, of a Task by its target; the last one repeats.
+
+        A function or activity goes by its name: "arn:aws:lambda:…:function:ship" -> "ship".
+        """
+        return _nth(self.tasks.get(task_name(target), (_ECHO,)), attempt)
+
+    def job(self, target: str, attempt: int) -> AttemptOutcome:
+        """Without a word about it, its result is null at once."""
+        return _nth(self.jobs.get(target, (_NOTHING,)), attempt)
+
+    def answer(self, state_name: str) -> AttemptOutcome:
+        """Without a word about it, null is answered at once."""
+        return self.answers.get(state_name, _NOTHING)
+
+    def document(self) -> dict[str, Json]:
+        """What `read` reads."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "machines": dict(self.machines),
+            "input": self.input,
+            "tasks": {name: [_written(one) for one in many] for name, many in self.tasks.items()},
+            "events": [_written(one) for one in self.events],
+            "answers": {name: _written(one) for name, one in self.answers.items()},
+            "jobs": {name: [_written(one) for one in many] for name, many in self.jobs.items()},
+            "stops": self.stops,
+            "quiet_days": self.quiet_days,
+        }
+
+
+def task_name(target: str) -> str:
+    return target.rpartition(":function:")[2].rpartition(":activity:")[2]
+
+
+def _nth(outcomes: tuple[AttemptOutcome, ...], attempt: int) -> AttemptOutcome:
+    return outcomes[min(attempt, len(outcomes)) - 1]
+
+
+def _written(value: AttemptOutcome | Brought) -> dict[str, Json]:
+    fields = {name: getattr(value, name) for name in value.__slots__}
+    if isinstance(value, AttemptOutcome):
+        return {name: one for name, one in fields.items() if one != getattr(_NOTHING, name)}
+    return fields
+
+
+def read(document: Mapping[str, Any]) -> Scenario:
+    """{"name", "about", "machines", "input"?, "tasks"?, "events"?, "answers"?, "jobs"?, "stops"?,
+    "quiet_days"?}; outcomes of a task or job are a list, of objects with the fields of `Outcome`.
+    """
+    return Scenario(
+        name=document["name"],
+        about=document["about"],
+        machines=document["machines"],
+        input=document.get("input"),
+        tasks=_outcomes(document.get("tasks", {})),
+        events=tuple(Brought(**one) for one in document.get("events", ())),
+        answers={name: AttemptOutcome(**one) for name, one in document.get("answers", {}).items()},
+        jobs=_outcomes(document.get("jobs", {})),
+        stops=document.get("stops", False),
+        quiet_days=document.get("quiet_days", 0),
+    )
+
+
+def _outcomes(document: Mapping[str, Any]) -> dict[str, tuple[AttemptOutcome, ...]]:
+    return {name: tuple(AttemptOutcome(**one) for one in many) for name, many in document.items()}
+
+
+def corpus() -> tuple[Scenario, ...]:
+    """The hand-written scenarios, file by file."""
+    folder = resources.files(__package__) / _CORPUS
+    files = sorted((one for one in folder.iterdir()), key=lambda one: one.name)
+    return tuple(
+        read(document)
+        for file in files
+        if file.name.endswith(".json") and file.name != _WORKFLOWS
+        for document in json.loads(file.read_text(encoding="utf-8"))
+    )
+
+
+def statemachine_scenarios(directory: Path) -> tuple[Scenario, ...]:
+    """Paths through the compiled workflows in `directory`; what they call comes with them."""
+    text = (resources.files(__package__) / _CORPUS / _WORKFLOWS).read_text(encoding="utf-8")
+    found = {}
+    for file in sorted(directory.glob("*.asl.json")):
+        found[file.name.removesuffix(".asl.json")] = json.loads(file.read_text(encoding="utf-8"))
+    return tuple(
+        read({**path, "machines": {name: found[name] for name in _family(path["workflow"], found)}})
+        for path in json.loads(text)
+    )
+
+
+def _family(workflow: str, found: Mapping[str, Any]) -> list[str]:
+    """The workflow, then all that it calls, each once."""
+    names = [workflow]
+    for name in names:
+        names += [called for called in _called(found[name]) if called not in names]
+    return names
+
+
+def _called(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        resource = value.get("Resource")
+        if isinstance(resource, str) and resource.startswith("holdfast:workflow:"):
+            yield resource.rpartition(":")[2]
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _called(one)

@@ -1,0 +1,151 @@
+"""DynamoDB's two tables in memory: items by partition and sort key, the index kept in step."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from holdfast import cost, limits, resources
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import Item, Query, QueryList
+
+KeyValue: TypeAlias = int | str
+
+PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as the next
+SORT_KEY_BYTES_MAX: Final = 1_024
+LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+
+
+class MemoryTable:
+    """Items by partition and sort key, with the index kept in step. Stored items never change.
+
+    `gone`: what TTL has taken, for those who look back at what was stored.
+    """
+
+    def __init__(self, table: resources.Table, clock: Callable[[], int]) -> None:
+        self.table = table
+        self._clock = clock
+        self._sort_key_type: type[KeyValue] = int if table.sort_key_type == "N" else str
+        self._items: dict[str, dict[KeyValue, Item]] = {}
+        self._keys: dict[str, list[Any]] = {}
+        self._index: dict[str, list[tuple[str, str, Any]]] = {}
+        self.gone: list[Item] = []
+        #: What came into the index (True) and left it, when, in order.
+        self._listed: list[tuple[int, bool, Item]] = []
+
+    def __iter__(self) -> Iterator[Item]:
+        return (self._items[pk][sk] for pk, keys in self._keys.items() for sk in keys)
+
+    def key(self, item: Item) -> tuple[str, KeyValue]:
+        return item["pk"], item["sk"]  # type: ignore[return-value]  # `checked` has seen to it
+
+    def checked(self, item: Item) -> Item:
+        """-> a frozen copy, or the fault with which DynamoDB refuses it."""
+        for name, value in item.items():
+            if type(value) not in (str, int, bytes):
+                raise refused(f"attribute {name} is {type(value).__name__}")
+        if type(item.get("sk")) is not self._sort_key_type:
+            raise refused(f"sk of table {self.table.name} is {type(item.get('sk')).__name__}")
+        index = self.table.index
+        partition_keys = ["pk"] if index is None else ["pk", index.partition_key]
+        sort_keys = ["sk"] if index is None else ["sk", index.sort_key]
+        _check_key_sizes(item, partition_keys, PARTITION_KEY_BYTES_MAX)
+        _check_key_sizes(item, sort_keys, SORT_KEY_BYTES_MAX)
+        size = cost.item_bytes(item)
+        if size > limits.DYNAMODB_ITEM_BYTES_MAX:
+            raise refused(f"an item of {size} bytes; {limits.DYNAMODB_ITEM_BYTES_MAX} are allowed")
+        return MappingProxyType(dict(item))
+
+    def get(self, pk: str, sk: KeyValue) -> Item | None:
+        partition = self._items.get(pk)
+        return None if partition is None else partition.get(sk)
+
+    def add(self, item: Item) -> None:
+        pk, sk = self.key(item)
+        partition = self._items.setdefault(pk, {})
+        if sk not in partition:
+            insort(self._keys.setdefault(pk, []), sk)
+        partition[sk] = item
+        if "lp" in item and "ls" in item:
+            insort(self._index.setdefault(str(item["lp"]), []), (str(item["ls"]), pk, sk))
+            self._listed.append((self._clock(), True, item))
+
+    def remove(self, item: Item) -> None:
+        pk, sk = self.key(item)
+        keys = self._keys[pk]
+        del self._items[pk][sk]
+        del keys[bisect_left(keys, sk)]
+        if not keys:
+            del self._keys[pk], self._items[pk]
+        if "lp" in item and "ls" in item:
+            entries = self._index[str(item["lp"])]
+            del entries[bisect_left(entries, (str(item["ls"]), pk, sk))]
+            self._listed.append((self._clock(), False, item))
+
+    def expired(self, now_seconds: int) -> list[Item]:
+        """-> items that TTL may take by then."""
+        return [item for item in self if "ttl" in item and int(item["ttl"]) < now_seconds]
+
+    def expire(self, item: Item) -> None:
+        self.remove(item)
+        self.gone.append(item)
+
+    def query(self, effect: Query) -> list[Item]:
+        keys = self._keys.get(effect.pk, [])
+        low = 0 if effect.after is None else bisect_right(keys, effect.after)
+        high = len(keys) if effect.until is None else bisect_right(keys, effect.until)
+        if effect.begins_with is not None:
+            low = max(low, bisect_left(keys, effect.begins_with))
+            high = min(high, bisect_right(keys, effect.begins_with + LAST_CHARACTER))
+        limit = len(keys) if effect.limit is None else effect.limit
+        partition = self._items.get(effect.pk, {})
+        if effect.reverse:
+            return [partition[key] for key in keys[max(low, high - limit) : high][::-1]]
+        return [partition[key] for key in keys[low : min(high, low + limit)]]
+
+    def query_index(self, effect: QueryList, lag_ms: int = 0) -> list[Item]:
+        """As the index was so long ago: it follows the table when it can."""
+        assert self.table.index is not None
+        entries, items = self._index.get(effect.partition, []), self._items
+        if lag_ms:
+            entries, items = self._index_at(effect.partition, self._clock() - lag_ms)
+        high = len(entries)
+        if effect.before is not None:
+            # A one-element tuple sorts before every entry with the same `ls`.
+            high = bisect_left(entries, (effect.before,))
+        newest_first = entries[max(0, high - effect.limit) : high][::-1]
+        return [
+            MappingProxyType(cost.index_entry(self.table, self.table.index, items[pk][sk]))
+            for _, pk, sk in newest_first
+        ]
+
+    def _index_at(
+        self, partition: str, at_ms: int
+    ) -> tuple[list[tuple[str, str, Any]], dict[str, dict[KeyValue, Item]]]:
+        """-> the entries of a partition then, and the items that they were of."""
+        found: dict[tuple[str, str, Any], Item] = {}
+        for when_ms, is_added, item in self._listed:
+            if when_ms > at_ms or item["lp"] != partition:
+                continue
+            entry = (str(item["ls"]), *self.key(item))
+            if is_added:
+                found[entry] = item
+            else:
+                found.pop(entry, None)
+        items: dict[str, dict[KeyValue, Item]] = {}
+        for (_, pk, sk), item in found.items():
+            items.setdefault(pk, {})[sk] = item
+        return sorted(found), items
+
+
+def _check_key_sizes(item: Item, names: list[str], bytes_max: int) -> None:
+    for name in names:
+        if name in item and not 0 < cost.value_bytes(item[name]) <= bytes_max:
+            size = cost.value_bytes(item[name])
+            raise refused(f"key attribute {name} has {size} bytes; 1 to {bytes_max} are allowed")
+
+
+def refused(found: str) -> ServiceFault:
+    return ServiceFault("HF323", f"the request was refused: {found}", retry="never")

@@ -1,0 +1,270 @@
+"""The small world of ordinary tests: the real handlers, one by one, and a hook at each effect.
+
+For tests that say themselves what goes wrong, and when; `simulation` draws it, and lets handlers
+overlap. Here every handler runs to its end or its death before the next begins, unless a hook lets
+another one in between two effects. A hook sees each effect before and after it happens; it may
+raise `Killed` (the process dies there), `Doubt` (the answer is lost), or make something else
+happen first. The same hook and the same programs give the same trace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import HoldfastError
+from holdfast.limits import (
+    DUE_SHARDS,
+    LIMIT_MARGIN_MS,
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_SECONDS,
+    VISIBILITY_SECONDS,
+)
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import (
+    Clock,
+    Deadline,
+    Effect,
+    Limit,
+    QueueName,
+    RunTask,
+    SetVisibility,
+    TaskResult,
+)
+from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.runtime.worker.leases import ReceivedMessage
+from holdfast.runtime.worker.loop import deliver
+from holdfast_simulator.queues import Received
+from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES, Services
+
+When: TypeAlias = Literal["before", "after"]
+Hook: TypeAlias = Callable[["SimulatorWorld", Effect, When], None]
+#: -> how far the clock of the host of the nth delivery is from the truth, in milliseconds.
+Skew: TypeAlias = Callable[[int], int]
+RunsTask: TypeAlias = Callable[[RunTask], TaskResult]
+
+START_MS = 1_800_000_000_000
+HORIZON_MS = 2 * 365 * 86_400_000  # something goes round for ever: that too has to end
+
+
+class Killed(BaseException):
+    """The process is gone. No handler can catch it, as no process outlives its own death."""
+
+
+def no_faults(world: SimulatorWorld, effect: Effect, when: When) -> None:
+    """The hook of a world in which nothing goes wrong."""
+
+
+@dataclass
+class SimulatorWorld:
+    setting: WorkerConfig
+    tasks: RunsTask
+    hook: Hook = no_faults
+    skew: Skew = lambda _number: 0
+    now_ms: int = START_MS
+    services: Services = field(init=False)
+    task_runs: Counter[tuple[str, int, int]] = field(default_factory=Counter)
+    happened: Counter[tuple[str, When]] = field(default_factory=Counter)
+    kills: int = 0
+    faults: list[Exception] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _scheduled: list[tuple[int, int, Callable[[], Any]]] = field(default_factory=list)
+    _last_sweep_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.services = Services(lambda: self.now_ms, tasks=self._run_task)
+
+    def _run_task(self, effect: RunTask) -> TaskResult:
+        self.task_runs[effect.run, effect.entry, effect.attempt] += 1
+        return self.tasks(effect)
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def perform(self, effect: Effect) -> Any:
+        """An effect of a handler that belongs to no message."""
+        return self._performed(effect, self.services.perform)
+
+    def _performed(self, effect: Effect, perform: Callable[[Effect], Any]) -> Any:
+        self._tell(effect, "before")
+        result = perform(effect)
+        self._tell(effect, "after")
+        return result
+
+    def _tell(self, effect: Effect, when: When) -> None:
+        self.hook(self, effect, when)
+
+    def call(self, handler: Generator[Effect, Any, Any]) -> Any:
+        """Runs a handler of the front door or the sweeper; it may die of `Killed`."""
+        return run(handler, self.perform)
+
+    # -- deliveries --------------------------------------------------------------------------------
+
+    def deliver(self, received: Received, queue: QueueName) -> bool:
+        """One message to one worker. -> False when it died or gave the message back."""
+        bound = self.services.for_message(queue, received.receipt)
+        number = next(self._numbers)
+        skew_ms = self.skew(number)
+        limit_ms = self.now_ms + skew_ms + VISIBILITY_SECONDS * 1_000 - LIMIT_MARGIN_MS
+
+        def perform(effect: Effect) -> Any:
+            if isinstance(effect, Limit | Deadline):
+                return limit_ms
+            result = self._performed(effect, bound)
+            return result + skew_ms if isinstance(effect, Clock) else result
+
+        delivery = ReceivedMessage(
+            body=received.body,
+            message_id=received.message_id,
+            receive_count=received.receive_count,
+            owner=f"worker{number}",
+            sent_ms=received.sent_at,
+            is_alone=queue == "single",
+        )
+        try:
+            self._performed(SetVisibility(VISIBILITY_SECONDS), bound)
+            is_done = bool(run(deliver(self.setting, delivery), perform))
+        except Killed:
+            self.kills += 1
+            return False
+        except HoldfastError as fault:
+            self.faults.append(fault)
+            return False
+        if is_done:
+            self.services.delete(received.receipt)
+        return is_done
+
+    def sweep(self) -> None:
+        """One round of the sweeper; killed, the next minute goes on."""
+        self._last_sweep_ms = self.now_ms
+        try:
+            for shard in range(DUE_SHARDS):
+                self._sweep_shard(shard)
+            for queue in DEAD_LETTERS:
+                for letter in self.services.receive(queue):
+                    self._revive(letter)
+        except Killed:
+            self.kills += 1
+
+    def _sweep_shard(self, shard: int) -> None:
+        owner = f"sweeper{next(self._numbers)}"
+        try:
+            self.call(sweeper.sweep(shard, owner, self.setting.formats))
+        except HoldfastError as fault:
+            self.faults.append(fault)
+
+    def _revive(self, letter: Received) -> None:
+        """What cannot be revived stays in its queue."""
+        found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
+        try:
+            self.call(sweeper.revive(found, self.setting.formats))
+        except HoldfastError as fault:
+            self.faults.append(fault)
+            return
+        self.services.delete(letter.receipt)
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def at(self, at_ms: int, action: Callable[[], Any]) -> None:
+        heappush(self._scheduled, (at_ms, next(self._numbers), action))
+
+    def run(self, *, until_ms: int | None = None) -> None:
+        """Until nothing is left to happen, or the given moment, or two years; time is virtual."""
+        while True:
+            if self._deliver_visible():
+                continue
+            next_ms = self._next_ms()
+            if next_ms is None or next_ms > (until_ms or START_MS + HORIZON_MS):
+                return
+            self.now_ms = max(self.now_ms, next_ms)
+            while self._scheduled and self._scheduled[0][0] <= self.now_ms:
+                heappop(self._scheduled)[2]()
+            if self._sweep_ms() == self.now_ms:
+                self.sweep()
+
+    def _deliver_visible(self) -> bool:
+        for queue in WORK_QUEUES:
+            received = self.services.receive(queue)
+            for message in received:
+                self.deliver(message, queue)
+            if received:
+                return True
+        return False
+
+    def _next_ms(self) -> int | None:
+        times = [self.services.next_visible_ms(), self._sweep_ms()]
+        times += [self._scheduled[0][0]] if self._scheduled else []
+        return min((at for at in times if at is not None), default=None)
+
+    def _sweep_ms(self) -> int | None:
+        """The next full minute at which a sweep finds anything; the others are left out."""
+        looks = [
+            int(str(item["sk"]).partition("#")[0])
+            for item in self.services.items("mail")
+            if str(item["pk"]).startswith("~due#")
+        ]
+        if self.services.next_visible_ms(DEAD_LETTERS) is not None:
+            looks.append(self.now_ms)
+        if not looks:
+            return None
+        period_ms = SWEEP_SECONDS * 1_000
+        earliest_ms = max(min(looks) - SWEEP_AHEAD_SECONDS * 1_000, self._last_sweep_ms + 1)
+        return max(-(-earliest_ms // period_ms) * period_ms, self.now_ms)
+
+
+# -- hooks -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class CrashAt:
+    """Kills at one effect, counted over all handlers from 0. `None` kills nowhere: it counts."""
+
+    number: int | None
+    when: When
+    seen: int = 0
+
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when != self.when:
+            return
+        number, self.seen = self.seen, self.seen + 1
+        if number == self.number:
+            world.happened[type(effect).__name__, when] += 1
+            raise Killed
+
+
+@dataclass
+class RandomCrashes:
+    """Kills with a chance at each effect, drawn from a seed, until `crashes_max` were had."""
+
+    seed: int
+    chance: float
+    crashes_max: int
+    draws: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draws = random.Random(self.seed)  # noqa: S311  # repeatable, not secret
+
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if world.kills < self.crashes_max and self.draws.random() < self.chance:
+            world.happened[type(effect).__name__, when] += 1
+            raise Killed
+
+
+@dataclass
+class CrashEachKind:
+    """Kills before and after every kind of effect, at each of the given occurrences of it."""
+
+    occurrences: frozenset[int]
+    seen: Counter[tuple[str, When]] = field(default_factory=Counter)
+
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
+        kind = (type(effect).__name__, when)
+        self.seen[kind] += 1
+        if self.seen[kind] in self.occurrences:
+            world.happened[kind] += 1
+            raise Killed

@@ -1,0 +1,208 @@
+"""Where Python values become JSON and back: a function's annotations, read once, by pydantic.
+
+pydantic is imported when the first value crosses, not when the module of a workflow is imported.
+Messages name fields and what was expected; they never contain a value that was sent. A `SecretStr`
+is a sealed text in JSON: `seals` makes it and opens it (`sealing.py`). What the vault cannot do
+raises VaultFault.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdfast.api.sealing import NO_SEALS, Seals, schema_has_secrets
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
+
+#: pydantic quotes the author's own text for these, and that text may contain the value.
+_MESSAGES_BY_AUTHOR = frozenset({"value_error", "assertion_error"})
+_PROBLEMS_SHOWN_MAX = 5
+
+
+class Misfit(Exception):  # noqa: N818
+    """A value does not fit its annotation; `problems` says where and what was expected."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        shown = "; ".join(self.problems[:_PROBLEMS_SHOWN_MAX])
+        more = len(self.problems) - _PROBLEMS_SHOWN_MAX
+        super().__init__(f"{shown}; and {more} more" if more > 0 else shown)
+
+
+class NoJson(Misfit):
+    """A value fits its annotation, and JSON has no form for it."""
+
+
+class _Form:
+    """What an annotation says of a value, as Python and as JSON."""
+
+    def __init__(self, annotation: Any) -> None:
+        from pydantic import TypeAdapter  # noqa: PLC0415
+
+        self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        self._has_secrets = schema_has_secrets(self._adapter.core_schema)
+
+    def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
+        """-> the Python value and the problems; with a problem the value means nothing."""
+        from pydantic import ValidationError  # noqa: PLC0415
+
+        try:
+            given = seals.opened(value) if self._has_secrets else value
+        except ValueError as error:
+            return None, [f"{where}: {error}"]
+        try:
+            return self._adapter.validate_python(given), []
+        except ValidationError as error:
+            return None, list(_problems(error, where))
+
+    def restore(self, value: JsonValue, seals: Seals) -> Any:
+        """The Python value of what `dump` gave."""
+        return self._adapter.validate_python(seals.opened(value) if self._has_secrets else value)
+
+    def dump(self, value: object, where: str, seals: Seals) -> JsonValue:
+        """Raises Misfit."""
+        try:
+            dumped: JsonValue = self._adapter.dump_python(value, mode="json")
+            # Where the annotation says nothing, pydantic makes NaN None: asked of the value itself.
+            is_finite = _is_finite(value) and _is_finite(dumped)
+        except (RecursionError, TypeError, ValueError):
+            # An object of no known kind, bytes that are no text, a value in itself: pydantic's
+            # words for them may quote the value.
+            raise NoJson([f"{where}: a value that JSON has no form for"]) from None
+        if not is_finite:
+            raise NoJson([f"{where}: JSON has no infinite number and no NaN"])
+        return self._sealed(dumped, value, where, seals) if self._has_secrets else dumped
+
+    def _sealed(self, dumped: JsonValue, value: object, where: str, seals: Seals) -> JsonValue:
+        """pydantic hides a secret in JSON, and keeps it in Python: so both are asked."""
+        try:
+            sealed: JsonValue = seals.merged(dumped, self._adapter.dump_python(value))
+        except ValueError as error:
+            raise NoJson([f"{where}: {error}"]) from None
+        return sealed
+
+
+class Boundary:
+    """The parameters and the result of one function, as JSON."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        annotations = typing.get_type_hints(function, include_extras=True)
+        self._parameters: dict[str, _Form] = {}
+        self._defaults: dict[str, object] = {}
+        for name, parameter in inspect.signature(function).parameters.items():
+            self._parameters[name] = _Form(annotations.get(name, Any))
+            if parameter.default is not inspect.Parameter.empty:
+                self._defaults[name] = parameter.default
+        self._result = _Form(annotations.get("return", Any))
+        self._returns_nothing = annotations.get("return", Any) is type(None)
+
+    def parse_arguments(
+        self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS
+    ) -> dict[str, Any]:
+        """The Python values for the JSON `arguments`; raises Misfit.
+
+        A parameter that was left out keeps its default and does not appear in the answer.
+        """
+        problems = [f"{name}: unknown" for name in arguments if name not in self._parameters]
+        values: dict[str, Any] = {}
+        for name, form in self._parameters.items():
+            if name in arguments:
+                value, found = form.parse(arguments[name], name, seals)
+                values[name] = value
+                problems.extend(found)
+            elif name not in self._defaults:
+                problems.append(f"{name}: missing")
+        if problems:
+            raise Misfit(problems)
+        return values
+
+    def normalise_arguments(
+        self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS
+    ) -> dict[str, JsonValue]:
+        """The same JSON with every parameter and every field present; raises Misfit."""
+        values = {**self._defaults, **self.parse_arguments(arguments, seals)}
+        forms = self._parameters.items()
+        return {name: form.dump(values[name], name, seals) for name, form in forms}
+
+    def normalise_argument(self, name: str, value: object) -> JsonValue:
+        """The JSON of a value for one parameter, with every field present; raises Misfit."""
+        return self._parameters[name].dump(self.parse_argument(name, value), name, NO_SEALS)
+
+    def parse_argument(self, name: str, value: object) -> Any:
+        """The Python value of one parameter; raises Misfit."""
+        parsed, problems = self._parameters[name].parse(value, name, NO_SEALS)
+        if problems:
+            raise Misfit(problems)
+        return parsed
+
+    def default_arguments(self, seals: Seals = NO_SEALS) -> dict[str, JsonValue]:
+        """The JSON of the parameters that a call may leave out; raises Misfit."""
+        return {
+            name: self._parameters[name].dump(value, name, seals)
+            for name, value in self._defaults.items()
+        }
+
+    def dump_result(self, result: object, seals: Seals = NO_SEALS) -> JsonValue:
+        """The JSON of a returned value; raises Misfit."""
+        return _normalised(self._result, result, "result", seals)
+
+    def parse_result(self, result: JsonValue, seals: Seals = NO_SEALS) -> Any:
+        """The Python value of what `dump_result` gave."""
+        return self._result.restore(result, seals)
+
+    @property
+    def returns_nothing(self) -> bool:
+        """The function is declared to return None."""
+        return self._returns_nothing
+
+
+_form: Callable[[Any], _Form] = functools.cache(_Form)
+
+
+def normalise_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
+    """An event's or answer's JSON with every field present; raises Misfit."""
+    return _normalised(_form(payload), value, "data", seals)
+
+
+def parse_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> Any:
+    """The Python value of what `normalise_payload` gave."""
+    return _form(payload).restore(value, seals)
+
+
+def _normalised(form: _Form, value: object, where: str, seals: Seals) -> JsonValue:
+    parsed, problems = form.parse(value, where, seals)
+    if problems:
+        raise Misfit(problems)
+    return form.dump(parsed, where, seals)
+
+
+def _is_finite(value: object) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(map(_is_finite, value))
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case _:
+            return True
+
+
+def _problems(error: ValidationError, where: str) -> Iterable[str]:
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        kind = problem["type"]
+        message = kind if kind in _MESSAGES_BY_AUTHOR else problem["msg"]
+        yield f"{where}{_path(problem['loc'])}: {message[:1].lower()}{message[1:]}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """`('lines', 0, 'qty')` -> `.lines[0].qty`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

@@ -1,0 +1,328 @@
+"""Branches side by side: all of them, the first, some of them, one per item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, overload
+
+from holdfast.api.harness import harness
+
+T = TypeVar("T")
+R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
+
+
+@overload
+def parallel(a: Callable[[], A], b: Callable[[], B], /) -> tuple[A, B]: ...
+@overload
+def parallel(a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], /) -> tuple[A, B, C]: ...
+@overload
+def parallel(
+    a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], d: Callable[[], D], /
+) -> tuple[A, B, C, D]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    /,
+) -> tuple[A, B, C, D, E]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    /,
+) -> tuple[A, B, C, D, E, F]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    /,
+) -> tuple[A, B, C, D, E, F, G]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    h: Callable[[], H],
+    /,
+) -> tuple[A, B, C, D, E, F, G, H]: ...
+@overload
+def parallel(
+    a: Callable[[], A], b: Callable[[], B], /, *, at_least: int
+) -> tuple[A | None, B | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], /, *, at_least: int
+) -> tuple[A | None, B | None, C | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    /,
+    *,
+    at_least: int,
+) -> tuple[A | None, B | None, C | None, D | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    /,
+    *,
+    at_least: int,
+) -> tuple[A | None, B | None, C | None, D | None, E | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    /,
+    *,
+    at_least: int,
+) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    /,
+    *,
+    at_least: int,
+) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    h: Callable[[], H],
+    /,
+    *,
+    at_least: int,
+) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None, H | None]: ...
+def parallel(*branches: Callable[[], Any], at_least: int | None = None) -> tuple[Any, ...]:
+    """Runs the branches side by side; the first failure fails them all.
+
+    With `at_least=n` the first n successes are enough: the other branches are cancelled, and None
+    stands for those that failed or were cancelled. It fails when n can no longer be reached.
+    Raises ValueError when n is not 1 to the number of branches.
+    """
+    if at_least is not None:
+        _require("at_least", at_least, least=1, most=len(branches))
+    tolerated = 0 if at_least is None else len(branches) - at_least
+    return tuple(_run(branches, needed=at_least, tolerated=tolerated))
+
+
+@overload
+def first(a: Callable[[], A], b: Callable[[], B], /) -> A | B: ...
+@overload
+def first(a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], /) -> A | B | C: ...
+@overload
+def first(
+    a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], d: Callable[[], D], /
+) -> A | B | C | D: ...
+@overload
+def first(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    /,
+) -> A | B | C | D | E: ...
+@overload
+def first(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    /,
+) -> A | B | C | D | E | F: ...
+@overload
+def first(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    /,
+) -> A | B | C | D | E | F | G: ...
+@overload
+def first(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    h: Callable[[], H],
+    /,
+) -> A | B | C | D | E | F | G | H: ...
+def first(*branches: Callable[[], Any]) -> Any:
+    """Runs the branches side by side; the first that ends decides, the others are cancelled.
+
+    Gives what that branch returned, or raises what it raised.
+    """
+    results = _run(branches, needed=1, tolerated=0)
+    return next((result for result in results if result is not None), None)
+
+
+@overload
+def each(items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0) -> list[R]: ...
+@overload
+def each(
+    items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0, tolerate: int
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[T], function: Callable[[list[T]], R], /, *, concurrency: int = 0, batch: int
+) -> list[R]: ...
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[list[T]], R],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int,
+    batch: int,
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0, at_least: int
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[list[T]], R],
+    /,
+    *,
+    concurrency: int = 0,
+    batch: int,
+    at_least: int,
+) -> list[R | None]: ...
+def each(
+    items: Iterable[Any],
+    function: Callable[[Any], Any],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int | None = None,
+    batch: int | None = None,
+    at_least: int | None = None,
+) -> list[Any]:
+    """Runs `function` once per item, at most `concurrency` side by side (0: no bound).
+
+    With `batch=n` it gets lists of up to n items. With `tolerate=n` up to n calls may fail, and
+    None stands for what they would have returned. With `at_least=n` the first n successes are
+    enough, as for `parallel`. Raises ValueError for a number that is out of range, and for
+    `tolerate` beside `at_least`, which says it already.
+    """
+    _require("concurrency", concurrency, least=0)
+    _require("tolerate", tolerate or 0, least=0)
+    _require("batch", 1 if batch is None else batch, least=1)
+    given: Sequence[Any] = list(items)
+    if batch is not None:
+        given = [given[start : start + batch] for start in range(0, len(given), batch)]
+    branches = [_calling(function, item) for item in given]
+    if at_least is None:
+        return _run(branches, concurrency=concurrency, tolerated=tolerate or 0)
+    if tolerate is not None:
+        raise ValueError("at_least and tolerate are not given together")
+    _require("at_least", at_least, least=1, most=len(branches))
+    tolerated = len(branches) - at_least
+    return _run(branches, concurrency=concurrency, needed=at_least, tolerated=tolerated)
+
+
+def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:
+    """Runs branch n when the branches `after[n]`, all before it, have ended; else side by side."""
+    stand_in = harness.get()
+    if stand_in is not None:
+        return stand_in.run_branches(branches, concurrency=0, needed=None, tolerated=0, after=after)
+    return _one_by_one(branches, None, 0)
+
+
+def _require(name: str, number: int, *, least: int, most: int | None = None) -> None:
+    if number < least or (most is not None and number > most):
+        expected = f"{least} or more" if most is None else f"{least} to {most}"
+        raise ValueError(f"{name} is not {expected}")
+
+
+def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
+    return lambda: function(item)
+
+
+def _run(
+    branches: Sequence[Callable[[], Any]],
+    *,
+    concurrency: int = 0,
+    needed: int | None = None,
+    tolerated: int = 0,
+) -> list[Any]:
+    stand_in = harness.get()
+    if stand_in is not None:
+        return stand_in.run_branches(
+            branches, concurrency=concurrency, needed=needed, tolerated=tolerated
+        )
+    return _one_by_one(branches, needed, tolerated)
+
+
+def _one_by_one(
+    branches: Sequence[Callable[[], Any]], needed: int | None, tolerated: int
+) -> list[Any]:
+    """A direct run without a harness is sequential: a branch begins when the one before ended."""
+    results: list[Any] = [None] * len(branches)
+    succeeded = failed = 0
+    for number, branch in enumerate(branches):
+        if succeeded == needed:
+            break
+        try:
+            results[number] = branch()
+            succeeded += 1
+        except Exception:
+            failed += 1
+            if failed > tolerated:
+                raise
+    return results

@@ -1,0 +1,64 @@
+"""A task as an AWS Lambda function, for definitions that were compiled for Step Functions.
+
+    handler = lambda_handler(charge)
+
+The import is light: pydantic comes with the first call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from holdfast.api.tasks import Task, TaskContext, running_task
+
+LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
+
+
+def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
+    """-> `handler(event, context)`: the event holds the arguments by name; returns the result.
+
+    Raises what the task raises, and InvalidArguments, InvalidResult: the class's name is the error
+    that the state machine sees. Called by somebody else than a compiled definition,
+    `task_context()` has the request for its execution.
+    """
+
+    def handler(event: Mapping[str, Any], context: Any) -> Any:
+        with running_task(_context(task.name, context)):
+            return task.call_json(event)
+
+    return handler
+
+
+def _context(name: str, context: Any) -> TaskContext:
+    called = _called(context)
+    if called is None:
+        request = str(getattr(context, "aws_request_id", "local"))
+        return TaskContext(
+            execution=request,
+            name=None,
+            workflow="",
+            task=name,
+            attempt=1,
+            idempotency_key=request,
+        )
+    execution = unquote(called["execution"])
+    # arn:aws:states:eu-west-1:123456789012:execution:order_fulfilment:order-7
+    workflow, _, execution_name = execution.split(":", 6)[-1].partition(":")
+    entry = f"{execution} {called['entry']}"
+    return TaskContext(
+        execution=execution,
+        name=execution_name,
+        workflow=workflow,
+        task=name,
+        attempt=int(called["attempt"]),
+        idempotency_key=hashlib.sha256(entry.encode()).hexdigest(),
+    )
+
+
+def _called(context: Any) -> Mapping[str, Any] | None:
+    """What the state machine says of itself in the client context."""
+    custom = getattr(getattr(context, "client_context", None), "custom", None)
+    return custom.get("holdfast") if isinstance(custom, dict) else None

@@ -1,0 +1,97 @@
+"""The tasks and workflows of a deployment, collected from the modules that define them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, ModuleType
+from typing import Any, TypeVar
+
+from holdfast.api.surface import Task, Workflow
+from holdfast.errors import WorkflowError
+
+D = TypeVar("D", Task[..., Any], Workflow[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Every task and workflow by its name."""
+
+    tasks: Mapping[str, Task[..., Any]]
+    workflows: Mapping[str, Workflow[..., Any]]
+
+    @classmethod
+    def from_modules(cls, names: Iterable[str]) -> Registry:
+        """Imports the modules and collects what stands in their namespaces.
+
+        Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name.
+        """
+        modules = [_import(name) for name in names]
+        return cls(
+            tasks=MappingProxyType(_collect(modules, Task)),
+            workflows=MappingProxyType(_collect(modules, Workflow)),
+        )
+
+    def require_known(self, name: str, tasks: Iterable[str], workflows: Mapping[str, str]) -> None:
+        """What `name` calls, as its map has it: workflows with the places that define them.
+
+        Raises WorkflowError HF103 when one of them is in none of the modules: the execution would
+        be parked there for ever.
+        """
+        for task in tasks:
+            if task not in self.tasks:
+                raise WorkflowError(
+                    "HF103",
+                    f"workflow {name} calls the task {task}, which is in none of the modules",
+                    help="name the module that defines it, too",
+                )
+        for workflow, place in workflows.items():
+            if workflow not in self.workflows:
+                module = place.partition(":")[0]
+                raise WorkflowError(
+                    "HF103",
+                    f"workflow {name} calls {workflow}, which is in none of the modules",
+                    help=f"name its module, too: `{module}`",
+                )
+
+
+def _import(name: str) -> ModuleType:
+    if all(part.isidentifier() for part in name.split(".")):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+    raise WorkflowError("HF070", f"module {name} cannot be found", help=_help_for(name))
+
+
+def _help_for(name: str) -> str:
+    """Many name the file first."""
+    is_file = name.endswith(".py") or "/" in name
+    module = name.removesuffix(".py").strip("./").replace("/", ".")
+    if is_file and module:
+        return f"name the module: `{module}`"
+    return "name a module as `import` does, from the project's folder: `package.module`"
+
+
+def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
+    found: dict[str, D] = {}
+    for module in modules:
+        for value in vars(module).values():
+            if not isinstance(value, kind):
+                continue
+            other = found.setdefault(value.name, value)
+            # `task.options(...)` is the same function with other settings, not a second task.
+            if other.function is not value.function:
+                raise WorkflowError(
+                    "HF071",
+                    f"two {kind.__name__.lower()}s are called {value.name}: "
+                    f"{_place(other)} and {_place(value)}",
+                    help=f'rename one: @{kind.__name__.lower()}(name="...")',
+                )
+    return found
+
+
+def _place(declared: Task[..., Any] | Workflow[..., Any]) -> str:
+    return f"{declared.function.__module__}.{declared.function.__qualname__}"

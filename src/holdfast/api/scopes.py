@@ -1,0 +1,80 @@
+"""Parts of a workflow with a rule of their own: undone on error, bounded in time, not cancelled."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any, Literal, ParamSpec, Protocol
+
+from holdfast.api.harness import Cancelled, harness, time_out_seconds
+from holdfast.api.tasks import CompensationFailed
+
+P = ParamSpec("P")
+
+_Step = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
+
+
+class Undo(Protocol):
+    """Registers a task that takes back what was just done."""
+
+    def __call__(self, function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Values are copied now: a later change of a list does not reach the undo step."""
+
+
+@contextlib.contextmanager
+def compensating(*, on_undo_failure: Literal["continue", "stop"] = "continue") -> Iterator[Undo]:
+    """On an error runs what was registered in reverse order, then raises the error again.
+
+    So too when the execution is stopped or times out in it. An undo step that fails, its own
+    retries included, does not stop the others unless `on_undo_failure` is "stop"; the error is
+    then CompensationFailed.
+    """
+    steps: list[_Step] = []
+
+    def undo(function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        steps.append((function, copy.deepcopy(args), copy.deepcopy(dict(kwargs))))
+
+    try:
+        yield undo
+    except (Exception, Cancelled) as error:
+        with shielded():
+            failed = _undo(steps, stops=on_undo_failure == "stop")
+        if failed is not None and isinstance(error, Exception):
+            raise failed from error
+        raise
+
+
+def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
+    """-> the last failure."""
+    failed: CompensationFailed | None = None
+    for function, args, kwargs in reversed(steps):
+        try:
+            function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the other steps must still run
+            name = getattr(function, "name", function.__name__)
+            failed = CompensationFailed(f"undo of {name} failed: {error}")
+            if stops:
+                break
+    return failed
+
+
+@contextlib.contextmanager
+def timeout(duration: timedelta, /) -> Iterator[None]:
+    """Raises BlockTimeout when the block is not over in time: what is open in it is cancelled.
+
+    A direct run without a harness has no clock and bounds nothing. Raises ValueError for less than
+    a second.
+    """
+    seconds, stand_in = time_out_seconds(duration), harness.get()
+    with contextlib.nullcontext() if stand_in is None else stand_in.timeout(seconds):
+        yield
+
+
+@contextlib.contextmanager
+def shielded() -> Iterator[None]:
+    """What is inside is finished before the execution or branch can be stopped, or time out."""
+    stand_in = harness.get()
+    with contextlib.nullcontext() if stand_in is None else stand_in.shielded():
+        yield

@@ -1,0 +1,173 @@
+"""What a workflow is written with. Outside the engine all of it is plain Python.
+
+A workflow function is never run by the engine: the compiler reads its source. It does run when a
+test calls it directly, and then tasks are called, branches run in order, and `compensating` undoes
+in reverse order. Time and other people are not there, so a `harness` may stand in for them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from holdfast.api.branches import each, first, parallel
+from holdfast.api.harness import Cancelled, Harness, harness, time_out_seconds
+from holdfast.api.scopes import Undo, compensating, shielded, timeout
+from holdfast.api.tasks import (
+    BlockTimeout,
+    CompensationFailed,
+    InvalidArguments,
+    InvalidResult,
+    Pure,
+    Retry,
+    Task,
+    TaskContext,
+    TaskError,
+    WaitTimeout,
+    Workflow,
+    pure,
+    running_task,
+    task,
+    task_context,
+    workflow,
+)
+from holdfast.errors import WorkflowError
+
+__all__ = [
+    "BlockTimeout",
+    "Cancelled",
+    "CompensationFailed",
+    "Harness",
+    "InvalidArguments",
+    "InvalidResult",
+    "Pure",
+    "Retry",
+    "Task",
+    "TaskContext",
+    "TaskError",
+    "Undo",
+    "WaitTimeout",
+    "Workflow",
+    "ask",
+    "compensating",
+    "days",
+    "each",
+    "first",
+    "harness",
+    "hours",
+    "minutes",
+    "parallel",
+    "pure",
+    "role",
+    "running_task",
+    "seconds",
+    "shielded",
+    "sleep",
+    "sleep_until",
+    "task",
+    "task_context",
+    "timeout",
+    "wait_for_event",
+    "workflow",
+]
+
+T = TypeVar("T")
+
+
+# Durable calls.
+
+
+def sleep(duration: timedelta, /) -> None:
+    """Parks the run, not at all for zero or less; it costs nothing meanwhile.
+
+    A direct run without a harness has no clock and goes on at once.
+    """
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.sleep(duration.total_seconds())
+
+
+def sleep_until(moment: datetime, /) -> None:
+    """Parks the run until then, not at all when it has passed.
+
+    Raises ValueError when `moment` has no time zone: on an engine an error of an expression, which
+    undo steps and `except Exception` see. Take `AwareDatetime` of pydantic to have it refused
+    before the run begins.
+    """
+    if moment.utcoffset() is None:
+        raise ValueError("sleep_until() takes a datetime with a time zone")
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.sleep_until(moment)
+
+
+def wait_for_event(
+    name: str, payload: type[T], /, *, key: str | None = None, timeout: timedelta | None = None
+) -> T:
+    """Waits for the event `name` whose business key is `key`; raises WaitTimeout.
+
+    A time-out below a second is a ValueError.
+    """
+    arrived: T = _require_harness("wait_for_event", name).wait(
+        "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
+    )
+    return arrived
+
+
+def ask(
+    title: str,
+    answer: type[T],
+    /,
+    *,
+    assignee: str,
+    details: object = None,
+    timeout: timedelta | None = None,
+) -> T:
+    """Waits for a person's answer; raises WaitTimeout. A time-out below a second: ValueError."""
+    answered: T = _require_harness("ask", title).wait(
+        "ask",
+        title,
+        answer,
+        arguments={"assignee": assignee, "details": details},
+        timeout_seconds=_seconds(timeout),
+    )
+    return answered
+
+
+def _require_harness(function: str, name: str) -> Harness:
+    stand_in = harness.get()
+    if stand_in is None:
+        raise WorkflowError(
+            "HF080",
+            f"{function}({name!r}) was called outside an engine: nobody can answer",
+            help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
+        )
+    return stand_in
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else time_out_seconds(duration)
+
+
+# Durations and names of people.
+
+
+def role(name: str) -> str:
+    """The assignee that stands for everyone who has this role."""
+    return f"role:{name}"
+
+
+def seconds(n: float) -> timedelta:
+    return timedelta(seconds=n)
+
+
+def minutes(n: float) -> timedelta:
+    return timedelta(minutes=n)
+
+
+def hours(n: float) -> timedelta:
+    return timedelta(hours=n)
+
+
+def days(n: float) -> timedelta:
+    return timedelta(days=n)

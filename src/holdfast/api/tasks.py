@@ -1,0 +1,304 @@
+"""Tasks and workflows, their errors and settings, and what surrounds a running task."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from holdfast.api.boundary import Boundary, JsonValue, Misfit
+from holdfast.api.harness import harness
+from holdfast.api.sealing import NO_SEALS, Seals
+from holdfast.errors import RequestError, WorkflowError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+# Errors that cross the task boundary: the class name is the ASL error name, str() is the Cause.
+
+
+class TaskError(Exception):
+    """Base of the errors that tasks raise and workflows catch by name."""
+
+
+class WaitTimeout(TaskError):  # noqa: N818
+    """An event, a human task or a task was not answered in time (`States.Timeout`)."""
+
+
+class BlockTimeout(WaitTimeout):
+    """A `with timeout(…)` block was not over in time."""
+
+
+class InvalidArguments(TaskError):  # noqa: N818
+    """A task was called with arguments that do not fit its annotations."""
+
+
+class InvalidResult(TaskError):  # noqa: N818
+    """A task returned a value that does not fit its annotation."""
+
+
+class CompensationFailed(TaskError):  # noqa: N818
+    """An undo step of `compensating` failed; the remaining undo steps were still run."""
+
+
+# What surrounds a running task.
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Who is running: `attempt` counts from 1; `idempotency_key` is the same in every attempt."""
+
+    execution: str
+    name: str | None
+    workflow: str
+    task: str
+    attempt: int
+    idempotency_key: str
+
+
+_LOCAL = TaskContext(
+    execution="local", name=None, workflow="", task="", attempt=1, idempotency_key="local"
+)
+_running: ContextVar[TaskContext] = ContextVar("running_task", default=_LOCAL)
+
+
+def task_context() -> TaskContext:
+    """The attempt that is running; outside an engine one whose execution is `local`."""
+    return _running.get()
+
+
+@contextlib.contextmanager
+def running_task(context: TaskContext) -> Iterator[None]:
+    token = _running.set(context)
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+# Tasks and workflows.
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """`max_attempts` tries in all, the first included, on the errors `on` (none named: on all)."""
+
+    max_attempts: int = 3
+    interval: timedelta = timedelta(seconds=1)
+    backoff: float = 2.0
+    on: tuple[type[BaseException], ...] = ()
+    max_delay: timedelta | None = None
+    jitter: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise _bad_retry("max_attempts", self.max_attempts, "1 or more; 1 means no retry")
+        if self.backoff < 1:
+            raise _bad_retry("backoff", self.backoff, "1.0 or more")
+        for field, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
+            if delay is not None and (delay.microseconds or delay < timedelta(seconds=1)):
+                raise _bad_retry(field, delay, "whole seconds, at least one")
+
+
+def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
+    return WorkflowError("HF061", f"Retry({field}=...) is {found}", help=f"give {expected}")
+
+
+class _Declared(Generic[P, R]):
+    """A named function and, on first use, the JSON form of its parameters and result."""
+
+    def __init__(self, function: Callable[P, R], name: str | None) -> None:
+        functools.update_wrapper(cast(Any, self), function)
+        self.function = function
+        self.name = name if name is not None else function.__name__
+
+    @functools.cached_property
+    def boundary(self) -> Boundary:
+        return Boundary(self.function)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self.name}>"
+
+
+class Task(_Declared[P, R]):
+    """A step that the engine runs, records and retries. Made by `@task`."""
+
+    is_pure = False
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        retry: Retry | None = None,
+        timeout: timedelta | None = None,
+        heartbeat: timedelta | None = None,
+        label: str | None = None,
+        idempotent: bool = False,
+    ) -> None:
+        super().__init__(function, name)
+        self.retry = retry
+        self.timeout = timeout
+        self.heartbeat = heartbeat
+        self.label = label
+        self.idempotent = idempotent
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        stand_in = harness.get()
+        if stand_in is None:
+            return self.function(*args, **kwargs)
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        result: R = stand_in.run_task(self, dict(bound.arguments))
+        return result
+
+    def options(
+        self,
+        *,
+        timeout: timedelta | None = None,
+        heartbeat: timedelta | None = None,
+        retry: Retry | None = None,
+        label: str | None = None,
+    ) -> Task[P, R]:
+        """The same task with other settings for one call; `label` names its state."""
+        changed = copy.copy(self)
+        changed.timeout = timeout if timeout is not None else self.timeout
+        changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
+        changed.retry = retry if retry is not None else self.retry
+        changed.label = label if label is not None else self.label
+        return changed
+
+    def call_json(self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS) -> JsonValue:
+        """Calls the function with JSON and gives its result as JSON.
+
+        Raises InvalidArguments, InvalidResult, VaultFault, or whatever the function raises.
+        """
+        try:
+            values = self.boundary.parse_arguments(arguments, seals)
+        except Misfit as misfit:
+            raise InvalidArguments(f"{self.name}({misfit})") from None
+        # The annotations were just checked by name; P cannot say so.
+        function: Callable[..., R] = self.function
+        result = function(**values)
+        try:
+            return self.boundary.dump_result(result, seals)
+        except Misfit as misfit:
+            raise InvalidResult(f"{self.name}: {misfit}") from None
+
+
+class Pure(Task[P, R]):
+    """A quick function without I/O that the engine runs inline, without a retry."""
+
+    is_pure = True
+
+
+class Workflow(_Declared[P, R]):
+    """A function that the compiler turns into a state machine. Made by `@workflow`."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        timeout: timedelta | None = None,
+    ) -> None:
+        super().__init__(function, name)
+        self.timeout = timeout
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Inside another workflow: a child execution. Its error is raised here by its name."""
+        stand_in = harness.get()
+        if stand_in is None:
+            return self.function(*args, **kwargs)
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        result: R = stand_in.run_workflow(self, dict(bound.arguments))
+        return result
+
+    def default_arguments(self) -> dict[str, JsonValue]:
+        """What parameters are that are left out, as JSON. Raises what pydantic raises."""
+        return self.boundary.default_arguments()
+
+    def normalise_input(self, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
+        """The input with every parameter and field present.
+
+        Raises RequestError HF210, VaultFault.
+        """
+        parameters = ", ".join(inspect.signature(self.function).parameters)
+        if not isinstance(value, dict):
+            raise RequestError(
+                "HF210",
+                f"the input of {self.name} is {type(value).__name__}, expected a JSON object",
+                help=f"send an object of its parameters: {parameters}",
+            )
+        try:
+            normal: dict[str, JsonValue] = self.boundary.normalise_arguments(value, seals)
+        except Misfit as misfit:
+            raise RequestError(
+                "HF210",
+                f"the input of {self.name} does not fit: {misfit}",
+                help=f"its parameters are: {parameters}",
+            ) from None
+        return normal
+
+
+@overload
+def task(function: Callable[P, R], /) -> Task[P, R]: ...
+@overload
+def task(
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    heartbeat: timedelta | None = None,
+    idempotent: bool = False,
+) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    heartbeat: timedelta | None = None,
+    idempotent: bool = False,
+) -> Any:
+    """A durable step: may do I/O, is retried by `retry` (none named: not at all).
+
+    `idempotent` declares that running it twice is the same as running it once; `holdfast check`
+    then has nothing to say about its retries.
+    """
+    make = functools.partial(
+        Task, name=name, retry=retry, timeout=timeout, heartbeat=heartbeat, idempotent=idempotent
+    )
+    return make if function is None else make(function)
+
+
+def pure(function: Callable[P, R], /) -> Pure[P, R]:
+    """A quick function without I/O, for what a workflow cannot say itself."""
+    return Pure(function)
+
+
+@overload
+def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
+@overload
+def workflow(
+    *, name: str | None = None, timeout: timedelta | None = None
+) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
+def workflow(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    timeout: timedelta | None = None,
+) -> Any:
+    """A durable workflow: a module-level function in the language of docs/reference/language.md."""
+    make = functools.partial(Workflow, name=name, timeout=timeout)
+    return make if function is None else make(function)

@@ -1,0 +1,388 @@
+"""Compiles syntax trees to closures: `$order.total > 100` -> a function of frame and context.
+
+The one rule that keeps it right: a node is compiled only when every attribute that it carries is
+known here. Anything else raises `Refused`, and the whole expression runs on jsonata-python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from holdfast.asl.jsonata import costs, groups, nodes, paths, values
+from holdfast.asl.jsonata.native import Native
+from holdfast.asl.jsonata.natives import NATIVES
+from holdfast.asl.jsonata.operators import BINARY
+from holdfast.asl.jsonata.runtime import (
+    CompiledNode,
+    Declined,
+    EvaluationRun,
+    Lambda,
+    VariableScope,
+    negate,
+    truth,
+)
+from holdfast.asl.jsonata.tree import (
+    UnsupportedNode,
+    checked,
+    children,
+    ignores_context,
+    is_array,
+    is_plain_name,
+    names_bound_in,
+)
+from holdfast.asl.jsonata.values import UNDEFINED, StrictJson, Undefined, tidy_number
+
+_GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
+# Nodes that may give `Many`, and what the method of a node leaves to its callers.
+_UNSEEN: Final = frozenset({"function", "apply"})
+_NODES_PER_STEP: Final = 20
+_SCOPES_MAX: Final = 50  # a variable is looked for in all of them, which no step pays
+_OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
+
+
+class CompiledExpression:
+    """An expression as closures. `evaluate` raises Declined when jsonata-python has to do it."""
+
+    def __init__(self, tree: Any, functions: frozenset[str]) -> None:
+        compiler = _Compiler(tree, functions)
+        self._node = compiler.node(tree)
+        self._called = frozenset(compiler.called)
+        self._grows = compiler.grows
+
+    def evaluate(self, run: EvaluationRun) -> StrictJson | Undefined:
+        bindings = run.bindings
+        if self._called and not self._called.isdisjoint(bindings):
+            raise Declined  # a variable hides a function
+        document = bindings.get("$", UNDEFINED)
+        if type(document) is list:
+            raise Declined
+        result = self._node(VariableScope({}, None, run), document)
+        if type(result) is float:
+            return tidy_number(result)
+        if self._grows:
+            values.node_count(result)
+        return result  # type: ignore[no-any-return]
+
+
+class _Compiler:
+    """Compiles one expression. Raises Refused."""
+
+    def __init__(self, tree: Any, functions: frozenset[str]) -> None:
+        self.called: set[str] = set()
+        self.grows = False
+        self._functions = functions
+        self._bound, self._lambdas = names_bound_in(tree)
+        if self._bound & functions:
+            raise UnsupportedNode("a variable named as a function")
+        # Whether each block around the node binds a variable. The outermost frame is there anyway.
+        self._binds = [True]
+        self._sizes: dict[Any, int] = {}
+
+    def node(self, expr: Any, *known: str) -> CompiledNode:
+        """A node with its predicates, then its groups. `known`: what the caller takes care of."""
+        compiled = self._without_predicates(expr, "group", *known)
+        if expr.predicate:
+            filters = tuple(self._filter(predicate) for predicate in expr.predicate)
+            compiled = paths.filtered(compiled, filters)
+        if expr.group:
+            pairs = self._pairs(checked(expr.group, "lhs_object").lhs_object)
+            return groups.grouped(compiled, pairs)
+        return paths.shown(compiled) if expr.predicate or expr.type in _UNSEEN else compiled
+
+    def _repeated(self, expr: Any, *known: str) -> CompiledNode:
+        """A node that is evaluated with each of many items. The step of an item pays for a small
+        one; what is larger is paid for each time.
+        """
+        compiled = self.node(expr, *known)
+        size = self._size(expr)
+        if size <= _NODES_PER_STEP:
+            return compiled
+
+        def node(frame: VariableScope, context: Any) -> Any:
+            frame.run.charge(size)
+            return compiled(frame, context)
+
+        return node
+
+    def _size(self, expr: Any) -> int:
+        if expr not in self._sizes:
+            self._sizes[expr] = 1 + sum(map(self._size, children(expr)))
+        return self._sizes[expr]
+
+    def _without_predicates(self, expr: Any, *known: str) -> CompiledNode:
+        method = _METHODS.get(expr.type)
+        if method is None:
+            raise UnsupportedNode(expr.type)
+        attributes, compile_node = method
+        checked(expr, *attributes, "predicate", *known)
+        return compile_node(self, expr)
+
+    def _filter(self, predicate: Any) -> paths.PathFilter:
+        checked(predicate, "expr")
+        if predicate.type != "filter":
+            raise UnsupportedNode(predicate.type)
+        expr = predicate.expr
+        if expr.type == "number" and not expr.predicate and type(expr.value) is int:
+            checked(expr)
+            return paths.index_filter(expr.value)
+        condition = self._repeated(expr)
+        if ignores_context(expr):
+            return paths.position_filter(condition)
+        return paths.condition_filter(condition)
+
+    def literal(self, expr: Any) -> CompiledNode:
+        value = values.without_long_integers(expr.value)
+        return lambda _frame, _context: value
+
+    def variable(self, expr: Any) -> CompiledNode:
+        name = str(expr.value)
+        if name == "":
+            return nodes.the_context
+        if name in self._lambdas:
+            raise UnsupportedNode(name)  # a function as a value
+        if name in self._bound:
+            return nodes.local_variable(name)
+        if name in self._functions:
+            return nodes.binding_or_function(name)
+        return lambda frame, _context: frame.run.bindings.get(name, UNDEFINED)
+
+    def path(self, expr: Any) -> CompiledNode:
+        first, *rest = expr.steps
+        starts_at_name = first.type == "name"
+        is_general = first.consarray or (starts_at_name and first.stages)
+        if not expr.group and not is_general and all(map(is_plain_name, rest)):
+            names = tuple(str(step.value) for step in rest)
+            if starts_at_name:
+                checked(first)
+                return paths.name_path(nodes.the_context, (str(first.value), *names))
+            if self._is_binding(first):
+                return paths.binding_path(str(first.value), names)
+            return paths.name_path(self._first_step(first), names)
+        if starts_at_name:
+            path = paths.general_path(None, tuple(map(self._step, expr.steps)))
+        else:
+            path = paths.general_path(self._first_step(first), tuple(map(self._step, rest)))
+        return path if expr.group else paths.shown(path)
+
+    def _is_binding(self, expr: Any) -> bool:
+        if expr.type != "variable" or expr.predicate or expr.group or expr.value == "":
+            return False
+        checked(expr)
+        return expr.value not in self._bound | self._lambdas | self._functions
+
+    def _first_step(self, expr: Any) -> CompiledNode:
+        if expr.consarray:
+            return self._first_array(expr)
+        node = self.node(expr)
+        if expr.type == "variable":
+            return node
+
+        def first(frame: VariableScope, context: Any) -> Any:
+            if type(context) is list:
+                raise Declined  # the step is then evaluated with each item
+            return node(frame, context)
+
+        return first
+
+    def _first_array(self, expr: Any) -> CompiledNode:
+        """`[1..3].($ * 2)`: an array that is made once, and not for each item of the context."""
+        if expr.predicate or expr.group or not all(map(ignores_context, expr.expressions)):
+            raise UnsupportedNode("consarray")
+        node = self.node(expr, "consarray")
+
+        def first(frame: VariableScope, context: Any) -> Any:
+            items = node(frame, context)
+            if not items:
+                raise Declined  # the path then gives this very array, which no step takes apart
+            return items
+
+        return first
+
+    def _step(self, expr: Any) -> paths.CompiledStep | paths.Sort:
+        if expr.type == "sort":
+            checked(expr, "terms")
+            return paths.Sort(tuple(map(self._sort_term, expr.terms)))
+        filters = tuple(self._filter(stage) for stage in expr.stages or ())
+        if expr.type == "name":
+            checked(expr, "stages")
+            return paths.CompiledStep(
+                paths.name_path(nodes.the_context, (str(expr.value),)), filters
+            )
+        return paths.CompiledStep(self._repeated(expr, "stages"), filters)
+
+    def _sort_term(self, term: Any) -> tuple[CompiledNode, bool]:
+        checked(term, "expression", "descending")
+        return self._repeated(term.expression), term.descending
+
+    def binary(self, expr: Any) -> CompiledNode:
+        make = BINARY.get(str(expr.value))
+        if make is None:
+            raise UnsupportedNode(expr.value)
+        return make(self.node(expr.lhs), self.node(expr.rhs))
+
+    def unary(self, expr: Any) -> CompiledNode:
+        match expr.value:
+            case "-":
+                checked(expr, "expression", *_OUTSIDE)
+                operand = self.node(expr.expression)
+                return lambda frame, context: negate(operand(frame, context))
+            case "[":
+                checked(expr, "expressions", *_OUTSIDE)
+                return self._array(expr.expressions)
+            case "{":
+                checked(expr, "lhs_object", *_OUTSIDE)
+                return self._object(expr.lhs_object)
+            case _:
+                raise UnsupportedNode(expr.value)
+
+    def _array(self, expressions: list[Any]) -> CompiledNode:
+        # An array inside `[…]` is joined in, unless it is written as an array right there.
+        items = tuple((self.node(item), is_array(item)) for item in expressions)
+
+        def node(frame: VariableScope, context: Any) -> Any:
+            result: list[Any] = []
+            for item, is_written in items:
+                value = item(frame, context)
+                if type(value) is list and not is_written:
+                    if len(value) > costs.BULK_MIN:
+                        frame.run.charge(len(value))
+                    result.extend(value)
+                elif value is not UNDEFINED:
+                    result.append(value)
+            return result
+
+        return node
+
+    def _object(self, pairs: list[Any]) -> CompiledNode:
+        if any(key.type != "string" or key.predicate or key.group for key, _ in pairs):
+            return groups.computed_object(self._pairs(pairs))
+        fields = tuple((str(checked(key).value), self.node(value)) for key, value in pairs)
+        if len(dict(fields)) < len(fields):
+            raise UnsupportedNode("duplicate key")
+        return groups.literal_object(fields)
+
+    def _pairs(self, pairs: list[Any]) -> groups.Pairs:
+        return tuple((self._repeated(key), self._repeated(value)) for key, value in pairs)
+
+    def condition(self, expr: Any) -> CompiledNode:
+        test, then = self.node(expr.condition), self.node(expr.then)
+        otherwise = nodes.nothing if expr._else is None else self.node(expr._else)  # noqa: SLF001
+
+        def node(frame: VariableScope, context: Any) -> Any:
+            chosen = then if truth(test(frame, context), frame.run) else otherwise
+            return chosen(frame, context)
+
+        return node
+
+    def block(self, expr: Any) -> CompiledNode:
+        if not expr.expressions:
+            raise UnsupportedNode("empty block")
+        if len(self._binds) > _SCOPES_MAX:
+            raise UnsupportedNode("too many scopes")
+        self._binds.append(False)
+        effects = tuple(map(self._effect, expr.expressions[:-1]))
+        last = self.node(expr.expressions[-1])
+        has_frame = self._binds.pop()
+        if not effects and not has_frame:
+            return last
+
+        def node(frame: VariableScope, context: Any) -> Any:
+            inner = VariableScope({}, frame, frame.run) if has_frame else frame
+            for effect in effects:
+                effect(inner, context)
+            return last(inner, context)
+
+        return node
+
+    def _effect(self, expr: Any) -> CompiledNode:
+        """A part of a block that is not its value: only here may a variable become a function."""
+        if expr.type == "bind" and expr.lhs.value in self._lambdas:
+            checked(expr, "lhs", "rhs")
+            return self._bound_to(expr, self._lambda(expr.rhs))
+        return self.node(expr)
+
+    def bind(self, expr: Any) -> CompiledNode:
+        if expr.lhs.value in self._lambdas:
+            raise UnsupportedNode("a function as a value")
+        return self._bound_to(expr, self.node(expr.rhs))
+
+    def _bound_to(self, expr: Any, value: CompiledNode) -> CompiledNode:
+        self._binds[-1] = True
+        return nodes.bound_variable(str(checked(expr.lhs).value), value)
+
+    def function(self, expr: Any) -> CompiledNode:
+        return self._call(expr.procedure, expr.arguments)
+
+    def apply(self, expr: Any) -> CompiledNode:
+        """`value ~> $f(more)`, `value ~> $f`: a call with the value as its first argument."""
+        right = expr.rhs
+        if right.type != "function":
+            return self._call(right, [expr.lhs])
+        checked(right, "procedure", "arguments")
+        return self._call(right.procedure, [expr.lhs, *right.arguments])
+
+    def _call(self, procedure: Any, given: list[Any]) -> CompiledNode:
+        name = checked(procedure).value
+        if procedure.type != "variable":
+            raise UnsupportedNode(procedure.type)
+        if name in self._lambdas:
+            self.grows = True
+            return nodes.lambda_call(nodes.local_variable(name), tuple(map(self.node, given)))
+        native = NATIVES.get(name)
+        if name in self._bound or native is None or len(given) not in native.arities:
+            raise UnsupportedNode(name)
+        self.called.add(name)
+        self.grows = self.grows or name in _GROWING
+        arguments = tuple(self._argument(native, at, expr) for at, expr in enumerate(given))
+        return nodes.native_call(native.call, costs.of(name).times, arguments)
+
+    def _argument(self, native: Native, at: int, expr: Any) -> CompiledNode:
+        if at == native.function_at:
+            return self._function_value(expr)
+        if at == native.pattern_at and expr.type == "regex":
+            pattern = checked(expr).value
+            return lambda _frame, _context: pattern
+        return self.node(expr)
+
+    def _function_value(self, expr: Any) -> CompiledNode:
+        if expr.type == "lambda":
+            return self._lambda(expr)
+        if expr.type == "variable" and checked(expr).value in self._lambdas:
+            return nodes.local_variable(expr.value)
+        raise UnsupportedNode("a function that is not written here")
+
+    def _lambda(self, expr: Any) -> CompiledNode:
+        checked(expr, "arguments", "body")
+        parameters = tuple(str(checked(parameter).value) for parameter in expr.arguments)
+        if len(set(parameters)) < len(parameters):
+            raise UnsupportedNode("duplicate parameter")
+        self._binds.append(True)
+        body = self._repeated(expr.body)
+        self._binds.pop()
+        return lambda frame, context: Lambda(parameters, body, frame, context)
+
+    def thunk(self, expr: Any) -> CompiledNode:
+        """A call that is the last thing a function does. Its sequence reaches the caller unseen."""
+        if not expr.thunk or expr.predicate:
+            raise UnsupportedNode("a function as a value")
+        return self._without_predicates(expr.body)
+
+
+_Method = Callable[[_Compiler, Any], CompiledNode]
+# What a node may carry, besides type, value and predicate; and how it is compiled.
+_METHODS: Final[dict[str, tuple[tuple[str, ...], _Method]]] = {
+    "string": ((), _Compiler.literal),
+    "number": ((), _Compiler.literal),
+    "value": ((), _Compiler.literal),
+    "variable": ((), _Compiler.variable),
+    "path": (("steps",), _Compiler.path),
+    "binary": (("lhs", "rhs"), _Compiler.binary),
+    "unary": (("expression", "expressions", "lhs_object"), _Compiler.unary),
+    "condition": (("condition", "then", "_else"), _Compiler.condition),
+    "block": (("expressions",), _Compiler.block),
+    "bind": (("lhs", "rhs"), _Compiler.bind),
+    "function": (("procedure", "arguments"), _Compiler.function),
+    "apply": (("lhs", "rhs"), _Compiler.apply),
+    "lambda": (("thunk", "arguments", "body"), _Compiler.thunk),
+}

@@ -1,0 +1,147 @@
+"""What work on large values costs, in items of the budget: about 0.35 microseconds each.
+
+Whatever an expression can make large is paid for before it is gone through, at its slowest: two
+texts that are alike to their ends, a part that is nearly found at every place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.jsonata.values import character_count, node_count
+
+#: Shorter lists and texts are part of their step.
+BULK_MIN: Final = 64
+#: To go through a text, a part of it as long as this is an item.
+CHARACTERS_PER_ITEM: Final = 64
+ITEMS_PER_CALL: Final = 4  # of a built-in function, by a closure
+_COMPARED_PER_ITEM: Final = 512  # characters of two texts that are alike
+_TRIED_PER_ITEM: Final = 2_048  # places times characters of a part that is searched for
+# In a longer text a longer part is searched for in linear time: CPython's two-way search.
+_SEARCHED_BY_PLACES_MAX: Final = 2_500
+_PART_MAX: Final = 100
+_ITEMS_PER_PAIR: Final = 3  # of values in lists or objects that are compared
+_ITEMS_PER_COPY: Final = 4  # of a value in a list or an object
+ITEMS_PER_NODE: Final = 3  # to write down a number, or a value in a list or an object
+_ITEMS_PER_KEY: Final = 6  # to make a key of a value, by which it is told apart
+_PARSED_PER_ITEM: Final = 16
+_READ_BY_A_PICTURE: Final = 10  # items of a character
+_DIGITS_CUBED_PER_ITEM: Final = 100
+_WRITTEN_PER_ITEM: Final = 8  # characters of JSON
+
+
+def comparison_items(value: Any) -> int:
+    """What to compare a value with one like it costs. Raises as node_count does.
+
+    Two texts are compared at once, but to their first difference; that may be a million characters
+    away, in each of a thousand items.
+    """
+    return node_count(value) * _ITEMS_PER_PAIR + character_count(value) // _COMPARED_PER_ITEM
+
+
+def distinct_items(value: Any) -> int:
+    """What to tell the parts of a value apart costs. Raises as node_count does."""
+    return node_count(value) * _ITEMS_PER_KEY + character_count(value) // _COMPARED_PER_ITEM
+
+
+def compared_items(text: str, others: Iterable[Any]) -> int:
+    """What to compare a text with each of others costs: at most to the end of the shorter one."""
+    if len(text) <= _COMPARED_PER_ITEM:
+        return 0
+    alike = sum(min(len(text), len(other)) for other in others if type(other) is str)
+    return alike // _COMPARED_PER_ITEM
+
+
+def sorting_items(items: list[Any]) -> int:
+    """What to sort costs: of texts, each is compared with some of the others to their end."""
+    if not items or type(items[0]) is not str:
+        return 0
+    return sum(map(len, items)) * len(items).bit_length() // _COMPARED_PER_ITEM
+
+
+def merging_items(part: dict[str, Any]) -> int:
+    """What to put an object's fields into another one costs: keys that are there are compared."""
+    return len(part) + sum(map(len, part)) // _COMPARED_PER_ITEM
+
+
+def searching_items(text: str, part: str) -> int:
+    """What to search a text for a part of it costs, from one end to the other."""
+    tried = len(part) if len(text) < _SEARCHED_BY_PLACES_MAX else min(len(part), _PART_MAX)
+    return len(text) * tried // _TRIED_PER_ITEM
+
+
+def copying_items(value: Any) -> int:
+    """What to copy a value to its leaves costs. Raises as node_count does."""
+    return node_count(value) * _ITEMS_PER_COPY
+
+
+def parsing_items(text: str) -> int:
+    """What to parse JSON costs, without the value that it makes."""
+    return len(text) // _PARSED_PER_ITEM
+
+
+def picture_items(picture: str) -> int:
+    """What to read a picture of a number or a time costs, or what is read with one."""
+    return len(picture) * _READ_BY_A_PICTURE
+
+
+def words_items(number: int) -> int:
+    """What a number in words costs: one of 300 digits a tenth of a second, one of 30 a trice."""
+    return len(str(number)) ** 3 // _DIGITS_CUBED_PER_ITEM
+
+
+def writing_items(value: Any) -> int:
+    """What to write down a list or an object costs, without its length. Raises as node_count."""
+    return node_count(value) * ITEMS_PER_NODE
+
+
+def written_items(text: str) -> int:
+    """What is still to be paid for a list or an object that was written down."""
+    return len(text) // _WRITTEN_PER_ITEM
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a function costs: of each call, in items; and how many times longer than a copy it takes
+    to go through what it is given, and through the text that it makes. 0: it does not.
+    """
+
+    call: int = 8  # a function that is called by another is no step of its own
+    times: int = 1
+
+
+_COSTS: Final = {
+    "average": Cost(times=3),
+    "count": Cost(times=0),
+    "decodeUrl": Cost(times=10),
+    "decodeUrlComponent": Cost(times=10),
+    "encodeUrl": Cost(times=10),
+    "encodeUrlComponent": Cost(times=10),
+    "exists": Cost(times=0),
+    "filter": Cost(times=0),
+    "formatInteger": Cost(times=2 * CHARACTERS_PER_ITEM),
+    "formatNumber": Cost(call=80, times=2 * CHARACTERS_PER_ITEM),
+    "fromMillis": Cost(call=50),
+    "join": Cost(times=3),
+    "keys": Cost(times=3),
+    "lookup": Cost(times=0),
+    "lowercase": Cost(times=2),
+    "map": Cost(times=0),
+    "max": Cost(times=3),
+    "merge": Cost(times=3),
+    "min": Cost(times=3),
+    "now": Cost(call=50),
+    "reduce": Cost(times=0),
+    "shuffle": Cost(times=2),
+    "spread": Cost(times=2),
+    "sum": Cost(times=3),
+    "trim": Cost(times=8),
+    "type": Cost(times=0),
+    "uppercase": Cost(times=2),
+}
+
+
+def of(function: str) -> Cost:
+    return _COSTS.get(function, Cost())

@@ -1,0 +1,112 @@
+"""Turns whatever jsonata-python raises into a `JsonataError` with JSONata's own code."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from jsonata import JException
+
+from holdfast.asl.jsonata.values import JsonataError, budget_error
+
+_ITEM_TYPES: Final = {
+    "a": "arrays",
+    "b": "booleans",
+    "f": "functions",
+    "n": "numbers",
+    "o": "objects",
+    "s": "strings",
+}
+_CODE: Final = re.compile(r"[DSTU]\d{4}")
+_PLACE: Final = re.compile(r"(\{{2,3})\w+\}{2,3}")
+# Where the library raises a sentence of its own, or the code of another mistake.
+_SENTENCES: Final = {
+    "both integer and fractional parts are empty": "D3085",
+    "invalid grouping in picture argument": "D3086",
+}
+
+
+def _template(code: str) -> str:
+    """The library's text. Its Java ancestor replaced the word "function" by "Object"."""
+    text: str = JException.error_codes.get(code, "")
+    return re.sub(r"\bObject\b", "function", text)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)[:200]
+    except (TypeError, ValueError, RecursionError):
+        return "a function"
+
+
+def _message(code: str, arguments: tuple[Any, ...]) -> str:
+    """The template with its places filled in order: `{{…}}` as JSON, `{{{…}}}` as it is."""
+    left = list(arguments)
+
+    def fill(place: re.Match[str]) -> str:
+        value = left.pop(0) if left else None
+        if len(place[1]) == 3:
+            return str(value)
+        return _shown(value)
+
+    return _PLACE.sub(fill, _template(code))
+
+
+def _code_of_sentence(sentence: str) -> str | None:
+    """The library's date functions raise the text of a code without the code."""
+    wanted = sentence.replace("'", '"')
+    codes: dict[str, str] = JException.error_codes
+    for code in codes:
+        start = _template(code).split("{{")[0]
+        if len(start) > 10 and wanted.startswith(start.replace("Object", "function")):
+            return code
+    return _SENTENCES.get(sentence)
+
+
+def _translate_library_error(error: JException) -> JsonataError:
+    code = str(error.error)
+    if code == "Unexpected" and isinstance(error.__context__, Exception):
+        return translate(error.__context__)  # and/or hide the error of their right side
+    position = error.location if isinstance(error.location, int) and error.location >= 0 else None
+    if code == "S0301" and error.current is not None:
+        code = "S0103"  # an unknown escape, which the library reports as an empty regex
+    if _CODE.fullmatch(code):
+        arguments = (error.current, error.expected, _ITEM_TYPES.get(error.extra, error.extra))
+        return JsonataError(code, _message(code, arguments), position)
+    return JsonataError(_code_of_sentence(code) or "D1000", code, position)
+
+
+def translate(error: Exception) -> JsonataError:
+    """Never raises: an error nobody foresaw becomes D1000 with the name of its type."""
+    match error:
+        case JsonataError():
+            return error
+        case JException():
+            return _translate_library_error(error)
+        case RecursionError():
+            return budget_error("nests too deep")
+        case MemoryError() | TimeoutError():
+            return budget_error("took too much memory or time")
+        case _:
+            code = _code_of_sentence(str(error))
+            if code:
+                return JsonataError(code, str(error))
+            return JsonataError(
+                "D1000", f"The expression cannot be evaluated ({type(error).__name__})"
+            )
+
+
+def translate_syntax(error: Exception, text: str) -> JsonataError:
+    """As `translate`, for what the parser lets slip on text that ends or starts too early."""
+    if isinstance(error, IndexError):
+        code = "S0106" if "/*" in text else "S0101"
+        return JsonataError(code, _message(code, ()), len(text))
+    if isinstance(error, KeyError):
+        return JsonataError("S0204", _message("S0204", error.args))
+    if isinstance(error, RecursionError | JException | JsonataError):
+        return translate(error)
+    known = translate(error)
+    if known.code != "D1000":
+        return known
+    return JsonataError("S0500", f"The expression cannot be parsed ({type(error).__name__})")

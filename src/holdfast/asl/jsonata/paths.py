@@ -1,0 +1,247 @@
+"""Closures of paths and predicates: `$order.lines[qty > 1].sku`, `$items[$i]`, `$lines^(sku)`.
+
+A step goes through the items that the step before found and joins what it finds, one level flat.
+Two rules make JSONata's results: a last step that finds one array gives that very array, and a
+sequence of one is its item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from holdfast.asl.jsonata import costs
+from holdfast.asl.jsonata.runtime import (
+    CompiledNode,
+    Declined,
+    EvaluationRun,
+    Many,
+    VariableScope,
+    is_number,
+    items_of,
+    seen,
+    truth,
+)
+from holdfast.asl.jsonata.values import UNDEFINED
+
+#: What a predicate does to a value or `Many`: the same, with fewer items.
+PathFilter: TypeAlias = Callable[[Any, VariableScope], Any]
+
+
+def index_filter(index: int) -> PathFilter:
+    """`[2]`, `[-1]`"""
+
+    def choose(found: Any, _: VariableScope) -> Any:
+        items = found if type(found) is list else items_of(found)
+        at = index + len(items) if index < 0 else index
+        return items[at] if 0 <= at < len(items) else UNDEFINED
+
+    return choose
+
+
+def position_filter(position: CompiledNode) -> PathFilter:
+    """`[$i]`: a predicate that does not look at the item is evaluated once, not once an item."""
+    otherwise = condition_filter(position)
+
+    def choose(found: Any, frame: VariableScope) -> Any:
+        items = found if type(found) is list else items_of(found)
+        if not items:
+            return UNDEFINED
+        at = position(frame, UNDEFINED)
+        if type(at) is not int:
+            return otherwise(found, frame)
+        if at < 0:
+            at += len(items)
+        return Many([items[at]]) if 0 <= at < len(items) else UNDEFINED
+
+    return choose
+
+
+def _are_positions(verdict: Any, run: EvaluationRun) -> bool:
+    if type(verdict) is not list:
+        return False
+    run.charge(len(verdict))
+    return all(map(is_number, verdict))
+
+
+def condition_filter(condition: CompiledNode) -> PathFilter:
+    """`[qty > 1]`, and the rare predicate that gives positions"""
+
+    def choose(found: Any, frame: VariableScope) -> Any:
+        items = items_of(found)
+        frame.run.step(len(items))
+        chosen = []
+        for index, item in enumerate(items):
+            verdict = condition(frame, item)
+            if type(verdict) is bool:
+                if verdict:
+                    chosen.append(item)
+            elif is_number(verdict) or _are_positions(verdict, frame.run):
+                positions = items_of(verdict)
+                chosen.extend([item] * _times(positions, index, len(items)))
+            elif truth(verdict, frame.run):
+                chosen.append(item)
+        return Many(chosen)
+
+    return choose
+
+
+def _times(positions: list[Any], index: int, size: int) -> int:
+    if any(position % 1 for position in positions):
+        raise Declined
+    return sum(position == index or position + size == index for position in positions)
+
+
+def filtered(node: CompiledNode, filters: tuple[PathFilter, ...]) -> CompiledNode:
+    if len(filters) == 1:
+        only = filters[0]
+        return lambda frame, context: only(node(frame, context), frame)
+
+    def chain(frame: VariableScope, context: Any) -> Any:
+        found = node(frame, context)
+        for choose in filters:
+            found = choose(found, frame)
+        return found
+
+    return chain
+
+
+def shown(node: CompiledNode) -> CompiledNode:
+    """A node whose `Many` is turned into what an expression sees."""
+
+    def show(frame: VariableScope, context: Any) -> Any:
+        found = node(frame, context)
+        return seen(found.items) if type(found) is Many else found
+
+    return show
+
+
+def name_path(first: CompiledNode, names: tuple[str, ...]) -> CompiledNode:
+    """`first.a.b`: objects all the way, as nearly always; arrays go through `_through`."""
+
+    def path(frame: VariableScope, context: Any) -> Any:
+        value = first(frame, context)
+        for at, name in enumerate(names):
+            if type(value) is dict:
+                if name not in value:
+                    return UNDEFINED
+                value = value[name]
+            elif type(value) is list:
+                return _through(value, names[at:], frame.run)
+            else:
+                return UNDEFINED
+        return value
+
+    return path
+
+
+def binding_path(variable: str, names: tuple[str, ...]) -> CompiledNode:
+    """`$variable.a.b` of a binding, without a call for the variable."""
+
+    def path(frame: VariableScope, _: Any) -> Any:
+        value = frame.run.bindings.get(variable, UNDEFINED)
+        for at, name in enumerate(names):
+            if type(value) is dict:
+                if name not in value:
+                    return UNDEFINED
+                value = value[name]
+            elif type(value) is list:
+                return _through(value, names[at:], frame.run)
+            else:
+                return UNDEFINED
+        return value
+
+    return path
+
+
+def _through(items: list[Any], names: tuple[str, ...], run: EvaluationRun) -> Any:
+    """A path of names from each of several items."""
+    found: list[Any] = []
+    for name in names:
+        run.charge(len(items))
+        found = [item[name] for item in items if type(item) is dict and name in item]
+        if any(type(item) is list for item in items):
+            raise Declined  # arrays of arrays
+        run.charge(sum(len(item) for item in found if type(item) is list))
+        items = joined(found)
+    return found[0] if len(found) == 1 and type(found[0]) is list else seen(items)
+
+
+def joined(found: list[Any]) -> list[Any]:
+    """What was found, one level flat."""
+    if not any(type(item) is list or type(item) is Many for item in found):
+        return found
+    flat: list[Any] = []
+    for item in found:
+        if type(item) is list:
+            flat.extend(item)
+        elif type(item) is Many:
+            flat.extend(item.items)
+        else:
+            flat.append(item)
+    return flat
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStep:
+    """One step: a node, evaluated with each item as its context, and predicates on its result."""
+
+    node: CompiledNode
+    filters: tuple[PathFilter, ...] = ()
+
+    def find(self, items: list[Any], frame: VariableScope) -> list[Any]:
+        run = frame.run
+        run.step(len(items))
+        found = []
+        for item in items:
+            value = self.node(frame, item)
+            for choose in self.filters:
+                value = choose(value, frame)
+            if value is not UNDEFINED:
+                found.append(value)
+                run.charge(len(items_of(value)))
+            elif self.filters:
+                found.append(Many([]))  # counts: a last step that found one array found only that
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """`^(>price, sku)`: keys and whether each is descending, the first the most important."""
+
+    terms: tuple[tuple[CompiledNode, bool], ...]
+
+    def find(self, items: list[Any], frame: VariableScope) -> list[Any]:
+        frame.run.step(len(items) * len(self.terms))
+        ordered = items
+        for key, descending in reversed(self.terms):
+            keys = [key(frame, item) for item in ordered]
+            if not all(map(is_number, keys)) and not all(type(key) is str for key in keys):
+                raise Declined
+            frame.run.charge(costs.sorting_items(keys))
+            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
+            ordered = [ordered[at] for at in order]
+        return [Many(ordered)]
+
+
+def general_path(
+    first: CompiledNode | None, steps: tuple[CompiledStep | Sort, ...]
+) -> CompiledNode:
+    """Any path. Without `first` it starts from the context: `lines[0].sku`. May give `Many`."""
+
+    def path(frame: VariableScope, context: Any) -> Any:
+        if first is None:
+            found = [] if context is UNDEFINED else [context]
+        else:
+            value = first(frame, context)
+            found = [] if value is UNDEFINED else [value]
+        items = joined(found)
+        for step in steps:
+            if not items:
+                return UNDEFINED
+            found = step.find(items, frame)
+            items = joined(found)
+        return found[0] if len(found) == 1 and type(found[0]) is list else Many(items)
+
+    return path

@@ -1,0 +1,143 @@
+"""Texts as both JSONata engines make them: hashed, padded, trimmed, by regular expressions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from holdfast.asl.jsonata import values
+
+HASHES: Final = {
+    "MD5": "md5",
+    "SHA-1": "sha1",
+    "SHA-256": "sha256",
+    "SHA-384": "sha384",
+    "SHA-512": "sha512",
+}
+_SPACES: Final = re.compile(r"[ \t\n\r]+")
+_REFERENCE: Final = re.compile(r"\$(\$|[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """Where a pattern was found. A group that took no part is the empty text."""
+
+    text: str
+    start: int
+    end: int
+    groups: list[Any]
+
+
+class Allowance(Protocol):
+    """What an evaluation may still spend: a pattern may be tried a thousand times."""
+
+    regex_seconds_left: float
+
+    def charge(self, items: int) -> None:
+        """Raises JsonataError when they are more than are left."""
+
+
+class TextPattern(ABC):
+    """A regular expression, as the parser put it into the syntax tree."""
+
+    @abstractmethod
+    def matches(self, text: str, allowance: Allowance) -> Iterator[TextMatch]:
+        """Every match, empty ones too. Raises JsonataError when the time or the items are spent."""
+
+
+def hashed(text: str, algorithm: str) -> str:
+    """$hash, of an algorithm in HASHES."""
+    return hashlib.new(HASHES[algorithm], text.encode(), usedforsecurity=False).hexdigest()
+
+
+def padded(text: str, width: float, filling: str) -> str:
+    """$pad: to the right, or for a negative width to the left."""
+    if abs(width) > values.STRING_CHARACTERS_MAX:
+        raise values.budget_error("padded a text to more than it may have")
+    missing = abs(int(width)) - len(text)
+    if missing <= 0:
+        return text
+    fill = filling or " "
+    padding = (fill * (missing // len(fill) + 1))[:missing]
+    return text + padding if width > 0 else padding + text
+
+
+def trimmed(text: str) -> str:
+    """$trim: without spaces around it, and with one between words."""
+    return _SPACES.sub(" ", text).strip(" ")
+
+
+def before(text: str, part: str) -> str:
+    """$substringBefore: the whole text when the part is not in it."""
+    at = text.find(part)
+    return text if at < 0 else text[:at]
+
+
+def after(text: str, part: str) -> str:
+    """$substringAfter: the whole text when the part is not in it."""
+    at = text.find(part)
+    return text if at < 0 else text[at + len(part) :]
+
+
+def split_at(text: str, matches: Iterable[TextMatch]) -> list[str]:
+    """$split: what is between the matches."""
+    parts = []
+    start = 0
+    for match in matches:
+        parts.append(text[start : match.start])
+        start = match.end
+    parts.append(text[start:])
+    return parts
+
+
+def replaced(
+    text: str, matches: Iterable[TextMatch], replacement: Callable[[TextMatch], str]
+) -> str:
+    """$replace, with what stands for each match. Raises JsonataError beyond its length."""
+    parts: list[str] = []
+    start = length = 0
+    for match in matches:
+        parts.append(text[start : match.start])
+        parts.append(replacement(match))
+        start = match.end
+        length += len(parts[-1])
+        if length > values.STRING_CHARACTERS_MAX:
+            break  # refused below, before a small text has become a huge one
+    parts.append(text[start:])
+    return values.checked_text("".join(parts))
+
+
+def shown_match(match: TextMatch) -> dict[str, Any]:
+    """What $match says of a match."""
+    return {"match": match.text, "index": match.start, "groups": match.groups}
+
+
+def with_references(replacement: str, match: TextMatch) -> str:
+    """`$1 of $0` with the groups of a match in it. Raises JsonataError beyond its length."""
+    references = (
+        TextMatch(found[0], found.start(), found.end(), [found[1]])
+        for found in _REFERENCE.finditer(replacement)
+    )
+    return replaced(
+        replacement,
+        references,
+        lambda reference: _referred(reference.groups[0], match.groups, match.text),
+    )
+
+
+def _referred(reference: str | None, groups: list[Any], whole: str) -> str:
+    """`$$`, `$0` and `$1`: as many digits as there may be groups, the rest is text."""
+    if reference is None or reference == "$":
+        return "$"
+    if reference[0] == "0":
+        return whole + reference[1:]
+    size = len(str(len(groups)))
+    if size > 1 and int(reference[:size]) > len(groups):
+        size -= 1
+    index = int(reference[:size])
+    group = str(groups[index - 1]) if index <= len(groups) else ""
+    return group + reference[size:]

@@ -1,0 +1,383 @@
+"""What both JSONata engines share: undefined, errors, budgets, and how values read as text.
+
+A value is plain JSON (`None` is null) or `UNDEFINED`, which JSONata has and JSON has not. The two
+are never confused: a missing field is undefined and fails an expression, a null is a value.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from json.encoder import encode_basestring
+from typing import Any, Final, Protocol, TypeAlias
+
+StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str, StrictJson] | None"
+
+# Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong;
+# it must never hold a worker that serves other executions. A step is one evaluated node or call;
+# items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
+# Together they are less than a second of work; `_jsonata_costs` has what costs how many. What was
+# priced too low there meets the clock: the time of the thread, looked at every so many items.
+STEPS_MAX: Final = 75_000
+ITEMS_MAX: Final = 2_000_000
+SECONDS_MAX: Final = 0.75
+ITEMS_PER_LOOK: Final = 1_000
+ITEMS_PER_STEP: Final = 25  # what a step costs of the items
+DEPTH_MAX: Final = 400
+VALUE_NODES_MAX: Final = 500_000
+VALUE_DEPTH_MAX: Final = 200
+EXPRESSION_CHARACTERS_MAX: Final = 32_768
+RANGE_ITEMS_MAX: Final = 1_000_000
+STRING_CHARACTERS_MAX: Final = 1_048_576
+RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts and keys in a result, each time they are
+REGEX_SECONDS_MAX: Final = 0.25  # of all regular expressions of an evaluation together
+PICTURE_CHARACTERS_MAX: Final = 1_000  # how a number or a time is written; what is read so, too
+
+# From here on JavaScript writes an exponent, so a whole number beyond it stays a float.
+POSITIONAL_MAX: Final = 1e21
+_POSITIONAL_MIN: Final = 1e-6
+_FIFTEEN_DIGITS: Final = Context(prec=15, rounding=ROUND_HALF_UP)
+_EXACT_INTEGER_MAX: Final = 2**53
+_PLACES_MAX: Final = 320  # of a double, before or after the point
+_DECIMAL_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][-+]?[0-9]+)?")
+_RADIX_NUMBER: Final = re.compile(r"0([xX][0-9A-Fa-f]+|[oO][0-7]+|[bB][01]+)")
+
+
+BUDGET_CODE: Final = "U1001"
+
+
+class Undefined(enum.Enum):
+    """The type of `UNDEFINED`: an enum, so that `is` narrows for the type checker."""
+
+    UNDEFINED = "UNDEFINED"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "UNDEFINED"
+
+    __str__ = __repr__
+
+
+UNDEFINED: Final = Undefined.UNDEFINED
+
+
+class JsonataError(Exception):
+    """An expression that cannot be parsed or evaluated, under JSONata's own code (D…, S…, T…, U…).
+
+    U1001 is a spent budget: steps, items, depth, text length or the time of a regular expression.
+    """
+
+    def __init__(self, code: str, message: str, position: int | None = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationMoment:
+    """Clock and chance as values: all that $now, $millis, $random, $uuid and $shuffle may use."""
+
+    now_ms: int
+    draw: Callable[[], float]
+
+
+class ParsedExpression(Protocol):
+    """A parsed expression. It may be evaluated by many threads at once."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def tree(self) -> object:
+        """The parser's syntax tree: see `_jsonata_tree`. Nobody may change it."""
+        ...
+
+    @property
+    def is_native(self) -> bool:
+        """True when compiled closures serve it, False when jsonata-python does."""
+        ...
+
+    def evaluate(
+        self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment
+    ) -> StrictJson | Undefined:
+        """The value. Bindings are named without `$`; one named "$" is the input document, `$$`.
+
+        The result may share sub-objects with the bindings. Raises JsonataError and nothing else.
+        """
+        ...
+
+
+def budget_error(what: str) -> JsonataError:
+    return JsonataError(BUDGET_CODE, f"The expression was stopped: it {what}")
+
+
+def checked_text(text: str) -> str:
+    if len(text) > STRING_CHARACTERS_MAX:
+        raise budget_error(f"made a text of more than {STRING_CHARACTERS_MAX:,} characters")
+    return text
+
+
+def tidy_number(number: float) -> float:
+    """7.0 -> 7: a whole number is an int, as JSON.stringify would show it. Infinities stay."""
+    if isinstance(number, float) and number.is_integer() and abs(number) < POSITIONAL_MAX:
+        return int(number)
+    return number
+
+
+def without_long_integers(value: Any) -> Any:
+    """1e300 computed or written as an int of three hundred digits, as the float that it is."""
+    if type(value) is int and abs(value) >= POSITIONAL_MAX:
+        return float(value)
+    return value
+
+
+def number_text(number: float) -> str:
+    """A number as JSONata casts it, in JavaScript's notation.
+
+    Fractions have at most fifteen significant digits. Whole numbers are written in full, as on AWS
+    and in JSONata since 2.1.1; 2.0.6 rounds them as well.
+    """
+    if type(number) is int and -_EXACT_INTEGER_MAX <= number <= _EXACT_INTEGER_MAX:
+        return str(number)
+    try:
+        double = float(number)
+    except OverflowError:
+        double = math.inf
+    if not math.isfinite(double):
+        raise JsonataError("D1001", f"Number out of range: {double}")
+    if double.is_integer():
+        rounded = Decimal(repr(double)).normalize()
+    else:
+        rounded = _FIFTEEN_DIGITS.create_decimal(double).normalize()
+    if rounded == 0:
+        return "0"
+    if _POSITIONAL_MIN <= abs(rounded) < POSITIONAL_MAX:
+        return f"{rounded:f}"
+    sign, digits, _ = rounded.as_tuple()
+    mantissa = "".join(map(str, digits))
+    if len(mantissa) > 1:
+        mantissa = f"{mantissa[0]}.{mantissa[1:]}"
+    return f"{'-' if sign else ''}{mantissa}e{rounded.adjusted():+d}"
+
+
+def parse_number(text: str) -> float | None:
+    """What $number makes of a text; None when it is no number or too large for one."""
+    if _DECIMAL_NUMBER.fullmatch(text):
+        number = float(text)
+    elif _RADIX_NUMBER.fullmatch(text):
+        number = float(int(text, 0))
+    else:
+        return None
+    return tidy_number(number) if math.isfinite(number) else None
+
+
+def round_half_even(number: float, places: int) -> float:
+    """$round: ties go to the even digit, judged on the decimal digits that are shown."""
+    exact = Decimal(repr(number))
+    if not exact.is_finite() or exact.adjusted() + places > _PLACES_MAX:
+        return number
+    if places < -_PLACES_MAX:
+        return 0
+    unit = Decimal(1).scaleb(-places)
+    wide = Context(prec=3 * _PLACES_MAX, rounding=ROUND_HALF_EVEN)
+    return tidy_number(float(exact.quantize(unit, context=wide)))
+
+
+def json_text(value: Any, *, pretty: bool = False) -> str:
+    """What $string makes of an object or array: JSON.stringify with `number_text` numbers."""
+    # A value that contains itself twice, forty times over, is small in memory and endless as text.
+    require_characters(value, STRING_CHARACTERS_MAX)
+    parts: list[str] = []
+    _write_json(value, "\n" if pretty else "", parts)
+    return checked_text("".join(parts))
+
+
+def _write_json(value: Any, line: str, parts: list[str]) -> None:
+    if isinstance(value, str):
+        parts.append(encode_basestring(value))
+    elif value is None:
+        parts.append("null")
+    elif isinstance(value, bool):
+        parts.append("true" if value else "false")
+    elif isinstance(value, int | float):
+        parts.append(number_text(value))
+    elif not value:
+        parts.append("{}" if isinstance(value, dict) else "[]")
+    else:
+        _write_container(value, line, parts)
+
+
+def _write_container(value: Any, line: str, parts: list[str]) -> None:
+    inner = line and line + "  "
+    is_object = isinstance(value, dict)
+    parts.append("{" if is_object else "[")
+    separator = inner
+    for item in value:
+        parts.append(separator)
+        separator = "," + inner
+        if is_object:
+            parts.append(encode_basestring(item) + (": " if line else ":"))
+            _write_json(value[item], inner, parts)
+        else:
+            _write_json(item, inner, parts)
+    parts.append(line + ("}" if is_object else "]"))
+
+
+def arithmetic(sign: str, left: float, right: float) -> float:
+    """`left sign right` in doubles, whole results as ints. May be infinite or no number."""
+    exact = _EXACT.get(sign)
+    if exact and type(left) is int and type(right) is int:
+        result = exact(left, right)
+        if -_EXACT_INTEGER_MAX <= result <= _EXACT_INTEGER_MAX:
+            return int(result)
+    try:
+        return tidy_number(_INEXACT[sign](float(left), float(right)))
+    except OverflowError:
+        raise JsonataError("D1001", "Number out of range") from None
+
+
+def _divide(left: float, right: float) -> float:
+    if right:
+        return left / right
+    return math.copysign(math.inf, left) if left else math.nan
+
+
+def _remainder(left: float, right: float) -> float:
+    return math.fmod(left, right) if right and math.isfinite(left) else math.nan
+
+
+def node_count(value: Any) -> int:
+    """How many values a value is made of. Raises when it is too large or too deep to go through."""
+    count = 0
+    level = [value]
+    for _ in range(VALUE_DEPTH_MAX):
+        count += len(level)
+        containers = [node for node in level if isinstance(node, dict | list)]
+        if not containers:
+            return count
+        # Counted before they are gathered: a list of itself, many times over, is short and endless.
+        if count + sum(map(len, containers)) > VALUE_NODES_MAX:
+            raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
+        level = [item for node in containers for item in _items(node)]
+    raise budget_error(f"made a value deeper than {VALUE_DEPTH_MAX}")
+
+
+def require_bounded(value: Any) -> None:
+    """Raises for a value that is too large or too deep to be written down.
+
+    A text that is named a thousand times is one object, and a thousand times its length on paper.
+    """
+    require_characters(value, RESULT_CHARACTERS_MAX)
+
+
+def require_characters(value: Any, characters_max: int) -> None:
+    """Raises for a value whose texts and keys are longer together, and as node_count does."""
+    node_count(value)
+    if character_count(value) > characters_max:
+        raise budget_error(f"made a value of more than {characters_max:,} characters")
+
+
+def character_count(value: Any) -> int:
+    """Of a value that node_count has let through: its texts and keys, each time they are in it."""
+    characters, level = 0, [value]
+    while level:
+        characters += sum(len(node) for node in level if type(node) is str)
+        characters += sum(sum(map(len, node)) for node in level if isinstance(node, dict))
+        level = [item for node in level if isinstance(node, dict | list) for item in _items(node)]
+    return characters
+
+
+def _items(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
+
+
+def deep_equal(left: Any, right: Any) -> bool:
+    """JSONata's `=`: by structure, and true is not 1."""
+    if left is right:
+        return True
+    if isinstance(left, list):
+        return (
+            isinstance(right, list)
+            and len(left) == len(right)
+            and all(map(deep_equal, left, right))
+        )
+    if isinstance(left, dict):
+        return (
+            isinstance(right, dict)
+            and left.keys() == right.keys()
+            and all(deep_equal(item, right[key]) for key, item in left.items())
+        )
+    if isinstance(left, bool) or isinstance(right, bool):
+        return False
+    return bool(left == right)
+
+
+def distinct(items: list[Any]) -> list[Any]:
+    """The first of all items that are deeply equal."""
+    found: dict[Any, Any] = {}
+    for item in items:
+        found.setdefault(_identity(item), item)
+    return list(found.values())
+
+
+def _identity(value: Any) -> Any:
+    """A key that two values share exactly when they are deeply equal."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, _identity(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(_identity, value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # As a text: -1 and -2 have the same hash, and so have thousands of lists of them.
+        return "number", _number_key(tidy_number(value))
+    return value
+
+
+def _number_key(number: float) -> str:
+    if type(number) is int and abs(number) >= POSITIONAL_MAX:
+        try:
+            rounded = float(number)
+        except OverflowError:  # equal to no float
+            return repr(number)
+        return repr(rounded if rounded == number else number)
+    return repr(number)
+
+
+def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
+    """JSONata's own algorithm: a comparator that is no order gives JSONata's own result."""
+    if len(items) <= 1:
+        return list(items)
+    middle = len(items) // 2
+    left = merge_sort(items[:middle], goes_after)
+    right = merge_sort(items[middle:], goes_after)
+    merged: list[Any] = []
+    at = other = 0
+    while at < len(left) and other < len(right):
+        if goes_after(left[at], right[other]):
+            merged.append(right[other])
+            other += 1
+        else:
+            merged.append(left[at])
+            at += 1
+    return merged + left[at:] + right[other:]
+
+
+def same_item(left: Any, right: Any) -> bool:
+    """JSONata's `in`: equal scalars, or the very same object or array."""
+    if left is right:
+        return True
+    if isinstance(left, bool | list | dict) or isinstance(right, bool | list | dict):
+        return False
+    return bool(left == right)
+
+
+_Operation: TypeAlias = Callable[[Any, Any], Any]
+_EXACT: Final[dict[str, _Operation]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_INEXACT: Final[dict[str, _Operation]] = {**_EXACT, "/": _divide, "%": _remainder}

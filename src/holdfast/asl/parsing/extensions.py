@@ -1,0 +1,81 @@
+"""The fields named `Holdfast`, which AWS does not know. What they mean: docs/reference/extensions.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from holdfast.asl.documents import StateJson
+from holdfast.asl.program import BlockDeadline, ChoiceState, Quorum, State, UndoRule
+from holdfast.asl.template import Template, compile_template
+
+Extensions: TypeAlias = tuple[
+    tuple[UndoRule, ...], tuple[BlockDeadline, ...], tuple[frozenset[str], ...]
+]
+
+
+def read_extensions(machine: StateJson, states: Mapping[str, State]) -> Extensions:
+    extension = machine.get("Holdfast", {})
+    shielded = tuple(frozenset(names) for names in extension.get("Shielded", ()))
+    return (
+        tuple(_undo(undo, states, shielded) for undo in extension.get("Undo", ())),
+        tuple(_deadline(deadline) for deadline in extension.get("Deadlines", ())),
+        shielded,
+    )
+
+
+def read_quorum(state: StateJson, where: str) -> Quorum | None:
+    extension = state.get("Holdfast", {})
+    if "Needed" not in extension and "Tolerated" not in extension:
+        return None
+    return Quorum(_template(extension, "Needed", where), _template(extension, "Tolerated", where))
+
+
+def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(earlier) for earlier in state.get("Holdfast", {}).get("After", ()))
+
+
+def _undo(
+    undo: StateJson, states: Mapping[str, State], shielded: tuple[frozenset[str], ...]
+) -> UndoRule:
+    """A `finally` sends errors on, out of it: there its states are listed, and no more are its."""
+    begin, end = undo["Begin"], undo["End"]
+    listed = (names for names in shielded if begin in names)
+    own = _between(begin, end, states).intersection(*listed)
+    return UndoRule(frozenset(undo["States"]), begin, end, _template(undo, "Assign", ""), own)
+
+
+def _deadline(deadline: StateJson) -> BlockDeadline:
+    return BlockDeadline(
+        # Where the block begins it begins anew, also for a loop that goes on there.
+        states=frozenset(deadline["States"]) - {deadline["Begin"]},
+        begin=deadline["Begin"],
+        seconds=compile_template(deadline["Seconds"], "/Seconds"),
+        next=deadline.get("Next"),
+        assign=_template(deadline, "Assign", ""),
+    )
+
+
+def _between(begin: str, end: str, states: Mapping[str, State]) -> frozenset[str]:
+    """What the flow reaches before `end`; where a Catch leads is outside."""
+    found, pending = set[str](), [begin]
+    while pending:
+        name = pending.pop()
+        if name not in found and name != end:
+            found.add(name)
+            pending += _following(states[name])
+    return frozenset(found)
+
+
+def _following(state: State) -> Iterable[str]:
+    if isinstance(state, ChoiceState):
+        yield from (rule.next for rule in state.rules)
+        if state.default is not None:
+            yield state.default
+    following = getattr(state, "next", None)
+    if following is not None:
+        yield following
+
+
+def _template(holder: StateJson, name: str, where: str) -> Template | None:
+    return compile_template(holder[name], f"{where}/{name}") if name in holder else None

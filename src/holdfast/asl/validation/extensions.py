@@ -1,0 +1,84 @@
+"""The fields named `Holdfast`, which AWS does not know. What they mean: docs/reference/extensions.md."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from holdfast.asl.validation import paths, values
+from holdfast.asl.validation.report import FieldRule, ObjectShape, RuleScope, expected
+
+_TEXT: Final = FieldRule(values.text)
+_NAMES: Final = values.list_of(values.text)
+
+
+def _assign_with_error(scope: RuleScope, value: Any, location: str) -> None:
+    paths.assign(scope.with_states("errorOutput"), value, location)
+
+
+_ASSIGN: Final = FieldRule(_assign_with_error)
+_UNDO: Final = ObjectShape(
+    {"States": FieldRule(_NAMES), "Begin": _TEXT, "End": _TEXT, "Assign": _ASSIGN},
+    required=("States", "Begin", "End"),
+)
+_DEADLINE: Final = ObjectShape(
+    {
+        "Begin": _TEXT,
+        "Seconds": FieldRule(values.integer(1, jsonata=True)),
+        # A block that does nothing still has a duration, which may be none.
+        "States": FieldRule(values.list_of(values.text, may_be_empty=True)),
+        "Next": _TEXT,
+        "Assign": _ASSIGN,
+    },
+    required=("Begin", "Seconds", "States"),
+)
+#: Of a machine.
+MACHINE: Final = ObjectShape(
+    {
+        "Undo": FieldRule(values.list_of(_UNDO.check)),
+        "Shielded": FieldRule(values.list_of(_NAMES)),
+        "Deadlines": FieldRule(values.list_of(_DEADLINE.check)),
+    }
+)
+
+_NEEDED: Final = FieldRule(values.integer(1, jsonata=True))
+_TOLERATED: Final = FieldRule(values.integer(0, jsonata=True))
+MAP: Final = ObjectShape({"Needed": _NEEDED, "Tolerated": _TOLERATED})
+
+
+def _after(scope: RuleScope, value: Any, location: str) -> None:
+    """For each branch the numbers of earlier ones: one that names a later one might never start."""
+    if not isinstance(value, list):
+        return expected(scope, location, "ARRAY")
+    for number, earlier in enumerate(value):
+        known = isinstance(earlier, list) and all(
+            type(other) is int and 0 <= other < number for other in earlier
+        )
+        if not known:
+            message = f"Expected the numbers of branches before branch {number}"
+            scope.refuse(f"{location}[{number}]", message)
+    return None
+
+
+PARALLEL: Final = ObjectShape(
+    {"Needed": _NEEDED, "Tolerated": _TOLERATED, "After": FieldRule(_after)}
+)
+
+
+def check_lanes(scope: RuleScope, state: dict[str, Any], location: str) -> None:
+    """What the fields of a Parallel or Map say of each other."""
+    extension = state.get("Holdfast")
+    if not isinstance(extension, dict):
+        return
+    after, branches = extension.get("After"), state.get("Branches")
+    if isinstance(after, list) and isinstance(branches, list) and len(after) != len(branches):
+        message = f"Expected one list for each of {len(branches)} branches, found {len(after)}"
+        scope.refuse(f"{location}/Holdfast/After", message)
+    needed = extension.get("Needed")
+    if type(needed) is int and isinstance(branches, list) and needed > len(branches):
+        message = f"Expected at most {len(branches)}, the number of branches, found {needed}"
+        scope.refuse(f"{location}/Holdfast/Needed", message)
+    processor = state.get("ItemProcessor")
+    config = processor.get("ProcessorConfig") if isinstance(processor, dict) else None
+    if isinstance(config, dict) and config.get("Mode") == "DISTRIBUTED":
+        message = "A distributed Map has ToleratedFailureCount; 'Holdfast' is for an inline one"
+        scope.refuse(f"{location}/Holdfast", message)

@@ -1,0 +1,100 @@
+"""Everything that is wrong with a definition, with AWS's code, words and place.
+
+    diagnose('{"States": {"A": {"Type": "Pass", "End": true}}}')
+    -> a Diagnostic: SCHEMA_VALIDATION_FAILED, "These fields are required: [StartAt]", "/"
+
+What AWS accepts is accepted, and the resources `holdfast:…` besides. Sources: recordings of
+CreateStateMachine, UpdateStateMachine and ValidateStateMachineDefinition; AWS's pages on the Amazon
+States Language; its page "ValidateStateMachineDefinitionDiagnostic" for the codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.asl.documents import language_of
+from holdfast.asl.json_text import DEPTH_MAX, JsonDepthError, JsonTextError, depth_of, read_json
+from holdfast.asl.validation.graph import check_graph
+from holdfast.asl.validation.report import SCHEMA, DefinitionProblem, MachineType, RuleScope
+from holdfast.asl.validation.states import check_machine, check_state
+
+__all__ = [
+    "DefinitionProblem",
+    "MachineType",
+    "diagnose",
+    "diagnose_state",
+    "diagnose_to_run",
+    "sentence",
+]
+
+
+def diagnose(
+    definition: str | Any, machine_type: MachineType = "STANDARD"
+) -> tuple[DefinitionProblem, ...]:
+    """Every problem of a definition, given as text or as the value of its JSON; none: ()."""
+    if not isinstance(definition, str):
+        return _diagnose(definition, machine_type, is_to_run=False)
+    if not definition.strip():
+        return (_NO_OBJECT,)
+    try:
+        return _diagnose(read_json(definition), machine_type, is_to_run=False)
+    except JsonTextError as error:
+        return (DefinitionProblem("ERROR", "INVALID_JSON_DESCRIPTION", error.message, error.place),)
+    except JsonDepthError:
+        return (_TOO_DEEP,)
+
+
+def diagnose_to_run(document: Any) -> tuple[DefinitionProblem, ...]:
+    """The problems that keep a definition from being run.
+
+    A definition that was stored once is run, even when a state of it is never reached.
+    """
+    return _diagnose(document, "STANDARD", is_to_run=True)
+
+
+def _diagnose(
+    document: Any, machine_type: MachineType, *, is_to_run: bool
+) -> tuple[DefinitionProblem, ...]:
+    if not isinstance(document, dict):
+        return (_NO_OBJECT,)
+    if depth_of(document) > DEPTH_MAX:
+        return (_TOO_DEEP,)
+    language = language_of(document, "JSONPath")
+    scope = RuleScope([], language, language, machine_type)
+    check_machine(scope, document)
+    check_graph(scope, document, is_to_run=is_to_run)
+    return tuple(scope.found)
+
+
+def diagnose_state(
+    state: Any, location: str = "/States/StateName"
+) -> tuple[DefinitionProblem, ...]:
+    """The problems of one state by itself, as TestState takes it; where it goes is not looked at.
+
+    A state of its own may be in either language.
+    """
+    if not isinstance(state, dict):
+        return (_NO_OBJECT,)
+    if depth_of(state) > DEPTH_MAX:
+        return (_TOO_DEEP,)
+    scope = RuleScope([], "JSONPath", "JSONPath", "STANDARD")
+    check_state(scope, state, location)
+    return tuple(scope.found)
+
+
+def sentence(diagnostics: Iterable[DefinitionProblem]) -> str:
+    """What InvalidDefinition says: "Invalid State Machine Definition: 'CODE: message at /place, …'"
+
+    A problem without a place is "at null", as AWS writes it.
+    """
+    parts = [
+        f"{found.code}: {found.message} at {found.location or 'null'}" for found in diagnostics
+    ]
+    return f"Invalid State Machine Definition: '{', '.join(parts)}'"
+
+
+_NO_OBJECT = DefinitionProblem("ERROR", SCHEMA, "Definition must be a valid JSON object", None)
+_TOO_DEEP = DefinitionProblem(
+    "ERROR", "TOO_DEEPLY_NESTED", f"The definition has more than {DEPTH_MAX} levels", None
+)

@@ -1,0 +1,202 @@
+"""What can be said about the finished IR: handlers that never run, loops that never end."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final
+
+from holdfast.api.payloads import display, reference_of
+from holdfast.api.surface import BlockTimeout, CompensationFailed, WaitTimeout
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.ir import (
+    Ask,
+    Assign,
+    Break,
+    Compensate,
+    ErrorHandler,
+    Failures,
+    Finally,
+    If,
+    Loop,
+    Raise,
+    RegisterUndo,
+    Reraise,
+    Return,
+    RunEach,
+    RunParallel,
+    RunWorkflow,
+    Sleep,
+    SleepUntil,
+    SourcePlace,
+    Statement,
+    StatementBlock,
+    StepStatement,
+    TaskAction,
+    TimeoutBlock,
+    Try,
+    WaitForEvent,
+    blocks_of,
+    inner_blocks,
+)
+
+ReportProblem = Callable[[SourcePlace, str, str, str], None]
+
+
+NO_FAILURES: Final = Failures()
+
+
+def failures_of(block: StatementBlock) -> Failures:
+    """More than can happen, never less: what an inner handler catches counts as well."""
+    anything, raised, expressions = False, set[type[BaseException]](), set[str]()
+    pending = [*block]
+    while pending:
+        statement = pending.pop()
+        found = _failures_of_statement(statement)
+        if found is not NO_FAILURES:
+            anything = anything or found.anything
+            raised |= found.raised
+            expressions |= found.expressions
+        # What the body of a `try` can fail with is known.
+        known = 1 if isinstance(statement, Try) else 0
+        for inner in inner_blocks(statement)[known:]:
+            pending += inner
+    return Failures(anything, frozenset(raised), frozenset(expressions))
+
+
+def _failures_of_statement(statement: Statement) -> Failures:
+    match statement:
+        case Assign(_, values):
+            return _expressions(value.fails for _, value in values)
+        case If(_, test):
+            return _expressions([test.fails])
+        case Loop(_, setup, _, test, advance):
+            fails = [value.fails for _, value in (*setup, *advance)]
+            return _expressions([*fails, *([] if test is None else [test.fails])])
+        case Return(_, value):
+            return _expressions([value.fails])
+        case Raise(_, error, cause):
+            return Failures(raised=frozenset({error}), expressions=cause.fails)
+        case RegisterUndo(arguments=arguments):
+            return _expressions([arguments.fails])
+        case Reraise():
+            return Failures(anything=True)
+        case Compensate():
+            return Failures(raised=frozenset({CompensationFailed}))
+        case TimeoutBlock(seconds=seconds):
+            return Failures(raised=frozenset({BlockTimeout}), expressions=seconds.fails)
+        case StepStatement(_, action):
+            return _failures_of_action(action)
+        case Try(failures=failures):
+            return failures
+        case _:
+            return NO_FAILURES
+
+
+def _failures_of_action(action: object) -> Failures:
+    match action:
+        case TaskAction(_, arguments) | RunWorkflow(_, arguments):
+            return Failures(anything=True, expressions=arguments.fails)
+        case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
+            if timeout is None:
+                return _expressions([value.fails])
+            fails = value.fails | timeout.fails
+            return Failures(raised=frozenset({WaitTimeout}), expressions=fails)
+        case Sleep(value) | SleepUntil(value) | RunParallel(_, TypedQuery() as value):
+            return _expressions([value.fails])
+        case RunEach(items, _, _, concurrency, needed, tolerated):
+            given = (concurrency, needed, tolerated)
+            counts = [count for count in given if count is not None]
+            return _expressions([items.fails, *(count.fails for count in counts)])
+        case _:
+            return NO_FAILURES
+
+
+def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
+    found = frozenset[str]().union(*fails)
+    return Failures(expressions=found) if found else NO_FAILURES
+
+
+_ANY_FAILURE: Final = Failures(anything=True)
+
+
+def check(
+    statements: Iterable[Statement], lost_lines: Collection[int], report: ReportProblem
+) -> None:
+    """`lost_lines`: where steps are missing in `statements`, for they were refused already."""
+    payloads: dict[str, Any] = {}
+    for statement in statements:
+        match statement:
+            case Try(origin, handlers=handlers):
+                lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
+                is_whole = not any(line in lines for line in lost_lines)
+                failures = statement.failures if is_whole else _ANY_FAILURE
+                _check_handlers(failures, handlers, report)
+            case Loop(origin, test=None, body=body) if not _has_exit(body):
+                help_ = "add a `break`, a `return`, or a condition that can become false"
+                report(origin, "HF014", f"`{origin.text}` has no exit", help_)
+            case StepStatement(origin, WaitForEvent(event, payload)):
+                other = payloads.setdefault(event, payload)
+                if other != payload:
+                    here, before = (display(reference_of(one)) for one in (payload, other))
+                    message = f"`{event}` is {here} here and {before} before"
+                    report(origin, "HF053", message, "give each event one class, or two names")
+            case _:
+                pass
+
+
+def statements_of(block: StatementBlock) -> Sequence[Statement]:
+    """Every statement, outer before inner, branches included."""
+    found: list[Statement] = []
+    pending = list(reversed(block))
+    while pending:
+        statement = pending.pop()
+        found.append(statement)
+        for inner in reversed(inner_blocks(statement)):
+            pending.extend(reversed(inner))
+    return found
+
+
+def _check_handlers(
+    failures: Failures, handlers: tuple[ErrorHandler, ...], report: ReportProblem
+) -> None:
+    earlier: list[type[BaseException]] = []
+    for handler in handlers:
+        new = [cls for cls in handler.classes if not issubclass(cls, tuple(earlier))]
+        if not new:
+            message = "this handler can never run: an earlier one catches the same errors"
+            report(handler.origin, "HF033", message, "put the handler of the base class last")
+        elif not any(_can_fail_with(failures, cls) for cls in handler.classes):
+            report(
+                handler.origin,
+                "HF033",
+                "this handler can never run: nothing in the try body can fail with that error",
+                "remove it: only tasks, waits and `raise` fail with errors that have a name",
+            )
+        earlier.extend(handler.classes)
+
+
+def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
+    """An expression's error counts by its own class: that it cannot be caught so is HF032."""
+    own = (getattr(builtins, name) for name in failures.expressions)
+    return failures.anything or any(issubclass(raised, cls) for raised in (*failures.raised, *own))
+
+
+def _has_exit(block: StatementBlock) -> bool:
+    """Whether the body of an endless loop can leave it; a `break` of an inner loop does not."""
+    for statement in block:
+        match statement:
+            case Break() | Return() | Raise() | Reraise() | StepStatement(targets=None):
+                return True
+            case Loop(body=body, orelse=orelse):
+                inner = tuple(one for one in statements_of(body) if not isinstance(one, Break))
+                if _has_exit(inner) or _has_exit(orelse):
+                    return True
+            case Finally(body=body):
+                # That an error goes on after its `finally` is no exit.
+                if _has_exit(body):
+                    return True
+            case _:
+                if any(_has_exit(inner) for inner in blocks_of(statement)):
+                    return True
+    return False

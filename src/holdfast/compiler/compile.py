@@ -1,0 +1,291 @@
+"""The compiler, top to bottom: a workflow's source -> IR -> checks -> ASL and its map."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from types import ModuleType
+from typing import Any
+
+from holdfast.api.boundary import JsonValue
+from holdfast.api.dag import Dag
+from holdfast.api.payloads import reference_of
+from holdfast.api.surface import Workflow
+from holdfast.asl.parsing.parse import definition_hash
+from holdfast.compiler.checks import check, statements_of
+from holdfast.compiler.context import Environment, TypedQuery, Unit
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
+from holdfast.compiler.emit.assembler import resolved
+from holdfast.compiler.emit.emit import emit_block
+from holdfast.compiler.emit.states import MachineParts
+from holdfast.compiler.expressions.query import FieldOf, Variable
+from holdfast.compiler.graphs.compile import emit_dag
+from holdfast.compiler.graphs.places import Spot, spot_of
+from holdfast.compiler.graphs.plan import by_levels
+from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
+from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
+from holdfast.compiler.source import Source
+from holdfast.compiler.statements.aliases import captured_names, changes_in_place
+from holdfast.compiler.statements.flow import Flow
+from holdfast.compiler.statements.functions import function_body
+from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.statements.statements import Statements
+from holdfast.compiler.types.signatures import signature_of
+from holdfast.compiler.types.types import Type
+from holdfast.errors import WorkflowError
+
+
+@dataclass(frozen=True)
+class CompiledWorkflow:
+    """A state machine and the map that leads from its states back to the source."""
+
+    name: str
+    asl: dict[str, Any]
+    function: str
+    tasks: tuple[str, ...]
+    workflows: dict[str, str]
+    events: dict[str, str]
+    answers: dict[str, str]
+    sources: dict[str, JsonValue]
+    #: States that wait for others without need, for the target has no other way.
+    false_waits: tuple[tuple[str, str], ...] = ()
+    #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
+    secrets: tuple[str, ...] = ()
+
+    @cached_property
+    def definition_hash(self) -> str:
+        return definition_hash(self.asl)
+
+    @property
+    def asl_text(self) -> str:
+        """The text of `<name>.asl.json`."""
+        return _document(self.asl)
+
+    @property
+    def map_text(self) -> str:
+        """The text of `<name>.map.json`."""
+        return _document(
+            {
+                "workflow": self.name,
+                "function": self.function,
+                "definition": self.definition_hash,
+                "tasks": list(self.tasks),
+                "workflows": self.workflows,
+                "events": self.events,
+                "answers": self.answers,
+                "sources": self.sources,
+                **({"secrets": list(self.secrets)} if self.secrets else {}),
+            }
+        )
+
+
+def _document(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[CompiledWorkflow]:
+    """Every workflow that `module` defines; raises CompileErrors with all their refusals.
+
+    `in_plain_asl`: a graph that has no other exact form in it runs level by level.
+    """
+    source = _source(module)
+    compiled: list[CompiledWorkflow] = []
+    refused: list[Diagnostic] = []
+    # A workflow may have two names in its module.
+    found = {id(one): one for one in vars(module).values() if isinstance(one, Workflow)}
+    for workflow in found.values():
+        if workflow.function.__module__ == module.__name__:
+            try:
+                compiled.append(_compile(source, workflow, in_plain_asl=in_plain_asl))
+            except CompileErrors as errors:
+                refused.extend(errors.diagnostics)
+    if refused:
+        raise CompileErrors(refused)
+    return compiled
+
+
+def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
+    """Raises CompileErrors with all refusals."""
+    if isinstance(workflow, Dag):
+        return compile_dag(workflow)
+    module = sys.modules.get(workflow.function.__module__)
+    if module is None:
+        raise _without_source(workflow.function.__module__)
+    return _compile(_source(module), workflow)
+
+
+def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
+    """As `compile_module` does it; the graph may be of no module."""
+    plan, false_waits = by_levels(graph.plan) if in_plain_asl else (graph.plan, ())
+    emitted = emit_dag(graph, plan)
+    steps = graph.steps
+    return CompiledWorkflow(
+        name=graph.name,
+        asl=emitted.asl,
+        function=reference_of(graph.function),
+        tasks=emitted.tasks,
+        workflows={},
+        events={},
+        answers={},
+        sources={name: _place(spot) for name, spot in emitted.spots.items()},
+        false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
+        secrets=_secrets_of(graph),
+    )
+
+
+def _secrets_of(graph: Dag) -> tuple[str, ...]:
+    def refuse(_: SourcePlace, code: str, message: str, help_: str) -> None:
+        raise WorkflowError(code, f"graph {graph.name}: {message}", help=help_)
+
+    origin = SourcePlace(spot_of(graph.written).span, "")
+    steps = (crossing_of(origin, step.task) for step in graph.steps)
+    return check_secrets(chain(crossing_of(origin, graph), *steps), refuse)
+
+
+def _place(spot: Spot) -> JsonValue:
+    text = spot.line.strip()
+    return {"file": spot.file, "line": spot.span.line, "column": spot.span.column, "text": text}
+
+
+def _source(module: ModuleType) -> Source:
+    try:
+        return Source.of(module)
+    except (OSError, TypeError):
+        raise _without_source(module.__name__) from None
+
+
+def _without_source(name: str) -> WorkflowError:
+    return WorkflowError(
+        "HF004",
+        f"the source of module {name} cannot be read",
+        help="put the workflow into a .py file and import it from there",
+    )
+
+
+def _compile(
+    source: Source, workflow: Workflow[..., Any], *, in_plain_asl: bool = False
+) -> CompiledWorkflow:
+    if isinstance(workflow, Dag):
+        return compile_dag(workflow, in_plain_asl=in_plain_asl)
+    unit = Unit(source, workflow.function)
+    node = _definition(unit, workflow)
+    try:
+        block = () if node is None else _lower(unit, node, workflow)
+        lost_lines = unit.lost_lines | {diagnostic.line for diagnostic in unit.diagnostics}
+        report = lambda origin, *refusal: unit.refuse_at(origin.span, *refusal)  # noqa: E731
+        statements = statements_of(block)
+        check(statements, lost_lines, report)
+        own = () if node is None else crossing_of(SourcePlace(unit.source.span(node), ""), workflow)
+        secrets = check_secrets((*own, *crossing(statements)), report)
+        if unit.diagnostics:
+            raise CompileErrors(unit.diagnostics)
+        return _emit(unit, workflow, block, secrets)
+    except RecursionError:
+        assert node is not None
+        raise _too_deep(unit, node) from None
+
+
+def _too_deep(unit: Unit, node: ast.FunctionDef) -> CompileErrors:
+    """Hundreds of `elif` are nested in each other, and so are the terms of a sum."""
+    deepest = max(node.body, key=_depth)
+    message = "this is nested more deeply than the compiler can follow"
+    help_ = "name the parts, one line each: `x = …`; choose among many values by a dict"
+    unit.refuse(deepest, "HF002", message, help_)
+    return CompileErrors(unit.diagnostics)
+
+
+def _depth(node: ast.AST) -> int:
+    deepest, level = 0, [node]
+    while level:
+        deepest, level = deepest + 1, [part for one in level for part in ast.iter_child_nodes(one)]
+    return deepest
+
+
+def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | None:
+    """The `def`, when it has a form that can be a workflow."""
+    node = unit.source.find(workflow.function)
+    if node is None:
+        raise _without_source(workflow.function.__module__)
+    arguments = node.args
+    odd = [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
+    for nameless in arguments.posonlyargs:
+        message = f"parameter `{nameless.arg}` is given by name, as the JSON input does"
+        unit.refuse(nameless, "HF007", message, f"def {node.name}({nameless.arg}, …):")
+    if isinstance(node, ast.AsyncFunctionDef):
+        unit.refuse(node, "HF007", "a workflow is a plain function", f"def {node.name}(…):")
+        return None
+    if "." in workflow.function.__qualname__:
+        message = "a workflow stands at the top of a module"
+        unit.refuse(node, "HF007", message, "move it out of the function or class around it")
+    for extra in odd:
+        message = f"parameter `{extra.arg}` has no name in the JSON input"
+        unit.refuse(extra, "HF007", message, f"{extra.arg}: list[str]")
+    return node
+
+
+def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> StatementBlock:
+    names = local_names(node)
+    scope = unit.scope(None, node, names)
+    if changes_in_place(node):
+        unit.captured = captured_names(node)
+    statements = Statements(unit, scope, Flow(Environment({})))
+    for name in names:
+        scope.name(name)
+    start = _start(unit, node, workflow, statements)
+    return (*start, *function_body(statements, node))
+
+
+def _start(
+    unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
+) -> StatementBlock:
+    types = signature_of(workflow.function)
+    if types.fault is not None:
+        unit.refuse(node, "HF004", f"an annotation {types.fault.message}", types.fault.help)
+    values = []
+    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        if argument.annotation is None:
+            name = argument.arg
+            message = f"parameter `{name}` needs a type annotation"
+            unit.refuse(argument, "HF006", message, f"{name}: str")
+        type_: Type = types.parameters[argument.arg]
+        query = FieldOf(FieldOf(Variable("states"), "input"), argument.arg)
+        variable = statements.hold(argument.arg, type_)
+        values.append((variable, TypedQuery(query, type_)))
+    origin = statements.origin(node, "start")
+    return (Assign(origin, tuple(values)),) if values else ()
+
+
+def _emit(
+    unit: Unit, workflow: Workflow[..., Any], block: StatementBlock, secrets: tuple[str, ...]
+) -> CompiledWorkflow:
+    machine = MachineParts(unit.world)
+    states = emit_block(machine, block)
+    head: dict[str, Any] = {"Comment": workflow.name, "QueryLanguage": "JSONata"}
+    if workflow.timeout is not None:
+        head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
+    extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    return CompiledWorkflow(
+        name=workflow.name,
+        asl={**head, **states, **extension},
+        function=reference_of(workflow.function),
+        tasks=tuple(sorted(machine.tasks)),
+        workflows=dict(sorted(machine.workflows.items())),
+        events={name: reference_of(payload) for name, payload in sorted(machine.events.items())},
+        answers={name: reference_of(answer) for name, answer in machine.answers.items()},
+        sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
+        secrets=secrets,
+    )
+
+
+def _row(unit: Unit, origin: SourcePlace) -> JsonValue:
+    span = origin.span
+    return {
+        "file": unit.source.file,
+        "line": span.line,
+        "column": span.column,
+        "text": unit.source.line_text(span.line),
+    }

@@ -1,0 +1,325 @@
+"""What lowering knows while it walks: names, what they hold at this point, and what was refused."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from holdfast.compiler.diagnostics import Diagnostic
+from holdfast.compiler.expressions.pure_help import pure_function
+from holdfast.compiler.expressions.query import QueryTree, RefusedQuery
+from holdfast.compiler.source import Source, Span
+from holdfast.compiler.types.failures import ErrorClasses
+from holdfast.compiler.types.types import REFUSED, Type, bounded, is_refused, join
+from holdfast.compiler.variable_names import VariableScopeNames
+
+NameEntry: TypeAlias = "Held | LocalFunction | UndoHandle"
+
+
+class TypedQuery(NamedTuple):
+    """A JSONata query, the type of its value, and the Python errors that it may raise."""
+
+    query: QueryTree
+    type: Type
+    fails: frozenset[str] = frozenset()
+
+
+class Held(NamedTuple):
+    """A variable: what its value is read by, and whether every path here has assigned it.
+
+    `is_own`: nothing else refers to the list or dict that it holds; see `aliases`.
+    """
+
+    value: QueryTree
+    type: Type
+    is_definite: bool = True
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFunction:
+    """A `def` inside the workflow: only a branch. `scope`: of the function that it stands in."""
+
+    node: ast.FunctionDef
+    scope: VariableScopeNames
+
+
+@dataclass(frozen=True, slots=True)
+class UndoHandle:
+    """The name after `with compensating() as`, and the ASL variable of its steps."""
+
+    steps: str
+    scope: VariableScopeNames
+
+
+class Environment(NamedTuple):
+    """The names at one point of the flow. `facts` are narrower types of paths like `order.coupon`.
+
+    Facts hold because values are snapshots: only assigning the first name of a path ends them.
+    """
+
+    entries: Mapping[str, NameEntry]
+    facts: Mapping[str, Type] = MappingProxyType({})
+
+    def with_entry(self, name: str, entry: NameEntry) -> Environment:
+        entries = dict(self.entries)
+        entries.pop(name, None)  # the newest stands last
+        entries[name] = entry
+        return Environment(entries, self._facts_without(name))
+
+    def without(self, name: str) -> Environment:
+        entries = dict(self.entries)
+        entries.pop(name, None)
+        return Environment(entries, self._facts_without(name))
+
+    def _facts_without(self, name: str) -> Mapping[str, Type]:
+        if not self.facts:
+            return self.facts
+        inside = f"{name}."
+        return {
+            path: type_
+            for path, type_ in self.facts.items()
+            if path != name and not path.startswith(inside)
+        }
+
+    def shared(self, names: Iterable[str]) -> Environment:
+        """Where something else refers to the values of `names`, too."""
+        own = {
+            name: entry._replace(is_own=False)
+            for name in names
+            if isinstance(entry := self.entries.get(name), Held) and entry.is_own
+        }
+        return Environment({**self.entries, **own}, self.facts) if own else self
+
+    def known(self, path: str) -> Type | None:
+        """What a fact, or for a name its value, says of the type; None when nothing does."""
+        entry = self.entries.get(path)
+        return self.facts.get(path, entry.type if isinstance(entry, Held) else None)
+
+    def with_fact(self, path: str, type_: Type) -> Environment:
+        return Environment(self.entries, {**self.facts, path: type_})
+
+
+def without_refused(environment: Environment | None, known: Environment) -> Environment | None:
+    """`environment`, with what was refused as it was in `known`.
+
+    A loop's body is lowered several times, and only the last time counts. What it refused before
+    must not silence what it refuses then.
+    """
+    if environment is None:
+        return None
+    entries = dict(environment.entries)
+    for name, entry in environment.entries.items():
+        if isinstance(entry, Held) and is_refused(entry.type):
+            old = known.entries.get(name)
+            if isinstance(old, Held):
+                entries[name] = Held(old.value, old.type, entry.is_definite, entry.is_own)
+            else:
+                del entries[name]
+    return Environment(entries, environment.facts)
+
+
+def join_environments(
+    left: Environment | None, right: Environment | None, included: Environment | None = None
+) -> Environment | None:
+    """What holds whichever way this point was reached; None is a point that cannot be reached.
+
+    `included`: was joined into `left` before. An entry that is as it was there adds nothing.
+    """
+    if left is None or right is None or left is right:
+        return left or right
+    if left.entries is right.entries:
+        return Environment(left.entries, _join_facts(left, right, left.entries))
+    before = None if included is None else included.entries
+    entries: dict[str, NameEntry] = {}
+    for name, entry in left.entries.items():
+        other = right.entries.get(name)
+        # The same in most cases: a statement changes few names.
+        is_known = entry is other or (before is not None and before.get(name) is other)
+        joined = entry if is_known else _join_entries(entry, other)
+        if joined is not None:
+            entries[name] = joined
+    for name, entry in right.entries.items():
+        if name not in left.entries and (joined := _join_entries(None, entry)) is not None:
+            entries[name] = joined
+    return Environment(entries, _join_facts(left, right, entries))
+
+
+def _join_facts(
+    left: Environment, right: Environment, entries: Mapping[str, NameEntry]
+) -> Mapping[str, Type]:
+    """`if note is None: note = ""`: a name that got a value on one way was looked at on the other.
+
+    What is known of the fields of a name says nothing of another value of that name. What says no
+    more than `entries`, which hold on both ways, is no fact.
+    """
+    if not (left.facts or right.facts):
+        return left.facts
+    joined: dict[str, Type] = {}
+    for path in {**left.facts, **right.facts}:
+        some, other, entry = left.known(path), right.known(path), entries.get(path)
+        if some is not None and other is not None:
+            type_ = join(some, other)
+            if not isinstance(entry, Held) or entry.type != type_:
+                joined[path] = type_
+    return joined
+
+
+def is_alike(some: Environment, other: Environment) -> bool:
+    """Whether lowering would say the same at both points: what may have no value is not read."""
+    return some.facts == other.facts and _readable(some) == _readable(other)
+
+
+def _readable(environment: Environment) -> dict[str, NameEntry]:
+    return {
+        name: entry
+        for name, entry in environment.entries.items()
+        if not isinstance(entry, Held) or entry.is_definite
+    }
+
+
+def _join_entries(left: NameEntry | None, right: NameEntry | None) -> NameEntry | None:
+    if isinstance(left, Held) and isinstance(right, Held):
+        is_definite = left.is_definite and right.is_definite
+        is_own = left.is_own and right.is_own
+        return Held(left.value, bounded(join(left.type, right.type)), is_definite, is_own)
+    only = left if right is None else right
+    if isinstance(only, Held) and (left is None or right is None):
+        return only._replace(is_definite=False) if only.is_definite else only
+    return left if left == right else None
+
+
+NOTHING: Final = object()
+
+
+class Unit:
+    """One workflow being compiled: its source, its module's names, and its refusals."""
+
+    def __init__(self, source: Source, function: Callable[..., Any]) -> None:
+        self.source = source
+        self.function = function
+        self.diagnostics: list[Diagnostic] = []
+        #: Branches that the author wrote as a bare task.
+        self.made: dict[ast.expr, ast.Lambda] = {}
+        #: Local functions, by the calls of which each needs its own.
+        self.copies: dict[ast.Call, ast.FunctionDef] = {}
+        #: What stands for conditional expressions with steps in their arms.
+        self.conditionals: dict[ast.IfExp, ast.If] = {}
+        #: Of the expressions that were looked at, whether a durable call is in them.
+        self.with_durable: dict[ast.expr, bool] = {}
+        #: Where a step is missing, for it, or what it takes, was refused.
+        self.lost_lines: set[int] = set()
+        self._scopes: dict[ast.AST, VariableScopeNames] = {}
+        #: Names that branches keep; None when nothing is changed in place. See `aliases`.
+        self.captured: frozenset[str] | None = None
+
+    @cached_property
+    def world(self) -> ErrorClasses:
+        """The error classes that the workflow can meet."""
+        return ErrorClasses(self.function)
+
+    def scope(
+        self,
+        parent: VariableScopeNames | None,
+        key: ast.AST,
+        local_names: Iterable[str],
+        *,
+        sees: VariableScopeNames | None = None,
+    ) -> VariableScopeNames:
+        """The scope of the function or comprehension `key`, the same however often it is lowered.
+
+        The body of a loop is lowered until its types are stable; names must not change meanwhile.
+        """
+        if key not in self._scopes:
+            self._scopes[key] = VariableScopeNames(parent, local_names, sees)
+        return self._scopes[key]
+
+    def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
+        """A help that ends with "a @pure function" goes on with that function, written out."""
+        if help_.endswith("@pure function"):
+            code_ = pure_function(node, self.text(node), self._is_outside)
+            help_ = f"{help_}: `{code_}`" if code_ else help_
+        self.refuse_at(self.source.span(node), code, message, help_)
+
+    def _is_outside(self, node: ast.expr) -> bool:
+        return self.outside(node) is not NOTHING
+
+    def refuse_at(self, span: Span, code: str, message: str, help_: str = "") -> None:
+        line = self.source.lines[span.line - 1]
+        self.diagnostics.append(
+            Diagnostic(
+                self.source.file, span.line, span.column, code, message, help_, line, span.width
+            )
+        )
+
+    def refused(self, node: ast.AST, code: str, message: str, help_: str = "") -> TypedQuery:
+        """Refuses, and gives a value about which nothing more is said."""
+        self.refuse(node, code, message, help_)
+        return REFUSED_EXPRESSION
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Lowering whose refusals do not count, for it is done again."""
+        kept = len(self.diagnostics)
+        try:
+            yield
+        finally:
+            del self.diagnostics[kept:]
+
+    def text(self, node: ast.AST) -> str:
+        return self.source.text(node)
+
+    def outside(self, node: ast.expr) -> Any:
+        """The object that a global name or an attribute of a module or class stands for.
+
+        Gives NOTHING when there is none. Only modules and classes are looked into: getting any
+        other attribute would run the author's code.
+        """
+        if isinstance(node, ast.Name):
+            found = self.function.__globals__.get(node.id, NOTHING)
+            return getattr(builtins, node.id, NOTHING) if found is NOTHING else found
+        if isinstance(node, ast.Attribute):
+            owner = self.outside(node.value)
+            if isinstance(owner, ModuleType | type):
+                return getattr(owner, node.attr, NOTHING)
+        return NOTHING
+
+
+REFUSED_EXPRESSION: Final = TypedQuery(RefusedQuery(), REFUSED)
+
+
+class Lowering(Protocol):
+    """The part of `expressions.Expressions` that the rules for calls and operators use."""
+
+    @property
+    def unit(self) -> Unit: ...
+    def lower(self, node: ast.expr, /) -> TypedQuery: ...
+    def gone_through(self, node: ast.expr, /) -> TypedQuery: ...
+    def truth(self, node: ast.expr, /) -> TypedQuery: ...
+    def iterable(self, node: ast.expr, /) -> TypedQuery: ...
+    def is_builtin(self, name: str, /) -> bool: ...
+
+
+def fails_of(*expressions: TypedQuery) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for expression in expressions:
+        if expression.fails:
+            found |= expression.fails
+    return found
+
+
+def path_of(node: ast.expr) -> str | None:
+    """`order.coupon` for a name or a chain of attributes of one."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=base, attr=name):
+            path = path_of(base)
+            return None if path is None else f"{path}.{name}"
+    return None

@@ -1,0 +1,108 @@
+"""What the compiler refuses: one line, the source line, a caret, and help that is code to type."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.errors import WorkflowError
+
+#: Every code of the compiler and what it stands for; docs/reference/errors.md has an example of each.
+CODES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "HF000": "augmented assignment to something other than a name",
+        "HF001": "a statement that the language does not have",
+        "HF002": "an expression that has no exact JSONata form",
+        "HF003": "a value from outside that is not a JSON constant",
+        "HF004": "a name that does not exist, or source that cannot be read",
+        "HF005": "a call of an ordinary Python function",
+        "HF006": "a parameter without a type annotation",
+        "HF007": "a workflow or branch declared in a way the language does not have",
+        "HF008": "arguments that do not fit the call",
+        "HF010": "code that can never run",
+        "HF011": "an expression statement without effect",
+        "HF012": "a durable step where it might not run, or might run more than once",
+        "HF013": "an expression that may fail before a durable step of the same line",
+        "HF014": "a loop that can never end",
+        "HF020": "assignment into a value",
+        "HF021": "assignment from a branch to a variable outside it",
+        "HF022": "a variable that may have no value yet",
+        "HF023": "a list that is changed while something else refers to it",
+        "HF030": "an `except` or `raise` form that the language does not have",
+        "HF031": "an error class whose text or name cannot be kept",
+        "HF032": "an expression error caught by its own name",
+        "HF033": "a handler that can never run",
+        "HF034": "the text of an error that an expression raised",
+        "HF035": "a pattern that has no exact test",
+        "HF040": "an operation between types that do not go together",
+        "HF041": "the truth of a value of unknown type",
+        "HF042": "an integer that JSON numbers cannot hold",
+        "HF043": "a value that may be None",
+        "HF044": "a field that does not exist",
+        "HF045": "a model that cannot be built exactly",
+        "HF046": "a value of unknown type where the type decides",
+        "HF048": "a comparison that Python and JSON answer differently",
+        "HF049": "an order between values that have none",
+        "HF050": "a context manager that the language does not have",
+        "HF051": "text of a value that Python and JSONata write differently",
+        "HF052": "a duration that is not whole seconds",
+        "HF053": "an event or a question that is not declared plainly",
+        "HF055": "steps of a graph that wait for each other",
+        "HF056": "a step or task of a graph that does not exist, or is there twice",
+        "HF057": "a graph that is not written in its form",
+        "HF060": "an inline task with too long a timeout",
+        "HF061": "retry settings that no state machine can keep",
+        "HF064": "for `--target stepfunctions`: what only Holdfast's engine can run",
+        "HF065": "for `--target stepfunctions`: what is beyond a limit of AWS",
+        "HF066": "a secret where none can be kept",
+        "HF070": "a module that cannot be found",
+        "HF071": "two tasks or two workflows with one name",
+        "HF080": "a wait outside an engine",
+    }
+)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """What was probably meant."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Diagnostic:
+    """One refusal; lines and columns count from 1, `width` is the length of the caret."""
+
+    file: str
+    line: int
+    column: int
+    code: str
+    message: str
+    help: str
+    source_line: str
+    width: int
+
+    def render(self) -> str:
+        margin = f"{self.line:5} | "
+        caret = " " * (len(margin) - 2) + "| " + " " * (self.column - 1) + "^" * self.width
+        lines = [
+            f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}",
+            f"{margin}{self.source_line}".rstrip(),
+            caret,
+        ]
+        if self.help:
+            lines.append(f"{' ' * (len(margin) - 2)}= help: {self.help}")
+        return "\n".join(lines)
+
+
+class CompileErrors(WorkflowError):  # noqa: N818 - there may be several
+    """Everything that was refused in a module, in source order."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(sorted(set(diagnostics)))
+        first = self.diagnostics[0]
+        super().__init__(first.code, first.message, help=first.help)
+
+    def __str__(self) -> str:
+        return "\n\n".join(diagnostic.render() for diagnostic in self.diagnostics)

@@ -1,0 +1,153 @@
+"""Who catches at a point: the handlers and compensations around it, innermost last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from holdfast.api.surface import Task
+from holdfast.compiler.emit.assembler import Label
+from holdfast.compiler.expressions.query import FunctionCall, Variable, expression
+from holdfast.compiler.ir import Compensate, ErrorHandler, Way
+from holdfast.compiler.types.failures import ALL
+
+Region: TypeAlias = "TryRegion | UndoRegion | FinalRegion"
+
+ERROR_OUTPUT = "{% $states.errorOutput %}"
+
+
+@dataclass(frozen=True, slots=True)
+class TryRegion:
+    handlers: tuple[tuple[ErrorHandler, Label], ...]
+
+
+@dataclass(slots=True)
+class UndoRegion:
+    """`is_used` once something inside can fail; `tasks` are those registered so far."""
+
+    compensate: Compensate
+    label: Label = field(default_factory=Label)
+    is_used: bool = False
+    tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
+
+    @property
+    def start(self) -> str:
+        """How many steps there are to undo, at the moment of the error."""
+        return expression(FunctionCall("count", (Variable(self.compensate.steps),)))
+
+
+@dataclass(slots=True)
+class FinalRegion:
+    """Where each way out of a part with a `finally` begins."""
+
+    failure: str
+    labels: dict[Way, Label]
+
+
+class ErrorRoute(NamedTuple):
+    """Where errors of these names go, and what is assigned on the way."""
+
+    names: tuple[str, ...]
+    assign: dict[str, Any]
+    label: Label
+
+    @property
+    def is_total(self) -> bool:
+        return ALL in self.names
+
+
+def routes(regions: Sequence[Region], error: Any) -> tuple[ErrorRoute, ...]:
+    """The ways that an error may take, in order; `error` is the template of its value.
+
+    A name that an inner handler has caught does not come again; a route for everything is the last.
+    """
+    found: list[ErrorRoute] = []
+    seen: set[str] = set()
+    for route in _all_routes(regions, error):
+        new = tuple(name for name in route.names if name not in seen)
+        if new:
+            found.append(ErrorRoute(new, route.assign, route.label))
+            seen.update(new)
+        if route.is_total:
+            break
+    return tuple(found)
+
+
+def _all_routes(regions: Sequence[Region], error: Any) -> Iterator[ErrorRoute]:
+    for region in reversed(regions):
+        match region:
+            case TryRegion(handlers):
+                for handler, label in handlers:
+                    yield ErrorRoute(handler.names, assigned(handler, error), label)
+            case UndoRegion():
+                yield undo_route(region, error)
+            case FinalRegion():
+                yield final_route(region, error)
+
+
+def undo_route(region: UndoRegion, error: Any) -> ErrorRoute:
+    region.is_used = True
+    assign = {region.compensate.failure: error, region.compensate.left: region.start}
+    return ErrorRoute((ALL,), assign, region.label)
+
+
+def final_route(region: FinalRegion, error: Any) -> ErrorRoute:
+    return ErrorRoute((ALL,), {region.failure: error}, region.labels[Way.ERROR])
+
+
+def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> dict[str, Any]:
+    """The extension by which a stop runs the undo: a Catch for what no state raises."""
+    assign = {region.compensate.failure: ERROR_OUTPUT, region.compensate.left: region.start}
+    return {"States": inside, "Begin": region.label, "End": undone, "Assign": assign}
+
+
+def final_when_stopped(region: FinalRegion, inside: list[str], end: Label | str) -> dict[str, Any]:
+    """So a stop runs the `finally` body, too."""
+    begin = region.labels[Way.ERROR]
+    begin.is_used = True
+    assign = {region.failure: ERROR_OUTPUT}
+    return {"States": inside, "Begin": begin, "End": end, "Assign": assign}
+
+
+def assigned(handler: ErrorHandler, error: Any) -> dict[str, Any]:
+    return {} if handler.variable is None else {handler.variable: error}
+
+
+def static_route(
+    regions: Sequence[Region], cls: type[BaseException], error: Any
+) -> ErrorRoute | None:
+    """Where `raise cls` leads; None when nobody around catches it."""
+    for region in reversed(regions):
+        match region:
+            case UndoRegion():
+                return undo_route(region, error)
+            case FinalRegion():
+                return final_route(region, error)
+            case TryRegion(handlers):
+                for handler, label in handlers:
+                    if issubclass(cls, handler.classes):
+                        return ErrorRoute(handler.names, assigned(handler, error), label)
+    return None
+
+
+def catchers(regions: Sequence[Region]) -> list[dict[str, Any]]:
+    """The `Catch` of a state at this point."""
+    found = []
+    for route in routes(regions, ERROR_OUTPUT):
+        # ASL wants States.ALL alone.
+        names = [ALL] if route.is_total else list(route.names)
+        catcher: dict[str, Any] = {"ErrorEquals": names}
+        if route.assign:
+            catcher["Assign"] = route.assign
+        catcher["Next"] = route.label
+        found.append(catcher)
+    return found
+
+
+def undo_region(regions: Iterable[Region], steps: str) -> UndoRegion:
+    """The region whose list of steps is the variable `steps`."""
+    for region in regions:
+        if isinstance(region, UndoRegion) and region.compensate.steps == steps:
+            return region
+    raise AssertionError(f"nothing compensates with {steps}")

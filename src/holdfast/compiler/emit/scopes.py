@@ -1,0 +1,204 @@
+"""Parts with a rule of their own -> states: `finally`, `compensating`, `timeout`, `shielded`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.api.surface import BlockTimeout
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.emit.assembler import Label
+from holdfast.compiler.emit.regions import (
+    ERROR_OUTPUT,
+    FinalRegion,
+    UndoRegion,
+    final_when_stopped,
+    static_route,
+    undo_region,
+    undo_when_stopped,
+)
+from holdfast.compiler.emit.states import compensation_failed, task_state
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Constant,
+    FieldOf,
+    FunctionCall,
+    ItemOf,
+    ObjectOf,
+    Variable,
+    expression,
+    template,
+)
+from holdfast.compiler.ir import (
+    Compensate,
+    Final,
+    Finally,
+    RegisterUndo,
+    Shielded,
+    SourcePlace,
+    TimeoutBlock,
+    Way,
+)
+from holdfast.compiler.types.failures import ALL
+
+if TYPE_CHECKING:
+    from holdfast.compiler.emit.emit import Emitter
+
+
+# finally
+
+
+def emit_finally(emitter: Emitter, statement: Finally) -> None:
+    assembler = emitter.assembler
+    region = FinalRegion(statement.failure, {way: Label() for way in Way})
+    since = assembler.size
+    emitter.exits.append(region)
+    emitter.guarded(region, statement.body)
+    emitter.exits.pop()
+    inside = assembler.names_since(since)
+    end = Label()
+    assembler.jump(region.labels[Way.END])
+    shielded: list[str] = []
+    for final in statement.finals:
+        label = region.labels[final.way]
+        if final.way is Way.ERROR and inside:
+            _emit_final_error(emitter, final, region, inside, shielded)
+        elif label.is_used:
+            assembler.place(label)
+            _emit_final(emitter, final, shielded)
+            if final.then is not None and assembler.is_reachable:
+                emitter.statement(final.then)
+        assembler.jump(end)
+    if shielded:
+        emitter.machine.shielded.append(shielded)
+    assembler.place(end)
+
+
+def _emit_final(emitter: Emitter, final: Final, shielded: list[str]) -> None:
+    names, since = emitter.machine.names, emitter.assembler.size
+    outer, names.mark = names.mark, final.way.value
+    emitter.block(final.body)
+    names.mark = outer
+    shielded += emitter.assembler.names_since(since)
+
+
+def _emit_final_error(
+    emitter: Emitter, final: Final, region: FinalRegion, inside: list[str], shielded: list[str]
+) -> None:
+    assembler = emitter.assembler
+    label = region.labels[Way.ERROR]
+    label.is_used = True
+    assembler.place(label)
+    _emit_final(emitter, final, shielded)
+    end: Label | str = shielded[-1] if shielded else label
+    if assembler.is_reachable and final.then is not None:
+        end = Label()
+        assembler.place(end)
+        emitter.statement(final.then)
+    emitter.machine.undos.append(final_when_stopped(region, inside, end))
+
+
+# compensating
+
+
+def emit_compensate(emitter: Emitter, statement: Compensate) -> None:
+    origin, assembler = statement.origin, emitter.assembler
+    empty = {statement.steps: template(ArrayOf(()))}
+    assembler.add(origin, origin.text, {"Type": "Pass", "Assign": empty})
+    region = UndoRegion(statement)
+    since = assembler.size
+    emitter.guarded(region, statement.body)
+    inside = assembler.names_since(since)
+    end = Label()
+    assembler.jump(end)
+    if region.is_used:
+        assembler.place(region.label)
+        _emit_undo(emitter, origin, region)
+        undone = Label()
+        assembler.place(undone)
+        emitter.dispatch(origin, "raise what was undone", statement.failure)
+        if region.tasks:
+            emitter.machine.undos.append(undo_when_stopped(region, inside, undone))
+    assembler.place(end)
+
+
+def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
+    task = statement.task
+    emitter.machine.tasks.add(task.name)
+    region = undo_region(emitter.regions, statement.steps)
+    region.tasks[task.name] = task
+    # A stop may come where nothing can fail.
+    region.is_used = region.label.is_used = True
+    step = ObjectOf((("task", Constant(task.name)), ("arguments", statement.arguments.query)))
+    longer = FunctionCall("append", (Variable(statement.steps), ArrayOf((step,))))
+    value = TypedQuery(longer, statement.arguments.type, statement.arguments.fails)
+    emitter.assign(statement.origin, statement.origin.text, ((statement.steps, value),))
+
+
+def _emit_undo(emitter: Emitter, origin: SourcePlace, region: UndoRegion) -> None:
+    """Runs the registered steps from the last to the first."""
+    if not region.tasks:
+        return
+    assembler = emitter.assembler
+    steps = Variable(region.compensate.steps)
+    left = Variable(region.compensate.left)
+    last = ItemOf(steps, Binary("-", left, Constant(1)))
+    head, done = Label(), Label()
+    labels = {name: Label() for name in region.tasks}
+    choices = [
+        {
+            "Condition": expression(
+                Binary(
+                    "and",
+                    Binary(">", left, Constant(0)),
+                    Binary("=", FieldOf(last, "task"), Constant(name)),
+                )
+            ),
+            "Assign": {left.name: expression(Binary("-", left, Constant(1)))},
+            "Next": labels[name],
+        }
+        for name in region.tasks
+    ]
+    assembler.place(head)
+    state = {"Type": "Choice", "Choices": choices, "Default": done}
+    assembler.end(origin, "undo in reverse order", state)
+    after_failure = done if region.compensate.stops else head
+    for name, task in region.tasks.items():
+        assembler.place(labels[name])
+        arguments = expression(FieldOf(ItemOf(steps, left), "arguments"))
+        undone: dict[str, Any] = task_state(emitter.machine, task, arguments)
+        failure = {region.compensate.failure: compensation_failed(name)}
+        undone["Catch"] = [{"ErrorEquals": [ALL], "Assign": failure, "Next": after_failure}]
+        assembler.end(origin, f"undo: {name}", {**undone, "Next": head})
+    assembler.place(done)
+
+
+# timeout, shielded
+
+
+def emit_deadline(emitter: Emitter, statement: TimeoutBlock) -> None:
+    assembler = emitter.assembler
+    begin = assembler.add(statement.origin, statement.origin.text, {"Type": "Pass"})
+    since = assembler.size
+    emitter.block(statement.body)
+    inside = assembler.names_since(since)
+    deadline: dict[str, Any] = {
+        "Begin": begin,
+        "Seconds": template(statement.seconds.query),
+        "States": inside,
+    }
+    route = static_route(emitter.regions, BlockTimeout, ERROR_OUTPUT)
+    if route is not None:
+        route.label.is_used = True
+        deadline["Next"] = route.label
+        if route.assign:
+            deadline["Assign"] = route.assign
+    emitter.machine.deadlines.append(deadline)
+
+
+def emit_shielded(emitter: Emitter, statement: Shielded) -> None:
+    since = emitter.assembler.size
+    emitter.block(statement.body)
+    inside = emitter.assembler.names_since(since)
+    if inside:
+        emitter.machine.shielded.append(inside)

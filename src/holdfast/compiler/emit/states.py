@@ -1,0 +1,159 @@
+"""The fields of single states, and the small queries in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.api.payloads import display, reference_of
+from holdfast.api.surface import CompensationFailed, Retry, Task
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.emit.assembler import StateNames
+from holdfast.compiler.expressions.query import (
+    NULL,
+    ArrayOf,
+    Binary,
+    Constant,
+    FieldOf,
+    ItemOf,
+    ObjectOf,
+    QueryTree,
+    Variable,
+    cause_of,
+    expression,
+    template,
+)
+from holdfast.compiler.ir import Ask, RunWorkflow, Target, WaitForEvent
+from holdfast.compiler.types.failures import ALL, ErrorClasses, names_of
+
+STATES: Final = Variable("states")
+_BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
+
+
+@dataclass(slots=True)
+class MachineParts:
+    """What all branches of one machine share, and what its map needs."""
+
+    world: ErrorClasses
+    names: StateNames = field(default_factory=StateNames)
+    tasks: set[str] = field(default_factory=set)
+    #: The workflows that are called, and where they are defined.
+    workflows: dict[str, str] = field(default_factory=dict)
+    events: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
+    #: How parts are taken back when the execution is stopped in them, innermost first.
+    undos: list[dict[str, Any]] = field(default_factory=list)
+    #: Sets of states that no cancelling interrupts.
+    shielded: list[list[str]] = field(default_factory=list)
+    #: Blocks that are bounded in time, innermost first.
+    deadlines: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def extension(self) -> dict[str, Any]:
+        """The field `Holdfast` of the machine; see docs/reference/extensions.md."""
+        parts = {"Undo": self.undos, "Shielded": self.shielded, "Deadlines": self.deadlines}
+        return {name: rows for name, rows in parts.items() if rows}
+
+
+def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
+    machine.tasks.add(task.name)
+    kind = "pure" if task.is_pure else "task"
+    state = {
+        "Type": "Task",
+        "Resource": f"holdfast:{kind}:{task.name}",
+        "Arguments": arguments,
+    }
+    if task.timeout is not None:
+        state["TimeoutSeconds"] = int(task.timeout.total_seconds())
+    if task.heartbeat is not None:
+        state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
+    if task.retry is not None and task.retry.max_attempts > 1:
+        state["Retry"] = [_retrier(machine, task.retry)]
+    return state
+
+
+#: An argument that cannot be worked out is no failed attempt: Python raises at once.
+NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
+    "ErrorEquals": ["States.QueryEvaluationError"],
+    "MaxAttempts": 0,
+}
+
+
+def _retrier(machine: MachineParts, retry: Retry) -> dict[str, Any]:
+    names = names_of(retry.on, machine.world) if retry.on else (ALL,)
+    retrier: dict[str, Any] = {
+        "ErrorEquals": list(names),
+        "IntervalSeconds": int(retry.interval.total_seconds()),
+        "MaxAttempts": retry.max_attempts - 1,
+        "BackoffRate": retry.backoff,
+    }
+    if retry.max_delay is not None:
+        retrier["MaxDelaySeconds"] = int(retry.max_delay.total_seconds())
+    if retry.jitter:
+        retrier["JitterStrategy"] = "FULL"
+    return retrier
+
+
+def workflow_state(machine: MachineParts, call: RunWorkflow) -> tuple[str, dict[str, Any]]:
+    name = call.workflow.name
+    machine.workflows[name] = reference_of(call.workflow.function)
+    arguments = template(call.arguments.query)
+    resource = f"holdfast:workflow:{name}"
+    return name, {"Type": "Task", "Resource": resource, "Arguments": arguments}
+
+
+def event_state(machine: MachineParts, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:
+    machine.events[wait.event] = wait.payload
+    state = {
+        "Type": "Task",
+        "Resource": "holdfast:event.waitForTaskToken",
+        "Arguments": {"event": wait.event, "key": template(wait.key.query)},
+    }
+    return f"wait for {wait.event}", _with_timeout(state, wait.timeout)
+
+
+def question_state(question: Ask) -> tuple[str, dict[str, Any]]:
+    state = {
+        "Type": "Task",
+        "Resource": "holdfast:ask.waitForTaskToken",
+        "Arguments": template(question.arguments.query),
+    }
+    name = f"ask for {display(reference_of(question.answer))}"
+    return name, _with_timeout(state, question.timeout)
+
+
+def _with_timeout(state: Mapping[str, Any], timeout: TypedQuery | None) -> dict[str, Any]:
+    if timeout is None:
+        return dict(state)
+    return {**state, "TimeoutSeconds": template(timeout.query)}
+
+
+def output_of(value: QueryTree) -> Any:
+    """As an expression, null cannot be taken for an Output that was left out."""
+    return expression(NULL) if value == NULL else template(value)
+
+
+def part_of(result: QueryTree, target: Target) -> str:
+    part = result if target.part is None else ItemOf(result, Constant(target.part))
+    return expression(part)
+
+
+def is_one_of(error: Variable, names: tuple[str, ...]) -> QueryTree:
+    listed = ArrayOf(tuple(Constant(name) for name in names))
+    return Binary("in", FieldOf(error, "Error"), listed)
+
+
+def compensation_failed(task_name: str) -> Any:
+    """What `surface.compensating` raises."""
+    text = Constant(f"undo of {task_name} failed: ")
+    cause = Binary("&", text, cause_of(FieldOf(STATES, "errorOutput")))
+    name = Constant(CompensationFailed.__name__)
+    return template(ObjectOf((("Error", name), ("Cause", cause))))
+
+
+def short_name(text: str) -> str:
+    """`parcels = each(order.lines, lambda …)` -> `parcels = each(…)`."""
+    found = _BRANCHED.match(text)
+    return f"{found.group(1)}(…)" if found else text

@@ -1,0 +1,164 @@
+"""Steps -> states: what a durable call becomes, and where its result goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.api.boundary import JsonValue
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.emit.assembler import Assembler
+from holdfast.compiler.emit.states import (
+    NO_RETRY_OF_EXPRESSIONS,
+    STATES,
+    MachineParts,
+    event_state,
+    output_of,
+    part_of,
+    question_state,
+    short_name,
+    task_state,
+    workflow_state,
+)
+from holdfast.compiler.expressions.query import (
+    NULL,
+    Binary,
+    Conditional,
+    Constant,
+    FieldOf,
+    FunctionCall,
+    FunctionLiteral,
+    QueryTree,
+    Variable,
+    expression,
+    template,
+)
+from holdfast.compiler.ir import (
+    Action,
+    Ask,
+    Assign,
+    RunEach,
+    RunFirst,
+    RunParallel,
+    RunWorkflow,
+    Sleep,
+    SleepUntil,
+    SourcePlace,
+    StatementBlock,
+    StepStatement,
+    TaskAction,
+    WaitForEvent,
+)
+from holdfast.compiler.types.types import UNKNOWN
+
+_RESULT: Final = FieldOf(STATES, "result")
+
+
+@dataclass(frozen=True, slots=True)
+class StepEmitter:
+    """Adds steps to `assembler`; `emit_block` gives the machine of a branch."""
+
+    machine: MachineParts
+    assembler: Assembler
+    emit_block: Callable[[MachineParts, StatementBlock], dict[str, Any]]
+
+    def emit(self, statement: StepStatement, catch: list[dict[str, Any]]) -> None:
+        name, state = self._action(statement)
+        can_fail = state["Type"] != "Wait"
+        if catch and can_fail:
+            state["Catch"] = catch
+        result = _result_of(statement.action)
+        if statement.targets:
+            state["Assign"] = {
+                target.variable: part_of(result, target) for target in statement.targets
+            }
+        if statement.targets is None and can_fail:
+            if result != _RESULT:
+                state["Output"] = expression(result)
+            given = self.assembler.end(statement.origin, name, {**state, "End": True})
+        else:
+            given = self.assembler.add(statement.origin, name, state)
+        if isinstance(statement.action, Ask):
+            self.machine.answers[given] = statement.action.answer
+        if statement.targets is None and not can_fail:
+            nothing = {"Type": "Succeed", "Output": output_of(NULL)}
+            self.assembler.end(statement.origin, f"after {name}", nothing)
+
+    def _action(self, statement: StepStatement) -> tuple[str, dict[str, Any]]:
+        origin = statement.origin
+        match statement.action:
+            case TaskAction(task, arguments):
+                state = task_state(self.machine, task, template(arguments.query))
+                if arguments.fails and "Retry" in state:
+                    state["Retry"].insert(0, NO_RETRY_OF_EXPRESSIONS)
+                return task.label or task.name, state
+            case RunWorkflow() as call:
+                return workflow_state(self.machine, call)
+            case WaitForEvent() as wait:
+                return event_state(self.machine, wait)
+            case Ask() as question:
+                return question_state(question)
+            case Sleep(seconds):
+                return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
+            case SleepUntil(moment):
+                return origin.text, {"Type": "Wait", "Timestamp": template(moment.query)}
+            case RunParallel(branches) as parallel:
+                return short_name(origin.text), self._parallel(branches, _quorum(parallel))
+            case RunFirst(branches):
+                return short_name(origin.text), self._parallel(branches, {"Needed": 1})
+            case RunEach() as each:
+                return short_name(origin.text), self._each(each, origin)
+
+    def _parallel(
+        self, branches: tuple[StatementBlock, ...], quorum: dict[str, JsonValue]
+    ) -> dict[str, Any]:
+        bodies = [self.emit_block(self.machine, branch) for branch in branches]
+        return {"Type": "Parallel", **_extended(quorum), "Branches": bodies}
+
+    def _each(self, each: RunEach, origin: SourcePlace) -> dict[str, Any]:
+        body = each.body
+        if each.parameter is not None:
+            given = TypedQuery(FieldOf(STATES, "input"), UNKNOWN)
+            taken = SourcePlace(origin.span, f"item: {each.parameter}")
+            body = (Assign(taken, ((each.parameter, given),)), *body)
+        machine = self.emit_block(self.machine, body)
+        processor = {"ProcessorConfig": {"Mode": "INLINE"}, **machine}
+        state = {"Type": "Map", "Items": template(each.items.query), "ItemProcessor": processor}
+        concurrency = _above_zero(each.concurrency)
+        if concurrency is not None:
+            state["MaxConcurrency"] = concurrency
+        return {**state, **_extended(_quorum(each))}
+
+
+def _above_zero(count: TypedQuery | None) -> JsonValue:
+    """None where 0 is given, for that is what ASL takes when the field is left out."""
+    return None if count is None or count.query == Constant(0) else template(count.query)
+
+
+def _quorum(action: RunParallel | RunEach) -> dict[str, JsonValue]:
+    """Nothing where all must succeed, for that is plain ASL."""
+    tolerated = _above_zero(action.tolerated)
+    if tolerated is None:
+        return {}
+    needed = {} if action.needed is None else {"Needed": template(action.needed.query)}
+    return {**needed, "Tolerated": tolerated}
+
+
+def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
+    return {"Holdfast": fields} if fields else {}
+
+
+def _result_of(action: Action) -> QueryTree:
+    """What the step gives, read in the state that it becomes."""
+    match action:
+        case Sleep() | SleepUntil():
+            return NULL
+        case RunFirst():
+            winner, other = Variable("_winner"), Variable("_other")
+            kept = Conditional(Binary("!=", winner, NULL), winner, other)
+            return FunctionCall(
+                "reduce", (_RESULT, FunctionLiteral((winner.name, other.name), kept))
+            )
+        case _:
+            return _RESULT

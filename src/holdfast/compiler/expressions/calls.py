@@ -1,0 +1,90 @@
+"""Calls inside expressions: models, methods, the functions of the table; nothing else."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
+from holdfast.compiler.expressions.construct import construct
+from holdfast.compiler.expressions.functions import call_function, refuse_call
+from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.steps.durable import find_durable
+from holdfast.compiler.types.annotations import is_model
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+
+def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    function = node.func
+    if find_durable(expressions.unit, expressions.scope, node) is not None:
+        return _misplaced(expressions, node)
+    if isinstance(function, ast.Attribute) and not expressions.is_outside(function):
+        return call_method(expressions, node, function)
+    if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
+        return _local(expressions, node, function.id)
+    if isinstance(function, ast.Attribute) and isinstance(
+        expressions.unit.outside(function.value), type
+    ):
+        # A method of a class from outside: the class is what cannot be used here.
+        return expressions.lower(function.value)
+    found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
+    if found is NOTHING:
+        if isinstance(function, ast.Attribute):
+            return call_method(expressions, node, function)
+        return _unknown_function(expressions, node)
+    if is_model(found):
+        return construct(expressions, node, found)
+    known = call_function(expressions, node, found)
+    return _ordinary(expressions, node, found) if known is None else known
+
+
+def _unknown_function(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    name = expressions.unit.text(node.func)
+    if isinstance(node.func, ast.Name):
+        help_ = "import it, and decorate it with @task or @pure"
+        return expressions.unit.refused(node, "HF004", f"`{name}` is not defined", help_)
+    return expressions.unsupported(node)
+
+
+def _misplaced(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    name, text = expressions.unit.text(node.func), expressions.unit.text(node)
+    place = expressions.place or "this expression"
+    return expressions.unit.refused(
+        node,
+        "HF012",
+        f"`{name}` is a durable step and cannot run inside {place}",
+        f"call it on its own line first: `x = {text}`, or use each() for one call per item",
+    )
+
+
+def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQuery:
+    name = expressions.unit.text(node.func)
+    if isinstance(found, type) and issubclass(found, Enum):
+        help_ = f"declare it: status: {name}, as a parameter, a field or the result of a task"
+        return refuse_call(expressions, node, "may fail to find a member", help_)
+    if isinstance(found, type) or getattr(builtins, name, None) is found:
+        return refuse_call(
+            expressions, node, "has no JSONata form", "call it inside a @pure function"
+        )
+    return expressions.unit.refused(
+        node,
+        "HF005",
+        f"`{name}` is an ordinary Python function: a workflow cannot call it",
+        "decorate it with @task (durable, retried, may do I/O) or @pure (quick, no I/O), "
+        "or write it out here",
+    )
+
+
+def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
+    if isinstance(expressions.environment.entries.get(name), UndoHandle):
+        message = f"`{name}(…)` registers an undo step: a line of its own, and not in a branch"
+        help_ = "return what is needed from the branch, and register the undo step afterwards"
+        return expressions.unit.refused(node, "HF021", message, help_)
+    branch = f"lambda: {expressions.unit.text(node)}" if node.args or node.keywords else name
+    help_ = f"parallel({branch}, …), each(items, {name})"
+    message = f"`{name}` is local: only a branch of parallel(), first() or each()"
+    return expressions.unit.refused(node, "HF005", message, help_)

@@ -1,0 +1,140 @@
+"""`and`, `or`, `x if c else y` and comparisons: what is evaluated only sometimes."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions import operators
+from holdfast.compiler.expressions.comparisons import compare
+from holdfast.compiler.expressions.query import FALSE, TRUE, Binary, Conditional, QueryTree, hold
+from holdfast.compiler.expressions.sets import is_hashable, members
+from holdfast.compiler.types.types import (
+    BOOL,
+    NEVER,
+    describe,
+    element_of,
+    is_refused,
+    join,
+    without_none,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+_PLACE = "a condition"
+
+
+def lower_operands(expressions: Expressions, node: ast.BoolOp) -> TypedQuery:
+    """`and` and `or` give one of their operands; JSONata's give a boolean."""
+    return _operands(expressions, node.values, is_and=isinstance(node.op, ast.And))
+
+
+def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bool) -> TypedQuery:
+    first, *rest = nodes
+    value = expressions.lower(first)
+    if not rest:
+        return value
+    place = expressions.inside(_PLACE).narrowed(first, is_true=is_and)
+    other = _operands(place, rest, is_and=is_and)
+    test = operators.truth(expressions.unit, first, value)
+    if any(map(is_refused, (value.type, other.type, test.type))):
+        return REFUSED_EXPRESSION
+    fails = fails_of(value, other)
+    if value.type == other.type == BOOL:
+        return TypedQuery(connect(value, other, is_and=is_and), BOOL, fails)
+
+    def choose(held: QueryTree) -> QueryTree:
+        is_true = operators.truth(expressions.unit, first, TypedQuery(held, value.type)).query
+        if is_and:
+            return Conditional(is_true, other.query, held)
+        return Conditional(is_true, held, other.query)
+
+    # `a or b` gives `a` only when it is true, and None never is.
+    kept = value.type if is_and else without_none(value.type)
+    return TypedQuery(hold(value.query, choose), join(kept, other.type), fails)
+
+
+def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> TypedQuery:
+    """Where only the truth of `a and b` counts, it is the `and` of their truths."""
+    is_and = isinstance(node.op, ast.And)
+    place = expressions
+    found = [place.truth(node.values[0])]
+    for before, value in itertools.pairwise(node.values):
+        place = place.inside(_PLACE).narrowed(before, is_true=is_and)
+        found.append(place.truth(value))
+    if any(is_refused(one.type) for one in found):
+        return REFUSED_EXPRESSION
+    result = found[-1]
+    for one in reversed(found[:-1]):
+        query = connect(one, result, is_and=is_and)
+        result = TypedQuery(query, BOOL, fails_of(one, result))
+    return result
+
+
+def connect(left: TypedQuery, right: TypedQuery, *, is_and: bool) -> QueryTree:
+    """JSONata may evaluate both sides of `and`; only a conditional protects one that may fail."""
+    if not right.fails:
+        return Binary("and" if is_and else "or", left.query, right.query)
+    if is_and:
+        return Conditional(left.query, right.query, FALSE)
+    return Conditional(left.query, TRUE, right.query)
+
+
+def lower_conditional(expressions: Expressions, node: ast.IfExp) -> TypedQuery:
+    test = expressions.truth(node.test)
+    place = expressions.inside(_PLACE)
+    then = place.narrowed(node.test, is_true=True).lower(node.body)
+    otherwise = place.narrowed(node.test, is_true=False).lower(node.orelse)
+    if any(map(is_refused, (test.type, then.type, otherwise.type))):
+        return REFUSED_EXPRESSION
+    query = Conditional(test.query, then.query, otherwise.query)
+    return TypedQuery(query, join(then.type, otherwise.type), fails_of(test, then, otherwise))
+
+
+def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
+    unit = expressions.unit
+    left = expressions.lower(node.left)
+    right = _comparand(expressions, left, node.ops[0], node.comparators[0])
+    found = [compare(unit, node, node.ops[0], left, right)]
+    for operator, comparator in zip(node.ops[1:], node.comparators[1:], strict=True):
+        if is_refused(found[-1].type):
+            return REFUSED_EXPRESSION
+        if right.fails:
+            message = "the middle of this chain of comparisons may fail"
+            help_ = "give it a name on a line of its own, or join two comparisons with `and`"
+            return unit.refused(node, "HF002", message, help_)
+        # The middle is written twice: it cannot fail and has no effect.
+        left = right
+        right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
+        found.append(compare(unit, node, operator, left, right))
+    return _all_of(found)
+
+
+def _all_of(tests: list[TypedQuery]) -> TypedQuery:
+    if any(is_refused(test.type) for test in tests):
+        return REFUSED_EXPRESSION
+    result = tests[-1]
+    for test in reversed(tests[:-1]):
+        query = connect(test, result, is_and=True)
+        result = TypedQuery(query, BOOL, fails_of(test, result))
+    return result
+
+
+def _comparand(
+    expressions: Expressions, left: TypedQuery, operator: ast.cmpop, node: ast.expr
+) -> TypedQuery:
+    """`x in {"a", "b"}` asks the same as `x in ["a", "b"]`."""
+    if not isinstance(operator, ast.In | ast.NotIn):
+        return expressions.lower(node)
+    found = members(expressions, node)
+    if found is None:
+        return expressions.gone_through(node)
+    for type_ in (left.type, element_of(found.type) or NEVER):
+        if not is_hashable(type_):
+            message = f"a value of type {describe(type_)} cannot be in a set"
+            return expressions.unit.refused(node, "HF048", message, "x in [a, b]")
+    return found

@@ -1,0 +1,264 @@
+"""Comparisons: which pairs of types JSONata compares as Python does."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.durations import in_seconds
+from holdfast.compiler.expressions.operators import SYMBOLS
+from holdfast.compiler.expressions.query import (
+    TRUE,
+    Binary,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    QueryTree,
+    Variable,
+    hold,
+)
+from holdfast.compiler.types.models import fields_of, has_plain_equality
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DURATION,
+    FLOAT,
+    INT,
+    NEVER,
+    NONE,
+    STR,
+    UNKNOWN,
+    UUID,
+    WRITTEN_DURATION,
+    DictOf,
+    EnumOf,
+    ErrorOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TextForm,
+    TextOf,
+    TupleOf,
+    Type,
+    describe,
+    element_of,
+    is_numeric,
+    is_refused,
+    is_text,
+    may_be_list,
+    may_be_none,
+    members_of,
+)
+
+
+def compare(
+    unit: Unit, node: ast.expr, operator: ast.cmpop, left: TypedQuery, right: TypedQuery
+) -> TypedQuery:
+    if is_refused(left.type, right.type):
+        return REFUSED_EXPRESSION
+    if left.type != right.type:
+        left, right = in_seconds(left), in_seconds(right)
+    fails = fails_of(left, right)
+    match operator:
+        case ast.Eq() | ast.NotEq():
+            return _equality(unit, node, operator, left, right)
+        case ast.Is() | ast.IsNot() if _is_member_of(left.type, right.type):
+            return TypedQuery(
+                _equal(left.query, right.query, isinstance(operator, ast.IsNot)), BOOL, fails
+            )
+        case ast.Is() | ast.IsNot() if isinstance(right.query, Constant):
+            if right.query.value is not None and not isinstance(right.query.value, bool):
+                return _identity(unit, node)
+            is_negative = isinstance(operator, ast.IsNot)
+            return TypedQuery(_equal(left.query, right.query, is_negative), BOOL, fails)
+        case ast.Is() | ast.IsNot():
+            return _identity(unit, node)
+        case ast.In() | ast.NotIn():
+            found = _membership(unit, node, left, right)
+            is_negative = isinstance(operator, ast.NotIn)
+            query = FunctionCall("not", (found.query,)) if is_negative else found.query
+            return TypedQuery(query, found.type, fails)
+        case _:
+            return _order(unit, node, SYMBOLS[type(operator)], left, right)
+
+
+def _is_member_of(left: Type, right: Type) -> bool:
+    """Members of an enum are the same object when they are equal."""
+    return isinstance(right, EnumOf) and all(one in (right, NONE) for one in members_of(left))
+
+
+def _identity(unit: Unit, node: ast.expr) -> TypedQuery:
+    return unit.refused(
+        node, "HF048", "`is` compares objects; values have no identity", "compare with `==`"
+    )
+
+
+def _equal(left: QueryTree, right: QueryTree, is_negative: bool) -> QueryTree:
+    return Binary("!=" if is_negative else "=", left, right)
+
+
+def _equality(
+    unit: Unit, node: ast.expr, operator: ast.cmpop, left: TypedQuery, right: TypedQuery
+) -> TypedQuery:
+    if not are_comparable(left.type, right.type):
+        return _refused_equality(unit, node, left.type, right.type)
+    is_negative = isinstance(operator, ast.NotEq)
+    query = _equal(left.query, right.query, is_negative)
+    return TypedQuery(query, BOOL, fails_of(left, right))
+
+
+def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> TypedQuery:
+    message = f"whether {describe(left)} equals {describe(right)} differs between Python and JSON"
+    help_ = "compare values of one known type; annotate the type where it is unknown"
+    parts = (*members_of(left), *members_of(right))
+    is_one_model = isinstance(left, ModelOf) and left == right
+    if is_one_model or any(isinstance(part, TextForm) for part in parts):
+        help_ = "compare them inside a @pure function"
+    elif isinstance(left, EnumOf) != isinstance(right, EnumOf):
+        help_ = _member_help(left if isinstance(left, EnumOf) else right)
+    return unit.refused(node, "HF048", message, help_)
+
+
+def _member_help(enum: Type) -> str:
+    assert isinstance(enum, EnumOf)
+    members = [f"{enum.enum.__name__}.{member.name}" for member in enum.enum]
+    return f"x == {members[0]}" if members else "x.value == …"
+
+
+def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()) -> bool:
+    """Whether `==` on the JSON of two values answers what `==` on the values does.
+
+    It does not for True and 1, for two models or enums with the same JSON, and for a tuple and a
+    list; of a value of unknown type only text and None can be told apart from everything else.
+    `inside`: the models whose fields are being looked at.
+    """
+    return all(
+        _are_comparable(some, other, inside)
+        for some in members_of(left)
+        for other in members_of(right)
+    )
+
+
+#: Equal values have equal texts; "1.0" and "1.00", or two time zones, have not.
+_CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
+_PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
+
+
+def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
+    left, right = _mixed_in(left), _mixed_in(right)
+    if NEVER in (left, right) or NONE in (left, right):
+        return True
+    if Opaque in (type(left), type(right)) or ErrorOf in (type(left), type(right)):
+        return False
+    if UNKNOWN in (left, right):
+        return STR in (left, right)
+    if TextForm in (type(left), type(right)):
+        return left == right and left in _CANONICAL
+    match (left, right):
+        case (ListOf(some, is_tuple), ListOf(other, also)):
+            return is_tuple == also and are_comparable(some, other, inside)
+        case (DictOf(some), DictOf(other)):
+            return are_comparable(some, other, inside)
+        case (TupleOf(some), TupleOf(other)):
+            pairs = zip(some, other, strict=False)
+            return len(some) == len(other) and all(
+                are_comparable(one, another, inside) for one, another in pairs
+            )
+        case (ModelOf(model), ModelOf()):
+            return left == right and (model in inside or _by_fields(model, inside | {model}))
+        case (EnumOf(), EnumOf()):
+            return left == right
+        case (ListOf() | TupleOf(), ListOf() | TupleOf()):
+            return False
+        case (ModelOf() | DictOf(), ModelOf() | DictOf()):
+            return False
+        case (EnumOf(), _) | (_, EnumOf()):
+            return left not in _PLAIN and right not in _PLAIN
+        case _:
+            return (left == BOOL) == (right == BOOL) or STR in (left, right)
+
+
+def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
+    """Whether two of them are equal exactly when all fields of their JSON are."""
+    return has_plain_equality(model) and all(
+        are_comparable(field.type, field.type, inside) for field in fields_of(model).values()
+    )
+
+
+def _mixed_in(type_: Type) -> Type:
+    """A `StrEnum` compares as the text that it is."""
+    match type_:
+        case TextOf():
+            return STR
+        case EnumOf(cls) if issubclass(cls, str):
+            return STR
+        case EnumOf(cls) if issubclass(cls, int):
+            return INT
+        case _:
+            return type_
+
+
+def _order(
+    unit: Unit, node: ast.expr, symbol: str, left: TypedQuery, right: TypedQuery
+) -> TypedQuery:
+    left, right = in_seconds(left), in_seconds(right)
+    pairs = (left.type, right.type)
+    has_order = (
+        all(map(is_numeric, pairs))
+        or all(map(is_text, pairs))
+        or left.type == right.type in (DURATION, DATE, UUID)
+    )
+    if not has_order:
+        pair = f"{describe(left.type)} and {describe(right.type)}"
+        message = f"`{symbol}` between {pair} has no order"
+        help_ = _order_help(unit, node, left.type, right.type)
+        if any(isinstance(type_, TextForm) for type_ in pairs):
+            message = f"{message} that their JSON keeps"
+            help_ = "compare them inside a @pure function"
+        return unit.refused(node, "HF049", message, help_)
+    return TypedQuery(Binary(symbol, left.query, right.query), BOOL, fails_of(left, right))
+
+
+def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
+    """What may be None is tested first, where it is clear what that is."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for operand, type_ in ((node.left, left), (node.comparators[0], right)):
+            if may_be_none(type_):
+                return f"if {unit.text(operand)} is not None: …"
+    return "compare two numbers or two texts"
+
+
+def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) -> TypedQuery:
+    if isinstance(of.type, DictOf) and is_text(item.type):
+        return TypedQuery(
+            FunctionCall("exists", (FunctionCall("lookup", (of.query, item.query)),)), BOOL
+        )
+    if is_text(of.type) and is_text(item.type):
+        return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
+    element = element_of(of.type)
+    if element is None:
+        return unit.refused(
+            node,
+            "HF040",
+            f"`in` on {describe(of.type)} has no exact JSONata form",
+            "use it on a list, a dict with text keys, or a text",
+        )
+    if not are_comparable(item.type, element):
+        return _refused_equality(unit, node, item.type, element)
+    if all(_is_scalar(type_) for type_ in (item.type, element)):
+        return TypedQuery(Binary("in", item.query, of.query), BOOL)
+    # JSONata's `in` looks at scalars only, and not at null.
+    return TypedQuery(hold(item.query, lambda held: _is_any(held, of.query), "_wanted"), BOOL)
+
+
+def _is_any(wanted: QueryTree, items: QueryTree) -> QueryTree:
+    is_equal = FunctionLiteral(("_item",), Binary("=", Variable("_item"), wanted))
+    return Binary("in", TRUE, Flat(FunctionCall("map", (items, is_equal))))
+
+
+def _is_scalar(type_: Type) -> bool:
+    return not may_be_list(type_) and not any(
+        member == NONE or isinstance(member, DictOf | ModelOf) for member in members_of(type_)
+    )

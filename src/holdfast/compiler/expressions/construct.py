@@ -1,0 +1,148 @@
+"""`Outcome(status="shipped")`: a model built without pydantic must be what pydantic would build."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.durations import written
+from holdfast.compiler.expressions.fields import known_fields
+from holdfast.compiler.expressions.query import ArrayOf, FunctionCall, ObjectOf, literal
+from holdfast.compiler.types.models import ModelField, conversion, fields_of, fits, obstacle_of
+from holdfast.compiler.types.types import REFUSED, ModelOf, describe_exactly, is_refused
+
+_PURE_HELP = "build it in a @pure function"
+
+
+def construct(lowering: Lowering, node: ast.Call, model: Any) -> TypedQuery:
+    unit = lowering.unit
+    title = model.__name__
+    keywords = _keywords(node, model)
+    values = {keyword.arg: _given(lowering.lower(keyword.value)) for keyword in keywords}
+    if any(is_refused(value.type) for value in values.values()):
+        return REFUSED_EXPRESSION
+    if None in values or len(values) < len(node.args) + len(node.keywords):
+        message = f"{title} is built with its fields as keywords, one by one"
+        example = ", ".join(f"{name}=…" for name in fields_of(model))
+        return unit.refused(node, "HF008", message, f"{title}({example})")
+    obstacle = obstacle_of(model)
+    if obstacle:
+        message = f"{title} cannot be built exactly in a workflow: {obstacle}"
+        return unit.refused(node, "HF045", message, _PURE_HELP)
+    fields = fields_of(model)
+    problems = len(unit.diagnostics)
+    for keyword in keywords:
+        field = fields.get(str(keyword.arg))
+        if field is not None:
+            _check(lowering, keyword.value, f"{title}.{keyword.arg}", field, values[keyword.arg])
+        else:
+            unit.refuse(
+                keyword.value,
+                "HF044",
+                f"{title} has no field `{keyword.arg}`",
+                known_fields(model, str(keyword.arg), after="=…"),
+            )
+    _check_left_out(lowering, node, model, frozenset(values))
+    if len(unit.diagnostics) > problems:
+        return TypedQuery(REFUSED_EXPRESSION.query, ModelOf(model))
+    items = (
+        (name, values[name].query if name in values else literal(known.default))
+        for name, known in fields.items()
+    )
+    return TypedQuery(ObjectOf(tuple(items)), ModelOf(model), fails_of(*values.values()))
+
+
+def _keywords(node: ast.Call, model: Any) -> list[ast.keyword]:
+    """The arguments by name; a dataclass takes its fields by their order too."""
+    if not node.args:
+        return node.keywords
+    names = [name for name, field in fields_of(model).items() if field.is_positional]
+    named = [
+        ast.copy_location(ast.keyword(name, value), value)
+        for name, value in zip(names, node.args, strict=False)
+    ]
+    return [*named, *node.keywords]
+
+
+def copy_with(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: ModelOf) -> TypedQuery:
+    """`order.model_copy(update={"status": "paid"})`."""
+    unit, model = lowering.unit, type_.model
+    match node:
+        case ast.Call(args=[], keywords=[]):
+            return value
+        case ast.Call(args=[], keywords=[ast.keyword(arg="update", value=ast.Dict() as update)]):
+            pass
+        case _:
+            help_ = 'order.model_copy(update={"status": status})'
+            message = "model_copy() takes `update={…}`, written out, in a workflow"
+            return unit.refused(node, "HF008", message, help_)
+    obstacle = obstacle_of(model)
+    if obstacle:
+        message = f"{model.__name__} cannot be copied exactly in a workflow: {obstacle}"
+        return unit.refused(node, "HF045", message, "copy it in a @pure function")
+    problems = len(unit.diagnostics)
+    given: dict[str, TypedQuery] = {}
+    for key, part in zip(update.keys, update.values, strict=True):
+        match key:
+            case ast.Constant(value=str(name)) if name in fields_of(model):
+                given[name] = _checked(lowering, part, f"{model.__name__}.{name}", model, name)
+            case _:
+                unknown = str(key.value) if isinstance(key, ast.Constant) else ""
+                help_ = known_fields(model, unknown, 'update={"', '": …}')
+                message = f"{model.__name__} has no such field"
+                unit.refuse(part if key is None else key, "HF044", message, help_)
+    if len(unit.diagnostics) > problems or any(is_refused(one.type) for one in given.values()):
+        return TypedQuery(REFUSED_EXPRESSION.query, REFUSED)
+    changes = ObjectOf(tuple((name, one.query) for name, one in given.items()))
+    query = FunctionCall("merge", (ArrayOf((value.query, changes)),))
+    return TypedQuery(query, type_, fails_of(value, *given.values()))
+
+
+def _checked(lowering: Lowering, node: ast.expr, place: str, model: Any, name: str) -> TypedQuery:
+    value = _given(lowering.lower(node))
+    if not is_refused(value.type):
+        _check(lowering, node, place, fields_of(model)[name], value)
+    return value
+
+
+def _given(value: TypedQuery) -> TypedQuery:
+    """What a model keeps: a duration that is known now has the form that pydantic gives it."""
+    return written(value)
+
+
+def _check(
+    lowering: Lowering,
+    node: ast.expr,
+    place: str,
+    field: ModelField,
+    value: TypedQuery,
+) -> None:
+    if field.obstacle:
+        message = f"{place} cannot be set exactly in a workflow: {field.obstacle}"
+        lowering.unit.refuse(node, "HF045", message, _PURE_HELP)
+    elif not fits(value.type, field.type):
+        message = (
+            f"{place} is {describe_exactly(field.type)} and this is "
+            f"{describe_exactly(value.type)}: pydantic might convert or refuse it"
+        )
+        help_ = "give it a value of that type; annotate the type where it is unknown"
+        if not isinstance(node, ast.Constant):
+            help_ = conversion(lowering.unit.text(node), value.type, field.type) or help_
+        lowering.unit.refuse(node, "HF045", message, help_)
+
+
+def _check_left_out(
+    lowering: Lowering, node: ast.Call, model: Any, given: frozenset[str | None]
+) -> None:
+    left_out = {name: field for name, field in fields_of(model).items() if name not in given}
+    missing = [name for name, field in left_out.items() if field.is_required]
+    if missing:
+        help_ = f"{model.__name__}(…, {missing[0]}=…)"
+        lowering.unit.refuse(
+            node, "HF008", f"{model.__name__} needs a value for `{missing[0]}`", help_
+        )
+    for name, field in left_out.items():
+        if field.default_obstacle and not field.is_required:
+            message = f"{model.__name__}.{name} needs its value here: {field.default_obstacle}"
+            lowering.unit.refuse(node, "HF045", message, f"{model.__name__}(…, {name}=…)")

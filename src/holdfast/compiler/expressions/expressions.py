@@ -1,0 +1,286 @@
+"""Expressions: `ast` -> typed JSONata. One rule per node; what has no rule is refused."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.compiler.context import (
+    NOTHING,
+    REFUSED_EXPRESSION,
+    Environment,
+    Held,
+    TypedQuery,
+    Unit,
+    path_of,
+)
+from holdfast.compiler.expressions import operators, sets
+from holdfast.compiler.expressions.calls import lower_call
+from holdfast.compiler.expressions.choices import (
+    lower_comparison,
+    lower_conditional,
+    lower_operands,
+    lower_truth_of_operands,
+)
+from holdfast.compiler.expressions.comprehensions import (
+    lower_dict_comprehension,
+    lower_list_comprehension,
+    lower_rows,
+)
+from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
+from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
+from holdfast.compiler.expressions.iteration import LoopVariable, walk
+from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
+from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
+from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, Variable
+from holdfast.compiler.expressions.subscripts import lower_subscript
+from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.types.annotations import of_constant
+from holdfast.compiler.types.models import fields_of
+from holdfast.compiler.types.narrowing import narrow
+from holdfast.compiler.types.types import (
+    NEVER,
+    REFUSED,
+    UNKNOWN,
+    EnumOf,
+    ModelOf,
+    Union,
+    describe,
+    is_refused,
+    may_be_none,
+)
+from holdfast.compiler.variable_names import VariableScopeNames
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Lowers the expressions of one point of the flow.
+
+    `place` says why a durable step cannot stand here; `hoisted` holds the results of those that
+    were moved before the statement.
+    """
+
+    unit: Unit
+    scope: VariableScopeNames
+    environment: Environment
+    hoisted: Mapping[ast.AST, TypedQuery] = field(default_factory=lambda: MappingProxyType({}))
+    place: str = ""
+
+    # What the rules of other modules use (`context.Lowering`).
+
+    def lower(self, node: ast.expr, /) -> TypedQuery:
+        if isinstance(node, ast.Call | ast.GeneratorExp) and self._stays_lazy(node):
+            return refuse_lazy(self, node)
+        return self.gone_through(node)
+
+    def _stays_lazy(self, node: ast.expr) -> bool:
+        return is_lazy(self, node) and node not in self.hoisted
+
+    def gone_through(self, node: ast.expr, /) -> TypedQuery:
+        """As `lower`, where what only gives its items is no less than a list of them."""
+        if node in self.hoisted:
+            return self.hoisted[node]
+        match node:
+            case ast.Constant(value=constant):
+                return self._constant(node, constant)
+            case ast.Name(id=name) if self.scope.is_local(name):
+                return self._local(node, name)
+            case ast.Name() | ast.Attribute() if self.is_outside(node):
+                return self._outside(node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript():
+                return lower_subscript(self, node)
+            case ast.BinOp(left=left, op=operator, right=right):
+                pair = self.lower(left), self.lower(right)
+                return operators.arithmetic(self.unit, node, operator, *pair)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                value = self.truth(operand)
+                return TypedQuery(FunctionCall("not", (value.query,)), value.type, value.fails)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return operators.negate(self.unit, node, self.lower(operand))
+            case ast.BoolOp():
+                return lower_operands(self, node)
+            case ast.Compare():
+                return lower_comparison(self, node)
+            case ast.IfExp():
+                return lower_conditional(self, node)
+            case ast.JoinedStr():
+                return lower_joined(self, node)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return operators.positive(self.unit, node, self.lower(operand))
+            case ast.List(elts=items):
+                return lower_list(self, items)
+            case ast.Tuple(elts=items):
+                return lower_tuple(self, items)
+            case ast.Dict():
+                return lower_dict(self, node)
+            case ast.ListComp() | ast.GeneratorExp():
+                return lower_list_comprehension(self, node)
+            case ast.DictComp():
+                return lower_dict_comprehension(self, node)
+            case ast.Call():
+                return lower_call(self, node)
+            case _:
+                return self.unsupported(node)
+
+    def truth(self, node: ast.expr, /) -> TypedQuery:
+        """Whether Python takes the value of `node` for true."""
+        match node:
+            case ast.BoolOp():
+                return lower_truth_of_operands(self, node)
+            case _:
+                return operators.truth(self.unit, node, self.lower(node))
+
+    def iterable(self, node: ast.expr, /) -> TypedQuery:
+        """A list of what iterating over `node` gives."""
+        if isinstance(node, ast.GeneratorExp):
+            return self.gone_through(node)
+        if isinstance(node, ast.Set | ast.SetComp):
+            message = "a set has an order of its own in every run"
+            return self.unit.refused(node, "HF002", message, sets.HELP)
+        item = Variable("_item")
+        through = walk(self, node, item, Variable("_position"))
+        if through.element != LoopVariable(item, getattr(through.element, "type", REFUSED)):
+            return lower_rows(self, node)
+        return through.items
+
+    def is_builtin(self, name: str, /) -> bool:
+        if self.scope.is_local(name):
+            return False
+        found = self.unit.outside(ast.Name(id=name))
+        return found is not NOTHING and found is getattr(builtins, name, None)
+
+    # Moving to another point of the flow.
+
+    def narrowed(self, test: ast.expr, *, is_true: bool) -> Expressions:
+        """Where `test` is known to have been true, or false."""
+        environment = narrow(self, self.environment, test, is_true=is_true)
+        if environment is self.environment:
+            return self
+        return Expressions(self.unit, self.scope, environment, self.hoisted, self.place)
+
+    def inside(self, place: str) -> Expressions:
+        """Where evaluation may not happen, or more than once."""
+        return Expressions(self.unit, self.scope, self.environment, self.hoisted, place)
+
+    # Leaves.
+
+    def _constant(self, node: ast.Constant, value: object) -> TypedQuery:
+        match value:
+            case int() if abs(value) > INTEGER_MAX:
+                return self.unit.refused(
+                    node,
+                    "HF042",
+                    "JSON numbers hold integers exactly only up to 2**53",
+                    f'use a text: "{value}"',
+                )
+            case float() if not isfinite(value):
+                message, help_ = "JSON has no infinite number", "1.7976931348623157e308"
+                return self.unit.refused(node, "HF042", message, help_)
+            case None | bool() | int() | float() | str():
+                return TypedQuery(Constant(value), of_constant(value))
+            case _:
+                return self.unsupported(node)
+
+    def _local(self, node: ast.Name, name: str) -> TypedQuery:
+        entry = self.environment.entries.get(name)
+        if entry is not None and not isinstance(entry, Held):
+            message, help_ = f"`{name}` is no value", f"call it: `{name}(…)`"
+            return self.unit.refused(node, "HF007", message, help_)
+        if entry is not None and entry.is_definite:
+            return TypedQuery(entry.value, self.environment.facts.get(name, entry.type))
+        if entry is not None and is_refused(entry.type):
+            return REFUSED_EXPRESSION
+        return self.unit.refused(
+            node,
+            "HF022",
+            f"`{name}` may have no value here",
+            f"assign it on every path that leads here, e.g. `{name} = None` first",
+        )
+
+    def is_outside(self, node: ast.expr) -> bool:
+        """Whether a name or a chain of attributes starts outside the workflow."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and not self.scope.is_local(node.id)
+
+    def _outside(self, node: ast.expr) -> TypedQuery:
+        found = self.unit.outside(node)
+        if found is NOTHING and isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if found is NOTHING:
+            name = self.unit.text(node)
+            return self.unit.refused(
+                node, "HF004", f"`{name}` is not defined", "import it, or pass it as an argument"
+            )
+        return from_outside(self.unit, node, found)
+
+    def _attribute(self, node: ast.Attribute) -> TypedQuery:
+        base = self.lower(node.value)
+        if is_refused(base.type):
+            return REFUSED_EXPRESSION
+        facts = self.environment.facts
+        path = path_of(node) if facts else None
+        narrowed = None if path is None else facts.get(path)
+        match base.type:
+            case ModelOf(model) if node.attr in fields_of(model):
+                type_ = narrowed or fields_of(model)[node.attr].type
+                return TypedQuery(FieldOf(base.query, node.attr), type_, base.fails)
+            case ModelOf(model):
+                return self.unit.refused(
+                    node,
+                    "HF044",
+                    f"{model.__name__} has no field `{node.attr}`",
+                    known_fields(model, node.attr, f"{self.unit.text(node.value)}."),
+                )
+            case EnumOf() | Union() if (found := member_of(base, node.attr)) is not None:
+                return found if narrowed is None else found._replace(type=narrowed)
+            case type_ if type_ == NEVER:
+                return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
+            case type_ if may_be_none(type_):
+                text = self.unit.text(node.value)
+                return self.unit.refused(
+                    node, "HF043", f"`{text}` may be None here", f"if {text} is not None: …"
+                )
+            case type_ if type_ == UNKNOWN:
+                message = f"`.{node.attr}` of a value of unknown type"
+                help_ = "annotate it with a model: payment: Payment = …"
+                return self.unit.refused(node, "HF046", message, help_)
+            case type_:
+                return self.unit.refused(
+                    node,
+                    "HF044",
+                    f"{describe(type_)} has no field `{node.attr}` in a workflow",
+                    help_for_field(self.unit.text(node.value), type_, node.attr),
+                )
+
+    def unsupported(self, node: ast.expr) -> TypedQuery:
+        if isinstance(node, ast.Set | ast.SetComp):
+            message = "a set is only for `in`, len(), sorted() and the like"
+            return self.unit.refused(node, "HF002", message, sets.HELP)
+        if isinstance(node, ast.Starred):
+            message = "`*` is for lists and for arguments that are written out"
+            return self.unit.refused(node, "HF002", message, "[*names, name]")
+        kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
+        return self.unit.refused(
+            node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"
+        )
+
+
+_NAMES_OF_NODES: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
+    {
+        ast.Await: "`await`",
+        ast.Yield: "`yield`",
+        ast.YieldFrom: "`yield from`",
+        ast.NamedExpr: "`:=`",
+        ast.Lambda: "a lambda that is no branch",
+        ast.UnaryOp: "this operator",
+        ast.Constant: "this constant",
+    }
+)

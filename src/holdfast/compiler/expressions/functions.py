@@ -1,0 +1,338 @@
+"""The functions that an expression may call, as a table from the function to its rule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
+
+from holdfast.api import surface
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions.lazy import is_view
+from holdfast.compiler.expressions.making_dicts import lower_dict_call
+from holdfast.compiler.expressions.making_durations import lower_duration, lower_timedelta
+from holdfast.compiler.expressions.operators import arithmetic, divided, truth
+from holdfast.compiler.expressions.orderings import lower_extreme, lower_sorted
+from holdfast.compiler.expressions.query import (
+    FALSE,
+    TRUE,
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    QueryTree,
+    Variable,
+    hold,
+)
+from holdfast.compiler.expressions.sets import HELP as SETS_HELP
+from holdfast.compiler.expressions.sets import members, without_order
+from holdfast.compiler.expressions.strings import as_int
+from holdfast.compiler.expressions.text import text_of
+from holdfast.compiler.expressions.zips import lower_zip
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.kinds import lower_isinstance
+from holdfast.compiler.types.models import fits
+from holdfast.compiler.types.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NEVER,
+    STR,
+    DictOf,
+    ListOf,
+    TextOf,
+    TupleOf,
+    Type,
+    describe,
+    element_of,
+    is_numeric,
+    is_refused,
+    is_text,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+FunctionRule: TypeAlias = Callable[["Expressions", ast.Call], TypedQuery]
+
+_PURE_HELP: Final = "call it inside a @pure function"
+
+
+def call_function(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery | None:
+    """The call of a function of the table, or None when it is not in the table."""
+    if isinstance(function, NewType):
+        return _new_type(lowering, node, function)
+    rule = _RULES.get(function) if isinstance(function, Hashable) and callable(function) else None
+    return None if rule is None else rule(lowering, node)
+
+
+def refuse_call(lowering: Expressions, node: ast.Call, why: str, help_: str) -> TypedQuery:
+    name = lowering.unit.text(node.func)
+    return lowering.unit.refused(node, "HF002", f"`{name}()` {why}", help_)
+
+
+def _single(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
+    """The only argument; refuses any other number."""
+    if len(node.args) == 1 and not node.keywords:
+        return lowering.lower(node.args[0])
+    name = lowering.unit.text(node.func)
+    message = f"`{name}()` takes one argument in a workflow"
+    lowering.unit.refuse(node, "HF008", message, f"{name}(value)")
+    return None
+
+
+def _no_form(lowering: Expressions, node: ast.Call, type_: Type) -> TypedQuery:
+    if is_refused(type_):
+        return REFUSED_EXPRESSION
+    return refuse_call(
+        lowering, node, f"of {describe(type_)} has no exact JSONata form", _PURE_HELP
+    )
+
+
+# Sizes and numbers.
+
+
+def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    if len(node.args) == 1 and members(lowering, node.args[0]) is not None:
+        items = without_order(lowering, node.args[0])
+        return TypedQuery(FunctionCall("count", (items.query,)), INT, items.fails)
+    if len(node.args) == 1 and is_view(lowering, node.args[0]):
+        value: TypedQuery | None = lowering.gone_through(node.args[0])
+    else:
+        value = _single(lowering, node)
+    if value is None:
+        return REFUSED_EXPRESSION
+    match value.type:
+        case ListOf() | TupleOf():
+            query: QueryTree = FunctionCall("count", (value.query,))
+        case DictOf():
+            query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
+        case type_ if is_text(type_):
+            query = FunctionCall("length", (value.query,))
+        case type_:
+            return _no_form(lowering, node, type_)
+    return TypedQuery(query, INT, value.fails)
+
+
+def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    start = TypedQuery(Constant(0), INT)
+    match node:
+        case ast.Call(args=[values], keywords=[]):
+            pass
+        case (
+            ast.Call(args=[values, first], keywords=[])
+            | ast.Call(args=[values], keywords=[ast.keyword(arg="start", value=first)])
+        ):
+            start = lowering.lower(first)
+        case _:
+            help_ = "sum(values)"
+            return refuse_call(lowering, node, "takes one list, and where to start", help_)
+    items = without_order(lowering, values)
+    element = element_of(items.type)
+    if is_refused(items.type, start.type):
+        return REFUSED_EXPRESSION
+    if element == BOOL:
+        one = Conditional(Variable("_item"), Constant(1), Constant(0))
+        ones = Flat(FunctionCall("map", (items.query, FunctionLiteral(("_item",), one))))
+        items, element = TypedQuery(ones, ListOf(INT), items.fails), INT
+    if element not in (INT, NEVER) or start.type != INT:
+        if element is not None and is_numeric(element):
+            help_ = "count in integers, or add in a loop: total += x"
+            return refuse_call(lowering, node, "of floats rounds as the Python version does", help_)
+        return _no_form(lowering, node, items.type)
+    total: QueryTree = FunctionCall("sum", (items.query,))
+    if start.query != Constant(0):
+        total = Binary("+", start.query, total)
+    return TypedQuery(total, INT, fails_of(items, start))
+
+
+def _items(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
+    """The only argument, as a list."""
+    if len(node.args) == 1 and not node.keywords:
+        return lowering.iterable(node.args[0])
+    name = lowering.unit.text(node.func)
+    lowering.unit.refuse(
+        node, "HF008", f"`{name}()` takes one list in a workflow", f"{name}(values)"
+    )
+    return None
+
+
+def _abs(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    return TypedQuery(FunctionCall("abs", (value.query,)), value.type, value.fails)
+
+
+def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    return TypedQuery(FunctionCall("round", (value.query,)), INT, value.fails)
+
+
+# Conversions.
+
+
+def _str(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node)
+    return REFUSED_EXPRESSION if value is None else text_of(lowering.unit, node, value)
+
+
+def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    query = value.query
+    if value.type == BOOL:
+        return TypedQuery(Conditional(query, Constant(1), Constant(0)), INT, value.fails)
+    if value.type == INT:
+        return value
+    if is_text(value.type):
+        return TypedQuery(hold(query, as_int, "_text"), INT, value.fails | {"ValueError"})
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    is_negative = Binary("<", query, Constant(0))
+    towards_zero = Conditional(
+        is_negative, FunctionCall("ceil", (query,)), FunctionCall("floor", (query,))
+    )
+    return TypedQuery(towards_zero, INT, value.fails)
+
+
+def _float(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    return TypedQuery(value.query, FLOAT, value.fails)
+
+
+def _bool(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    if len(node.args) == 1 and not node.keywords:
+        return lowering.truth(node.args[0])
+    return _single(lowering, node) or REFUSED_EXPRESSION
+
+
+def _list(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    if not node.args and not node.keywords:
+        return TypedQuery(ArrayOf(()), ListOf(NEVER))
+    return _items(lowering, node) or REFUSED_EXPRESSION
+
+
+def _quantifier(function: str) -> FunctionRule:
+    def rule(lowering: Expressions, node: ast.Call) -> TypedQuery:
+        if len(node.args) != 1 or node.keywords:
+            return refuse_call(lowering, node, "takes one list", f"{function}(values)")
+        items = without_order(lowering, node.args[0])
+        element = element_of(items.type)
+        if element is None or is_refused(items.type):
+            return REFUSED_EXPRESSION
+        if items.fails:
+            why = "stops early in Python but not in JSONata, and this condition may fail"
+            return refuse_call(lowering, node, why, "use a loop, or a @pure function")
+        tests = items.query
+        if element not in (BOOL, NEVER):
+            test = truth(lowering.unit, node, TypedQuery(Variable("_item"), element))
+            if is_refused(test.type):
+                return REFUSED_EXPRESSION
+            tests = Flat(FunctionCall("map", (tests, FunctionLiteral(("_item",), test.query))))
+        if function == "any":
+            return TypedQuery(Binary("in", TRUE, tests), BOOL)
+        return TypedQuery(FunctionCall("not", (Binary("in", FALSE, tests),)), BOOL)
+
+    return rule
+
+
+def _new_type(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery:
+    """`UserId("x")`: the value itself."""
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    wanted = from_annotation(function)
+    if is_refused(value.type) or fits(value.type, wanted):
+        return value
+    message = f"{function.__name__} is {describe(wanted)} and this is {describe(value.type)}"
+    help_ = "give it a value of that type; annotate the type where it is unknown"
+    return lowering.unit.refused(node, "HF040", message, help_)
+
+
+# Texts, pairs, dicts.
+
+
+def _role(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    match value:
+        case TypedQuery(Constant(str(name)), _, _):
+            return TypedQuery(Constant(surface.role(name)), TextOf((surface.role(name),)))
+        case TypedQuery(query, type_, fails) if is_text(type_):
+            return TypedQuery(Binary("&", Constant(surface.role("")), query), STR, fails)
+        case _:
+            return _no_form(lowering, node, value.type)
+
+
+def _divmod(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    values = [lowering.lower(argument) for argument in node.args]
+    if is_refused(*(value.type for value in values)):
+        return REFUSED_EXPRESSION
+    if [value.type for value in values] != [INT, INT] or node.keywords:
+        return refuse_call(lowering, node, "takes two ints in a workflow", _PURE_HELP)
+    query, type_, fails = divided(*values)
+    return TypedQuery(query, type_, fails | fails_of(*values))
+
+
+def _pow(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    if len(node.args) != 2 or node.keywords:
+        return refuse_call(lowering, node, "takes a base and an exponent", "pow(n, 2)")
+    base, exponent = (lowering.lower(argument) for argument in node.args)
+    return arithmetic(lowering.unit, node, ast.Pow(), base, exponent)
+
+
+def _set(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    why = "has an order of its own in every run"
+    return refuse_call(lowering, node, why, SETS_HELP)
+
+
+def _reversed(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    why = "is only for loops, comprehensions and functions that take a list"
+    return refuse_call(lowering, node, why, "list(reversed(xs))")
+
+
+def _range(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    return refuse_call(
+        lowering, node, "is only for loops, comprehensions and each()", "list(range(n))"
+    )
+
+
+_RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
+    {
+        len: _len,
+        sum: _sum,
+        min: lower_extreme("min"),
+        max: lower_extreme("max"),
+        divmod: _divmod,
+        pow: _pow,
+        abs: _abs,
+        round: _round,
+        str: _str,
+        int: _int,
+        float: _float,
+        bool: _bool,
+        list: _list,
+        dict: lower_dict_call,
+        set: _set,
+        frozenset: _set,
+        reversed: _reversed,
+        isinstance: lower_isinstance,
+        sorted: lower_sorted,
+        any: _quantifier("any"),
+        all: _quantifier("all"),
+        zip: lower_zip,
+        range: _range,
+        timedelta: lower_timedelta,
+        surface.seconds: lower_duration(1),
+        surface.minutes: lower_duration(60),
+        surface.hours: lower_duration(3_600),
+        surface.days: lower_duration(86_400),
+        surface.role: _role,
+    }
+)

@@ -1,0 +1,229 @@
+"""What `for` goes through, in loops and in comprehensions: the list, and what each step binds."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.compiler.context import Held, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    ItemOf,
+    QueryTree,
+    RangeOf,
+    RefusedQuery,
+    Variable,
+    hold,
+    item_of,
+)
+from holdfast.compiler.types.types import (
+    INT,
+    REFUSED,
+    STR,
+    DictOf,
+    ListOf,
+    TupleOf,
+    Type,
+    describe,
+    element_of,
+    is_refused,
+    may_be_list,
+)
+
+Element: TypeAlias = "LoopVariable | LazyTuple"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopVariable:
+    query: QueryTree
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class LazyTuple:
+    """A tuple that is never built unless somebody wants it as a value."""
+
+    parts: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """`items` is evaluated once; `element` is one of them, and may be read by its position."""
+
+    items: TypedQuery
+    element: Element
+    has_position: bool = False
+
+
+def walk(lowering: Lowering, node: ast.expr, item: QueryTree, position: QueryTree) -> Walk:
+    """The list behind an iterable expression, and its element, read by `item` and `position`."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="enumerate"),
+            args=[items],
+            keywords=[ast.keyword(arg="start", value=start)],
+        ) if lowering.is_builtin("enumerate"):
+            return _enumerate(lowering, [items, start], item, position)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if lowering.is_builtin(
+            name
+        ):
+            if name == "enumerate" and len(arguments) in (1, 2):
+                return _enumerate(lowering, arguments, item, position)
+            if name == "range" and len(arguments) in (1, 2):
+                return _plain(_range(lowering, arguments), item)
+            if name == "range" and len(arguments) == 3:
+                return _plain(_range_by_step(lowering, node, arguments), item)
+            if name == "reversed" and len(arguments) == 1:
+                return _plain(_reversed(lowering, arguments[0]), item)
+        case ast.Call(func=ast.Attribute(value=base, attr="items"), args=[], keywords=[]):
+            mapping = lowering.lower(base)
+            if isinstance(mapping.type, DictOf):
+                return _items(mapping, mapping.type.value, item)
+    return _plain(_list(lowering, node, lowering.gone_through(node)), item)
+
+
+def _plain(items: TypedQuery, item: QueryTree) -> Walk:
+    return Walk(items, LoopVariable(item, element_of(items.type) or REFUSED))
+
+
+def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
+    match value.type:
+        case ListOf(element):
+            return TypedQuery(value.query, ListOf(element), value.fails)
+        case TupleOf():
+            return TypedQuery(value.query, ListOf(element_of(value.type) or REFUSED), value.fails)
+        case DictOf():
+            return TypedQuery(Flat(FunctionCall("keys", (value.query,))), ListOf(STR), value.fails)
+        case type_ if is_refused(type_):
+            return TypedQuery(ArrayOf(()), ListOf(REFUSED))
+    lowering.unit.refuse(
+        node,
+        "HF040",
+        f"cannot iterate over {describe(value.type)} in a workflow",
+        "iterate over a list, a dict, range(…), enumerate(…) or zip(…); annotate the type",
+    )
+    return TypedQuery(ArrayOf(()), ListOf(REFUSED))
+
+
+def _enumerate(
+    lowering: Lowering, arguments: list[ast.expr], item: QueryTree, position: QueryTree
+) -> Walk:
+    inner = walk(lowering, arguments[0], item, position)
+    if len(arguments) == 1:
+        return Walk(
+            inner.items, LazyTuple((LoopVariable(position, INT), inner.element)), has_position=True
+        )
+    start = require_int(lowering, arguments[1])
+    if not isinstance(start.query, Constant) and not is_refused(start.type):
+        message = "enumerate() starts at a constant in a workflow"
+        lowering.unit.refuse(arguments[1], "HF002", message, "enumerate(lines, 1)")
+    number = LoopVariable(Binary("+", position, start.query), INT)
+    return Walk(inner.items, LazyTuple((number, inner.element)), has_position=True)
+
+
+def _range(lowering: Lowering, arguments: list[ast.expr]) -> TypedQuery:
+    bounds = [require_int(lowering, argument) for argument in arguments]
+    first = bounds[0].query if len(bounds) == 2 else Constant(0)
+    last = before(bounds[-1].query)
+    return TypedQuery(RangeOf(first, last), ListOf(INT), fails_of(*bounds))
+
+
+def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]) -> TypedQuery:
+    """`range(9, 0, -3)`: as many steps as there are, each times its number."""
+    first, last, step = (require_int(lowering, argument) for argument in arguments)
+    if is_refused(first.type, last.type, step.type):
+        return TypedQuery(ArrayOf(()), ListOf(REFUSED))
+    if not isinstance(step.query, Constant) or not isinstance(step.query.value, int):
+        message = "the step of a range is a constant in a workflow"
+        return lowering.unit.refused(node, "HF002", message, "range(0, n, 2)")
+    if step.query.value == 0:
+        message = "the step of a range is not zero"
+        return lowering.unit.refused(node, "HF002", message, "range(0, n, 2)")
+
+    def counted(start: QueryTree) -> QueryTree:
+        distance = Binary("-", last.query, start)
+        steps = FunctionCall("ceil", (Binary("/", distance, step.query),))
+        number = Variable("_n")
+        at = Binary("+", start, Binary("*", number, step.query))
+        return Flat(
+            FunctionCall("map", (RangeOf(Constant(0), before(steps)), FunctionLiteral(("_n",), at)))
+        )
+
+    return TypedQuery(hold(first.query, counted, "_first"), ListOf(INT), fails_of(first, last))
+
+
+def _reversed(lowering: Lowering, node: ast.expr) -> TypedQuery:
+    """Of a list, a tuple, a dict or a range, as in Python."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        items = lowering.iterable(node)
+    else:
+        items = _list(lowering, node, lowering.lower(node))
+    return TypedQuery(FunctionCall("reverse", (items.query,)), items.type, items.fails)
+
+
+def before(number: QueryTree) -> QueryTree:
+    if isinstance(number, Constant) and isinstance(number.value, int):
+        return Constant(number.value - 1)
+    return Binary("-", number, Constant(1))
+
+
+def require_int(lowering: Lowering, node: ast.expr) -> TypedQuery:
+    value = lowering.lower(node)
+    if value.type != INT and not is_refused(value.type):
+        lowering.unit.refuse(
+            node, "HF040", f"this must be an int, not {describe(value.type)}", "round(x), len(xs)"
+        )
+    return value
+
+
+def _items(mapping: TypedQuery, value_type: Type, key: QueryTree) -> Walk:
+    keys = TypedQuery(Flat(FunctionCall("keys", (mapping.query,))), ListOf(STR), mapping.fails)
+    value = LoopVariable(FunctionCall("lookup", (mapping.query, key)), value_type)
+    return Walk(keys, LazyTuple((LoopVariable(key, STR), value)))
+
+
+def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[ast.Name, Held]]:
+    """The names of `target` and what each of them is."""
+    match (target, element):
+        case (ast.Name(), _):
+            leaf = _as_leaf(element)
+            return [(target, Held(leaf.query, leaf.type))]
+        case (ast.Tuple(elts=targets), LazyTuple(parts)) if len(targets) == len(parts):
+            pairs = zip(targets, parts, strict=True)
+            return [name for part, inner in pairs for name in bind(lowering, part, inner)]
+        case (ast.Tuple(elts=targets), LoopVariable(query, TupleOf(types))) if len(targets) == len(
+            types
+        ):
+            leaves = [
+                LoopVariable(ItemOf(query, Constant(n)), type_) for n, type_ in enumerate(types)
+            ]
+            return bind(lowering, target, LazyTuple(tuple(leaves)))
+        case (_, LoopVariable(_, type_)) if is_refused(type_):
+            return refused_names(target)
+    lowering.unit.refuse(
+        target,
+        "HF020",
+        "a loop binds names, as many as each element has parts",
+        "for index, line in enumerate(lines)",
+    )
+    return refused_names(target)
+
+
+def refused_names(target: ast.expr) -> list[tuple[ast.Name, Held]]:
+    """Every name of a target that was refused, so that its uses are not refused again."""
+    nodes = [node for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return [(node, Held(RefusedQuery(), REFUSED)) for node in nodes]
+
+
+def _as_leaf(element: Element) -> LoopVariable:
+    if isinstance(element, LoopVariable):
+        return element
+    leaves = [_as_leaf(part) for part in element.parts]
+    items = [item_of(leaf.query) if may_be_list(leaf.type) else leaf.query for leaf in leaves]
+    return LoopVariable(ArrayOf(tuple(items)), TupleOf(tuple(leaf.type for leaf in leaves)))

@@ -1,0 +1,62 @@
+"""What Python makes only to be gone through: generators, `zip(…)`, `d.keys()`, `d.values()`.
+
+They are no lists: a generator and a zip give their items once, and a view has no positions and is
+equal to nothing. So a workflow can go through them, and cannot keep them.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.steps.durable import find_durable
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+
+def is_lazy(expressions: Expressions, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return _is_zip(expressions, node) or is_view(expressions, node)
+    return isinstance(node, ast.GeneratorExp)
+
+
+def is_view(expressions: Expressions, node: ast.expr) -> bool:
+    """`d.keys()`, `d.values()`: has a length, and may be gone through again and again."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "values"), args=[], keywords=[]):
+            return find_durable(expressions.unit, expressions.scope, node) is None
+    return False
+
+
+def _is_zip(expressions: Expressions, node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="zip")):
+            return expressions.is_builtin("zip")
+    return False
+
+
+def refuse_lazy(expressions: Expressions, node: ast.expr) -> TypedQuery:
+    if isinstance(node, ast.GeneratorExp):
+        return refuse_generator(expressions, node)
+    text = expressions.unit.text(node)
+    return expressions.unit.refused(
+        node, "HF002", f"`{text}` is to be gone through, it is no list", f"list({text})"
+    )
+
+
+def refuse_generator(expressions: Expressions, node: ast.GeneratorExp) -> TypedQuery:
+    written = expressions.unit.text(node).removeprefix("(").removesuffix(")")
+    message = "a generator gives its items once, and late: when somebody asks for them"
+    return expressions.unit.refused(node, "HF002", message, f"[{written}]")
+
+
+def late_generator(node: ast.expr) -> ast.GeneratorExp | None:
+    """The generator whose items a `for` over `node` would compute between its rounds."""
+    match node:
+        case ast.GeneratorExp():
+            return node
+        case ast.Call(func=ast.Name(id="enumerate" | "zip"), args=arguments):
+            return next(filter(None, map(late_generator, arguments)), None)
+    return None

@@ -1,0 +1,75 @@
+"""`dict(…)`: of a dict, of pairs, of keywords."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    ComputedEntry,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    ItemOf,
+    ObjectOf,
+    Variable,
+)
+from holdfast.compiler.types.types import (
+    DictOf,
+    TupleOf,
+    element_of,
+    is_refused,
+    is_text,
+    join,
+    join_all,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+
+def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    """`dict(d)`, `dict(pairs)`, `dict(a=1)`, and the first two with keywords."""
+    given = [(str(word.arg), lowering.lower(word.value)) for word in node.keywords]
+    if len(node.args) > 1 or any(word.arg is None for word in node.keywords):
+        return _refused(lowering, node, "takes one dict or list of pairs", "{**some, **other}")
+    named = ObjectOf(tuple((name, value.query) for name, value in given))
+    type_ = DictOf(join_all(value.type for _, value in given))
+    fails = fails_of(*(value for _, value in given))
+    if is_refused(type_):
+        return REFUSED_EXPRESSION
+    if not node.args:
+        return TypedQuery(named, type_, fails)
+    base = _entries(lowering, node, node.args[0])
+    if not isinstance(base.type, DictOf):
+        return REFUSED_EXPRESSION
+    if not given:
+        return base
+    query = FunctionCall("merge", (ArrayOf((base.query, named)),))
+    return TypedQuery(query, join(base.type, type_), fails | base.fails)
+
+
+def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQuery:
+    if isinstance(given, ast.Name | ast.Attribute | ast.Dict | ast.DictComp):
+        value = lowering.lower(given)
+        if isinstance(value.type, DictOf):
+            return value
+    pairs = lowering.iterable(given)
+    match element_of(pairs.type):
+        case TupleOf((key, value_type)) if is_text(key):
+            pair = Variable("_pair")
+            entry = ComputedEntry(ItemOf(pair, Constant(0)), ItemOf(pair, Constant(1)))
+            rows = Flat(FunctionCall("map", (pairs.query, FunctionLiteral((pair.name,), entry))))
+            return TypedQuery(FunctionCall("merge", (rows,)), DictOf(value_type), pairs.fails)
+        case _ if is_refused(pairs.type):
+            return REFUSED_EXPRESSION
+        case _:
+            help_ = "dict(zip(names, amounts)), {key: value for …}"
+            return _refused(lowering, node, "needs pairs with text keys", help_)
+
+
+def _refused(lowering: Expressions, node: ast.Call, why: str, help_: str) -> TypedQuery:
+    return lowering.unit.refused(node, "HF002", f"`dict()` {why}", help_)

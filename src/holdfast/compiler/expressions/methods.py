@@ -1,0 +1,263 @@
+"""The methods that an expression may call, by the kind of value that has them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions import strings
+from holdfast.compiler.expressions.comparisons import are_comparable
+from holdfast.compiler.expressions.construct import copy_with
+from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.python_values import has_attribute
+from holdfast.compiler.expressions.query import (
+    NULL,
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    FieldOf,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    ItemOf,
+    QueryTree,
+    RangeOf,
+    Variable,
+    guard,
+    hold,
+    items_of,
+)
+from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
+from holdfast.compiler.expressions.text import OPEN_IN_TASK
+from holdfast.compiler.types.types import (
+    DATE,
+    FLOAT,
+    INT,
+    NONE,
+    SECRET,
+    STR,
+    DictOf,
+    ListOf,
+    ModelOf,
+    TupleOf,
+    Type,
+    describe,
+    is_list,
+    is_refused,
+    is_text,
+    join,
+    may_be_list,
+    may_be_none,
+)
+
+_PURE_HELP: Final = "call it inside a @pure function"
+
+
+def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> TypedQuery:
+    value = lowering.lower(function.value)
+    if isinstance(value.type, ModelOf) and function.attr == "model_copy":
+        return copy_with(lowering, node, value, value.type)
+    if _family(value.type) == "str" and function.attr == "join" and len(node.args) == 1:
+        arguments: tuple[TypedQuery, ...] = (lowering.iterable(node.args[0]),)
+    else:
+        arguments = tuple(lowering.lower(argument) for argument in node.args)
+    if is_refused(value.type, *(part.type for part in arguments)):
+        return REFUSED_EXPRESSION
+    rule = _RULES.get(_family(value.type), {}).get(function.attr)
+    if rule is None or node.keywords:
+        return _refused(lowering, node, function, value.type)
+    found = rule(value.query, value.type, arguments)
+    if found is None:
+        return _refused(lowering, node, function, value.type)
+    fails = fails_of(value, *arguments) | found[2]
+    if function.attr not in _TWICE or _is_path(value.query):
+        return TypedQuery(found[0], found[1], fails)
+
+    def build(held: QueryTree) -> QueryTree:
+        again = rule(held, value.type, arguments)
+        assert again is not None
+        return again[0]
+
+    return TypedQuery(hold(value.query, build, "_self"), found[1], fails)
+
+
+def _is_path(query: QueryTree) -> bool:
+    """`$order.id`: as quickly read twice as held."""
+    return isinstance(query, Variable) or (isinstance(query, FieldOf) and _is_path(query.base))
+
+
+def _refused(
+    lowering: Lowering, node: ast.Call, function: ast.Attribute, type_: Type
+) -> TypedQuery:
+    text = lowering.unit.text(function.value)
+    if may_be_none(type_):
+        message = f"`{text}` may be None here"
+        return lowering.unit.refused(node, "HF043", message, f"if {text} is not None: …")
+    message = f"`.{function.attr}()` on {describe(type_)} has no exact JSONata form"
+    help_ = _HELPS.get((_family(type_), function.attr), _PURE_HELP)
+    if help_ == _PURE_HELP and not has_attribute(type_, function.attr):
+        help_ = "{value}, without this call"
+    if isinstance(type_, ListOf) and type_.is_tuple and hasattr(list, function.attr):
+        help_ = f"list({{value}}).{function.attr}(…)"
+    return lowering.unit.refused(node, "HF002", message, help_.replace("{value}", text))
+
+
+def _family(type_: Type) -> str:
+    if is_text(type_):
+        return "str"
+    if is_duration(type_):
+        return "timedelta"
+    match type_:
+        case DictOf():
+            return "dict"
+        case ListOf() | TupleOf():
+            return "list"
+        case ModelOf():
+            return "model"
+        case _ if type_ == DATE:
+            return "date"
+        case _ if type_ == SECRET:
+            return "secret"
+        case _:
+            return ""
+
+
+# Dicts.
+
+
+def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    assert isinstance(type_, DictOf)
+    match arguments:
+        case (TypedQuery(key, key_type, _),):
+            default: TypedQuery = TypedQuery(NULL, NONE)
+        case (TypedQuery(key, key_type, _), default):
+            pass
+        case _:
+            return None
+    # Python evaluates the default also when it is not needed, and may fail there.
+    if not is_text(key_type) or default.fails:
+        return None
+    found = hold(
+        FunctionCall("lookup", (value, key)),
+        lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
+    )
+    return found, join(type_.value, default.type), CANNOT_FAIL
+
+
+def _keys(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    return None if arguments else (Flat(FunctionCall("keys", (value,))), ListOf(STR), CANNOT_FAIL)
+
+
+def _values(
+    value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    assert isinstance(type_, DictOf)
+    if arguments:
+        return None
+    keys = Flat(FunctionCall("keys", (value,)))
+    found = FunctionCall("lookup", (value, Variable("_key")))
+    if not may_be_list(type_.value):
+        query: QueryTree = Flat(FunctionCall("map", (keys, FunctionLiteral(("_key",), found))))
+    else:
+        one = items_of(found, is_list=is_list(type_.value))
+        longer = FunctionLiteral(
+            ("_done", "_key"), FunctionCall("append", (Variable("_done"), one))
+        )
+        query = FunctionCall("reduce", (keys, longer, ArrayOf(())))
+    return query, ListOf(type_.value), CANNOT_FAIL
+
+
+# Lists.
+
+
+def _index(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (wanted,) if isinstance(type_, ListOf) and are_comparable(wanted.type, type_.element):
+            pass
+        case _:
+            return None
+
+    def search(held: QueryTree) -> QueryTree:
+        last = Binary("-", FunctionCall("count", (value,)), Constant(1))
+        is_equal = Binary("=", ItemOf(value, Variable("_n")), held)
+        places = FunctionCall(
+            "filter", (RangeOf(Constant(0), last), FunctionLiteral(("_n",), is_equal))
+        )
+        return guard(ItemOf(places, Constant(0)), "ValueError: the value is not in the list")
+
+    return hold(wanted.query, search, "_wanted"), INT, frozenset({"ValueError"})
+
+
+def _count(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (wanted,) if isinstance(type_, ListOf) and are_comparable(wanted.type, type_.element):
+            pass
+        case _:
+            return None
+
+    def number(held: QueryTree) -> QueryTree:
+        is_equal = Binary("=", Variable("_item"), held)
+        one = FunctionLiteral(("_item",), Conditional(is_equal, Constant(1), Constant(0)))
+        return FunctionCall("sum", (Flat(FunctionCall("map", (value, one))),))
+
+    return hold(wanted.query, number, "_wanted"), INT, CANNOT_FAIL
+
+
+def _copy(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    """Values are snapshots: a copy is the value."""
+    is_tuple = isinstance(type_, TupleOf) or (isinstance(type_, ListOf) and type_.is_tuple)
+    if arguments or is_tuple:
+        return None
+    return value, type_, CANNOT_FAIL
+
+
+# Moments and durations.
+
+
+def _total_seconds(
+    value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    if arguments:
+        return None
+    seconds = in_seconds(TypedQuery(value, type_))
+    return seconds.query, FLOAT, seconds.fails
+
+
+def _isoformat(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    return None if arguments else (value, STR, CANNOT_FAIL)
+
+
+#: Rules that write the value more than once.
+_TWICE: Final = frozenset(
+    {"endswith", "startswith", "removeprefix", "removesuffix", "splitlines", "find", "index"}
+    | {"zfill", "values"}
+)
+_RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
+    {
+        "str": strings.RULES,
+        "dict": {"get": _get, "keys": _keys, "values": _values, "copy": _copy},
+        "list": {"index": _index, "count": _count, "copy": _copy},
+        "timedelta": {"total_seconds": _total_seconds},
+        "date": {"isoformat": _isoformat},
+    }
+)
+_HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("list", "append"): "a line of its own; in a branch, return the value instead",
+        ("list", "pop"): "{value}[-1], and {value}[:-1] for the rest",
+        ("list", "sort"): "sorted({value})",
+        ("list", "reverse"): "list(reversed({value}))",
+        ("dict", "items"): "for key, value in {value}.items(): …",
+        ("dict", "pop"): "{name: one for name, one in {value}.items() if name != key}",
+        ("dict", "setdefault"): "{value}.get(key, default)",
+        ("dict", "update"): "{value} | other",
+        ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
+        ("secret", "get_secret_value"): OPEN_IN_TASK,
+        ("str", "join"): "{value}.join(str(one) for one in ones)",
+        ("model", "copy"): "{value}.model_copy()",
+    }
+)

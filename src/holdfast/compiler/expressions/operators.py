@@ -1,0 +1,359 @@
+"""Operators, comparisons and truth: which pairs of types have an exact JSONata form."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.python_values import operand_help
+from holdfast.compiler.expressions.query import (
+    FALSE,
+    NULL,
+    TRUE,
+    ArrayOf,
+    Binary,
+    Block,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    Negative,
+    QueryTree,
+    RangeOf,
+    Variable,
+    failure,
+    hold,
+)
+from holdfast.compiler.types.iso import iso_of
+from holdfast.compiler.types.types import (
+    BOOL,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    NONE,
+    REFUSED,
+    SECRET,
+    STR,
+    UNKNOWN,
+    WRITTEN_DURATION,
+    DictOf,
+    EnumOf,
+    ListOf,
+    ModelOf,
+    TextForm,
+    TupleOf,
+    Type,
+    Union,
+    describe,
+    is_numeric,
+    is_refused,
+    is_text,
+    join,
+    may_be_none,
+    members_of,
+    without_none,
+)
+
+SYMBOLS: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
+    {
+        ast.Add: "+",
+        ast.Sub: "-",
+        ast.Mult: "*",
+        ast.Div: "/",
+        ast.FloorDiv: "//",
+        ast.Mod: "%",
+        ast.Pow: "**",
+        ast.BitOr: "|",
+        ast.Lt: "<",
+        ast.LtE: "<=",
+        ast.Gt: ">",
+        ast.GtE: ">=",
+    }
+)
+_NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
+    {
+        ast.MatMult: "@",
+        ast.BitAnd: "&",
+        ast.BitXor: "^",
+        ast.LShift: "<<",
+        ast.RShift: ">>",
+    }
+)
+#: A test that is as long is easier to read of a name.
+_LONG: Final = 40
+_PURE_HELP: Final = "call it inside a @pure function"
+
+
+# Arithmetic.
+
+
+def arithmetic(
+    unit: Unit, node: ast.AST, operator: ast.operator, left: TypedQuery, right: TypedQuery
+) -> TypedQuery:
+    """`left operator right`; `node` is where a refusal points."""
+    if is_refused(left.type, right.type):
+        return REFUSED_EXPRESSION
+    symbol = SYMBOLS.get(type(operator))
+    if symbol is None:
+        message = f"the operator `{_NO_FORM[type(operator)]}` has no exact JSONata form"
+        return unit.refused(node, "HF002", message, _PURE_HELP)
+    if UNKNOWN in (left.type, right.type):
+        return _unknown_operand(unit, node, symbol)
+    if symbol == "|" and isinstance(node, ast.AugAssign):
+        target = unit.text(node.target)
+        help_ = f"{target} = {target} | {unit.text(node.value)}"
+        return unit.refused(node, "HF023", "`|=` changes a dict in place", help_)
+    left, right = in_seconds(left), in_seconds(right)
+    found = _combine(symbol, left, right)
+    if found is None:
+        return _without_form(unit, node, symbol, left.type, right.type)
+    query, type_, fails = found
+    return TypedQuery(query, type_, fails | fails_of(left, right))
+
+
+def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type) -> TypedQuery:
+    message = f"`{symbol}` between {describe(left)} and {describe(right)} has no exact JSONata form"
+    help_ = _PURE_HELP
+    if DECIMAL in (left, right):
+        help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
+    elif symbol == "**":
+        help_ = "a power has an int base and a constant exponent from 0 to 16: n ** 2"
+    else:
+        help_ = operand_help(unit, node, symbol, left, right) or help_
+    return unit.refused(node, "HF040", message, help_)
+
+
+def _unknown_operand(unit: Unit, node: ast.AST, symbol: str) -> TypedQuery:
+    return unit.refused(
+        node,
+        "HF046",
+        f"`{symbol}` on a value of unknown type: a sum, a text or a list?",
+        "annotate the type, e.g. `total: int = …`, or the field or result that it comes from",
+    )
+
+
+_Combined = tuple[QueryTree, Type, frozenset[str]]
+_CANNOT_FAIL: Final[frozenset[str]] = frozenset()
+
+
+def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | None:
+    a, b = left.query, right.query
+    both_numbers = is_numeric(left.type) and is_numeric(right.type)
+    if symbol == "+" and is_text(left.type) and is_text(right.type):
+        return Binary("&", a, b), STR, _CANNOT_FAIL
+    if symbol == "+" and isinstance(left.type, ListOf) and isinstance(right.type, ListOf):
+        if left.type.is_tuple != right.type.is_tuple:
+            return None
+        return FunctionCall("append", (a, b)), join(left.type, right.type), _CANNOT_FAIL
+    if symbol == "|" and isinstance(left.type, DictOf) and isinstance(right.type, DictOf):
+        return FunctionCall("merge", (ArrayOf((a, b)),)), join(left.type, right.type), _CANNOT_FAIL
+    if symbol == "*" and {left.type, right.type} > {INT}:
+        times = _repeated(left, right) if right.type == INT else _repeated(right, left)
+        if times is not None:
+            return times
+    if symbol == "**" and left.type == INT:
+        return _power(a, b)
+    if symbol in ("+", "-", "*") and both_numbers:
+        return Binary(symbol, a, b), _number(left.type, right.type), _CANNOT_FAIL
+    if symbol in ("+", "-") and left.type == right.type == DURATION:
+        return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
+    if symbol == "*" and {left.type, right.type} == {DURATION, INT}:
+        return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
+    if symbol == "/" and both_numbers:
+        return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
+    if symbol in ("//", "%") and both_numbers and _number(left.type, right.type) == INT:
+        return _divide(a, b, INT, _floor if symbol == "//" else _modulo)
+    return None
+
+
+def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
+    """`"ab" * n`, `xs * n`."""
+    numbers = RangeOf(Constant(1), times.query)
+    if isinstance(value.type, ListOf):
+        done, names = Variable("_done"), ("_done", "_n")
+
+        def listed(held: QueryTree) -> QueryTree:
+            longer = FunctionLiteral(names, FunctionCall("append", (done, held)))
+            return FunctionCall("reduce", (numbers, longer, ArrayOf(())))
+
+        return hold(value.query, listed, "_list"), value.type, _CANNOT_FAIL
+    if not is_text(value.type):
+        return None
+
+    def texts(held: QueryTree) -> QueryTree:
+        return FunctionCall(
+            "join", (Flat(FunctionCall("map", (numbers, FunctionLiteral(("_n",), held)))),)
+        )
+
+    return hold(value.query, texts, "_text"), STR, _CANNOT_FAIL
+
+
+_EXPONENT_MAX: Final = 16
+
+
+def _power(base: QueryTree, exponent: QueryTree) -> _Combined | None:
+    """`n ** 3` -> `n * n * n`: a computed exponent might be negative, and the result no int."""
+    match exponent:
+        case Constant(bool()):
+            return None
+        case Constant(0):
+            return Constant(1), INT, _CANNOT_FAIL
+        case Constant(int(times)) if 0 < times <= _EXPONENT_MAX:
+            pass
+        case _:
+            return None
+
+    def product(held: QueryTree) -> QueryTree:
+        found = held
+        for _ in range(times - 1):
+            found = Binary("*", found, held)
+        return found
+
+    return hold(base, product, "_base"), INT, _CANNOT_FAIL
+
+
+def divided(a: TypedQuery, b: TypedQuery) -> _Combined:
+    """`divmod(a, b)` of two ints."""
+    dividend, divisor = Variable("_a"), Variable("_b")
+    quotient, _, _ = _divide(dividend, divisor, INT, _floor)
+    pair = ArrayOf((quotient, _modulo(dividend, divisor)))
+    query = Block("_a", a.query, Block("_b", b.query, pair))
+    return query, TupleOf((INT, INT)), frozenset({"ZeroDivisionError"})
+
+
+def _number(left: Type, right: Type) -> Type:
+    return FLOAT if FLOAT in (*members_of(left), *members_of(right)) else INT
+
+
+def _floor(a: QueryTree, b: QueryTree) -> QueryTree:
+    return FunctionCall("floor", (Binary("/", a, b),))
+
+
+def _modulo(a: QueryTree, b: QueryTree) -> QueryTree:
+    """JSONata's `%` takes the sign of the dividend, Python's that of the divisor."""
+    return hold(a, lambda held: Binary("-", held, Binary("*", b, _floor(held, b))), "_dividend")
+
+
+def _divide(
+    a: QueryTree, b: QueryTree, type_: Type, build: Callable[[QueryTree, QueryTree], QueryTree]
+) -> _Combined:
+    if isinstance(b, Constant) and b.value:
+        return build(a, b), type_, _CANNOT_FAIL
+    query = hold(
+        b,
+        lambda held: Conditional(
+            Binary("=", held, Constant(0)), failure("ZeroDivisionError"), build(a, held)
+        ),
+        "_divisor",
+    )
+    return query, type_, frozenset({"ZeroDivisionError"})
+
+
+def negate(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
+    if is_refused(operand.type):
+        return REFUSED_EXPRESSION
+    if not is_numeric(operand.type):
+        return _refused_sign(unit, node, "-", operand.type)
+    if isinstance(operand.query, Constant) and isinstance(operand.query.value, int | float):
+        return TypedQuery(Constant(-operand.query.value), operand.type)
+    return TypedQuery(Negative(operand.query), operand.type, operand.fails)
+
+
+def positive(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
+    if is_refused(operand.type) or is_numeric(operand.type):
+        return operand
+    return _refused_sign(unit, node, "+", operand.type)
+
+
+def _refused_sign(unit: Unit, node: ast.UnaryOp, sign: str, type_: Type) -> TypedQuery:
+    message = f"`{sign}` of {describe(type_)} has no JSONata form"
+    help_ = f"{sign}int({unit.text(node.operand)})" if is_text(type_) else _PURE_HELP
+    return unit.refused(node, "HF040", message, help_)
+
+
+# Truth.
+
+
+def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
+    """Whether Python takes the value for true."""
+    query = _truth(value.query, value.type)
+    if query is None:
+        return unit.refused(
+            node,
+            "HF041",
+            f"the truth of a value of {_kind(value.type)} type is ambiguous",
+            _truth_help(unit.text(node)),
+        )
+    if value.fails and isinstance(query, Constant):
+        # Always true, once it has a value; finding the value may fail.
+        query = Block("_v", value.query, query)
+    return TypedQuery(query, BOOL, value.fails)
+
+
+def _truth_help(text: str) -> str:
+    name = text if len(text) < _LONG and "(" not in text else "x"
+    tests = f"`{name} is not None`, `{name} == …`, `len({name}) > 0`"
+    return f"compare explicitly: {tests}; or annotate the type"
+
+
+def _kind(type_: Type) -> str:
+    return "unknown" if type_ == UNKNOWN else describe(type_)
+
+
+def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
+    if may_be_none(type_):
+        return _truth_of_optional(query, type_)
+    if is_numeric(type_):
+        return Binary("!=", query, Constant(0))
+    if is_text(type_):
+        return Binary("!=", query, Constant(""))
+    match type_:
+        case Union() if is_duration(type_):
+            zeros = ArrayOf((Constant(0), Constant(iso_of(timedelta()))))
+            return FunctionCall("not", (Binary("in", query, zeros),))
+        case Union(members):
+            return TRUE if all(_truth(query, member) == TRUE for member in members) else None
+        case ListOf():
+            return Binary(">", FunctionCall("count", (query,)), Constant(0))
+        case TupleOf(elements):
+            return TRUE if elements else FALSE
+        case DictOf():
+            return Binary(
+                ">", FunctionCall("count", (FunctionCall("keys", (query,)),)), Constant(0)
+            )
+        case EnumOf(cls) if not issubclass(cls, str | int):
+            return TRUE
+        case ModelOf(model) if not hasattr(model, "__bool__") and not hasattr(model, "__len__"):
+            return TRUE
+        case _ if type_ == WRITTEN_DURATION:
+            return Binary("!=", query, Constant(iso_of(timedelta())))
+        case TextForm() if type_ not in (DECIMAL, SECRET):
+            return TRUE
+        case _ if type_ == DURATION:
+            return Binary("!=", query, Constant(0))
+        case _ if type_ in (BOOL, REFUSED):
+            return query
+        case _ if type_ == NONE:
+            return FALSE
+        case _:
+            return None
+
+
+def _truth_of_optional(query: QueryTree, type_: Type) -> QueryTree | None:
+    if _truth(NULL, without_none(type_)) is None:
+        return None
+
+    def build(held: QueryTree) -> QueryTree:
+        inner = _truth(held, without_none(type_))
+        assert inner is not None
+        is_present = Binary("!=", held, NULL)
+        return is_present if inner == TRUE else Conditional(is_present, inner, FALSE)
+
+    return hold(query, build)

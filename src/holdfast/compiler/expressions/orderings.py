@@ -1,0 +1,267 @@
+"""`sorted`, `min` and `max`, with and without a key."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.expressions.durations import in_seconds
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    QueryTree,
+    Variable,
+    guard,
+    hold,
+)
+from holdfast.compiler.expressions.sets import without_order
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DURATION,
+    NEVER,
+    UUID,
+    ListOf,
+    Type,
+    describe,
+    element_of,
+    is_numeric,
+    is_refused,
+    is_text,
+    is_text_enum,
+    join,
+    join_all,
+    may_be_list,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+_PLACE: Final = "the key of an order"
+_HELP: Final = "order numbers or texts: sorted(lines, key=lambda line: line.sku)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Two elements of a list, and the values that they are ordered by, the first one first."""
+
+    some: Variable
+    other: Variable
+    keys: Callable[[Variable], tuple[QueryTree, ...]]
+
+    def is_after(self, left: Variable, right: Variable) -> QueryTree:
+        return _is_after(self.keys(left), self.keys(right))
+
+
+def _is_after(left: tuple[QueryTree, ...], right: tuple[QueryTree, ...]) -> QueryTree:
+    is_greater = Binary(">", left[0], right[0])
+    if len(left) == 1:
+        return is_greater
+    is_equal = Binary("=", left[0], right[0])
+    return Binary("or", is_greater, Binary("and", is_equal, _is_after(left[1:], right[1:])))
+
+
+def _comparable(value: TypedQuery) -> QueryTree | None:
+    """By what JSONata orders such a value as Python does."""
+    value = in_seconds(value)
+    type_ = value.type
+    if is_numeric(type_) or is_text(type_) or is_text_enum(type_):
+        return value.query
+    if type_ in (DURATION, DATE, UUID):
+        return value.query
+    return Conditional(value.query, Constant(1), Constant(0)) if type_ == BOOL else None
+
+
+def _order(
+    expressions: Expressions, node: ast.Call, key: ast.expr | None, element: Type
+) -> _Order | None:
+    """None when it was refused."""
+    unit = expressions.unit
+    function = ast.Lambda(_parameter("item"), ast.Name("item")) if key is None else key
+    function = _spelled_out(expressions, function)
+    if not isinstance(function, ast.Lambda) or len(function.args.args) != 1:
+        message = "the key of an order is a lambda with one parameter"
+        unit.refuse(node if key is None else key, "HF002", message, "key=lambda line: line.sku")
+        return None
+    name = function.args.args[0].arg
+    scope = unit.scope(expressions.scope, node if key is None else key, [name])
+    some = Variable(scope.name(name, "some"))
+    other = Variable(scope.name(f"other_{name}", "other"))
+
+    def lowered(item: Variable) -> tuple[TypedQuery, ...]:
+        environment = expressions.environment.with_entry(name, Held(item, element))
+        inside = replace(expressions, scope=scope, environment=environment, place=_PLACE)
+        body = function.body
+        parts = body.elts if isinstance(body, ast.Tuple) and body.elts else [body]
+        if key is None:
+            return (TypedQuery(item, element),)
+        return tuple(inside.lower(part) for part in parts)
+
+    keys = lowered(some)
+    if is_refused(*(part.type for part in keys)):
+        return None
+    where = node if key is None else key
+    if fails_of(*keys):
+        message = "an order by something that may fail has no exact JSONata form"
+        unit.refuse(where, "HF002", message, "compute it first: rows = [(f(x), x) for x in xs]")
+        return None
+    if any(_comparable(part) is None for part in keys):
+        types = ", ".join(describe(part.type) for part in keys)
+        unit.refuse(where, "HF049", f"values of {types} have no order that JSON keeps", _HELP)
+        return None
+    return _Order(some, other, lambda item: tuple(map(_as_comparable, lowered(item))))
+
+
+def _as_comparable(value: TypedQuery) -> QueryTree:
+    query = _comparable(value)
+    assert query is not None
+    return query
+
+
+def _parameter(name: str) -> ast.arguments:
+    return ast.arguments([], [ast.arg(name)], None, [], [], None, [])
+
+
+def _spelled_out(expressions: Expressions, key: ast.expr) -> ast.expr:
+    """`len` -> `lambda item: len(item)`, `str.lower` -> `lambda item: item.lower()`."""
+    item = ast.copy_location(ast.Name("item", ast.Load()), key)
+    match key:
+        case ast.Name(id=name) if expressions.is_builtin(name):
+            body = ast.Call(key, [item], [])
+        case ast.Attribute(value=ast.Name(id="str"), attr=method) if expressions.is_builtin("str"):
+            body = ast.Call(ast.copy_location(ast.Attribute(item, method), key), [], [])
+        case _:
+            return key
+    made = ast.copy_location(ast.Lambda(_parameter("item"), ast.copy_location(body, key)), key)
+    return expressions.unit.made.setdefault(key, made)
+
+
+def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    key, is_reverse = _keyword(node, "key"), _reverse_flag(node)
+    if len(node.args) != 1 or is_reverse is None:
+        message = "`sorted()` takes one list, `key=` and a constant `reverse=` in a workflow"
+        return expressions.unit.refused(node, "HF002", message, "sorted(values, reverse=True)")
+    items = without_order(expressions, node.args[0])
+    element = element_of(items.type)
+    if element is None or is_refused(items.type):
+        return REFUSED_EXPRESSION
+    if element == NEVER:
+        return items
+    order = _order(expressions, node, key, element)
+    if order is None:
+        return REFUSED_EXPRESSION
+    query: QueryTree
+    if key is None and element not in (BOOL, DURATION):
+        query = FunctionCall("sort", (items.query,))
+        query = FunctionCall("reverse", (query,)) if is_reverse else query
+    else:
+        pair = (order.other, order.some) if is_reverse else (order.some, order.other)
+        names = (order.some.name, order.other.name)
+        query = FunctionCall("sort", (items.query, FunctionLiteral(names, order.is_after(*pair))))
+    return TypedQuery(Flat(query), ListOf(element), items.fails)
+
+
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((word.value for word in node.keywords if word.arg == name), None)
+
+
+def _reverse_flag(node: ast.Call) -> bool | None:
+    if any(word.arg not in ("key", "reverse") for word in node.keywords):
+        return None
+    match _keyword(node, "reverse"):
+        case None:
+            return False
+        case ast.Constant(value=bool(flag)):
+            return flag
+        case _:
+            return None
+
+
+def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery]:
+    """`min` and `max`, of one list or of several values."""
+
+    def rule(expressions: Expressions, node: ast.Call) -> TypedQuery:
+        if not node.args or any(word.arg not in ("key", "default") for word in node.keywords):
+            message = f"`{function}()` takes a list or several values, `key=` and `default=`"
+            help_ = f"{function}(values, default=0)"
+            return expressions.unit.refused(node, "HF002", message, help_)
+        items = _items(expressions, node)
+        default = _default(expressions, node, function)
+        element = element_of(items.type)
+        if element is None or is_refused(items.type) or is_refused(default.type):
+            return REFUSED_EXPRESSION
+        found = _extreme(expressions, node, function, items)
+        if found is None:
+            return REFUSED_EXPRESSION
+        if len(node.args) > 1 or (isinstance(items.query, ArrayOf) and items.query.items):
+            return TypedQuery(found, element, items.fails)
+        fails = fails_of(items, default)
+        if default.type != NEVER:
+            query = hold(found, lambda held: _or_else(held, default.query))
+            return TypedQuery(query, join(element, default.type), fails)
+        query = guard(found, f"ValueError: {function} of an empty list")
+        return TypedQuery(query, element, fails | {"ValueError"})
+
+    return rule
+
+
+def _or_else(held: QueryTree, default: QueryTree) -> QueryTree:
+    return Conditional(FunctionCall("exists", (held,)), held, default)
+
+
+_NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)
+
+
+def _default(expressions: Expressions, node: ast.Call, function: str) -> TypedQuery:
+    """The value for an empty list; of type NEVER when there is none."""
+    given = _keyword(node, "default")
+    if given is None:
+        return _NO_DEFAULT
+    default = expressions.lower(given)
+    if default.fails:
+        message = "the default is computed in Python even when it is not needed, and may fail"
+        help_ = f"compute it first: least = …; {function}(values, default=least)"
+        return expressions.unit.refused(given, "HF002", message, help_)
+    return default
+
+
+def _items(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    if len(node.args) == 1 and _keyword(node, "key") is not None:
+        return expressions.iterable(node.args[0])
+    if len(node.args) == 1:
+        return without_order(expressions, node.args[0])
+    values = [expressions.lower(argument) for argument in node.args]
+    type_ = join_all(value.type for value in values)
+    if is_refused(type_):
+        return REFUSED_EXPRESSION
+    if may_be_list(type_):
+        message = f"the extreme of {describe(type_)} has no JSONata form"
+        return expressions.unit.refused(node, "HF049", message, _HELP)
+    return TypedQuery(
+        ArrayOf(tuple(value.query for value in values)), ListOf(type_), fails_of(*values)
+    )
+
+
+def _extreme(
+    expressions: Expressions, node: ast.Call, function: str, items: TypedQuery
+) -> QueryTree | None:
+    """The first of the extreme items; nothing when there is none. None when it was refused."""
+    element, key = element_of(items.type), _keyword(node, "key")
+    assert element is not None
+    if key is None and is_numeric(element):
+        return FunctionCall(function, (items.query,))
+    order = _order(expressions, node, key, element)
+    if order is None:
+        return None
+    best, item = order.some, order.other
+    is_better = order.is_after(item, best) if function == "max" else order.is_after(best, item)
+    step = FunctionLiteral((best.name, item.name), Conditional(is_better, item, best))
+    return FunctionCall("reduce", (items.query, step))

@@ -1,0 +1,67 @@
+"""Constants of the author's module: read when compiling, written into the state machine."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from datetime import datetime, timedelta
+from enum import Enum
+from math import isfinite
+from types import ModuleType
+from typing import Any, Final
+
+from holdfast.api.tasks import Task, Workflow
+from holdfast.compiler.context import NOTHING, TypedQuery, Unit
+from holdfast.compiler.expressions.query import Constant, literal
+from holdfast.compiler.types.annotations import from_annotation, of_constant, written
+from holdfast.compiler.types.types import DURATION
+
+#: Doubles hold every integer up to here.
+INTEGER_MAX: Final = 2**53
+
+
+def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
+    """A constant of the author's module, written into the state machine."""
+    if isinstance(found, timedelta) and found.microseconds == 0:
+        return TypedQuery(Constant(int(found.total_seconds())), DURATION)
+    text = written(found)
+    if text is not None:
+        kind: Any = datetime if isinstance(found, datetime) else type(found)
+        return TypedQuery(Constant(text), from_annotation(kind))
+    if isinstance(found, Task | Workflow):
+        name, taken = unit.text(node), ", ".join(inspect.signature(found.function).parameters)
+        return unit.refused(
+            node, "HF003", f"`{name}` is called or is a branch, it is no value", f"{name}({taken})"
+        )
+    plain = _json_constant(found)
+    if plain is NOTHING:
+        kind = "module" if isinstance(found, ModuleType) else type(found).__name__
+        return unit.refused(
+            node,
+            "HF003",
+            f"`{unit.text(node)}` is {kind}: "
+            "only JSON constants can be used from outside the workflow",
+            "pass it as an argument, or use it inside a @task",
+        )
+    return TypedQuery(literal(plain), of_constant(found))
+
+
+def _json_constant(value: object) -> Any:
+    """The JSON of a constant; NOTHING when it has none."""
+    match value:
+        case Enum():
+            return _json_constant(value.value)
+        case int() if abs(value) > INTEGER_MAX:
+            return NOTHING
+        case float() if not isfinite(value):
+            return NOTHING
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple():
+            items = [_json_constant(item) for item in value]
+            return NOTHING if any(item is NOTHING for item in items) else items
+        case dict() if all(isinstance(key, str) for key in value):
+            rows = {key: _json_constant(item) for key, item in value.items()}
+            return NOTHING if any(item is NOTHING for item in rows.values()) else rows
+        case _:
+            return NOTHING

@@ -1,0 +1,285 @@
+"""The methods of text: those that JSONata has, or that its functions spell out exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.query import (
+    FALSE,
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    QueryTree,
+    Regex,
+    failure,
+    hold,
+)
+from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
+from holdfast.compiler.types.types import BOOL, INT, STR, ListOf, Type, element_of, is_text
+
+#: What `str.isspace()` is true for; JavaScript's own class of white space differs.
+_SPACES: Final = (
+    r"\t\n\u000b\f\r\u001c-\u001f \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+SPACE: Final = f"[{_SPACES}]"
+_LINE_ENDS: Final = r"\r\n|[\n\r\u000b\f\u001c\u001d\u001e\u0085\u2028\u2029]"
+_EMPTY: Final = Constant("")
+
+
+def _plain(function: str) -> MethodRule:
+    def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+        return (FunctionCall(function, (value,)), STR, CANNOT_FAIL) if not arguments else None
+
+    return rule
+
+
+def _starts(value: QueryTree, prefix: QueryTree) -> QueryTree:
+    return Binary("=", FunctionCall("substring", (value, Constant(0), length(prefix))), prefix)
+
+
+def _ends(value: QueryTree, suffix: QueryTree) -> QueryTree:
+    # A suffix longer than the value starts left of it and can never be equal.
+    rest = Binary("-", length(value), length(suffix))
+    is_longer = Binary("<", rest, Constant(0))
+    end = Binary("=", FunctionCall("substring", (value, rest)), suffix)
+    return Conditional(is_longer, FALSE, end)
+
+
+def length(text: QueryTree) -> QueryTree:
+    if isinstance(text, Constant) and isinstance(text.value, str):
+        return Constant(len(text.value))
+    return FunctionCall("length", (text,))
+
+
+def _startswith(
+    value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(ArrayOf(prefixes), _, _) as several,) if _are_texts(several):
+            return _any_of(tuple(_starts(value, prefix) for prefix in prefixes))
+        case (TypedQuery(prefix, type_, _),) if is_text(type_):
+            return _starts(value, prefix), BOOL, CANNOT_FAIL
+    return None
+
+
+def _endswith(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(ArrayOf(suffixes), _, _) as several,) if _are_texts(several):
+            return _any_of(tuple(_ends(value, suffix) for suffix in suffixes))
+        case (TypedQuery(suffix, type_, _),) if is_text(type_):
+            return _ends(value, suffix), BOOL, CANNOT_FAIL
+    return None
+
+
+def _are_texts(several: TypedQuery) -> bool:
+    """A tuple of texts, as `startswith(("a", "b"))` takes it; a list it does not take."""
+    element = None if isinstance(several.type, ListOf) else element_of(several.type)
+    return element is not None and is_text(element)
+
+
+def _any_of(tests: tuple[QueryTree, ...]) -> MethodResult:
+    found: QueryTree = FALSE
+    for test in tests:
+        found = test if found == FALSE else Binary("or", found, test)
+    return found, BOOL, CANNOT_FAIL
+
+
+def _without_prefix(
+    value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(prefix, type_, _),) if is_text(type_):
+            rest = FunctionCall("substring", (value, length(prefix)))
+            return Conditional(_starts(value, prefix), rest, value), STR, CANNOT_FAIL
+    return None
+
+
+def _without_suffix(
+    value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(suffix, type_, _),) if is_text(type_):
+            size = Binary("-", length(value), length(suffix))
+            rest = FunctionCall("substring", (value, Constant(0), size))
+            return Conditional(_ends(value, suffix), rest, value), STR, CANNOT_FAIL
+    return None
+
+
+def _strip(pattern: str) -> MethodRule:
+    """`pattern` is for `%s`, a class of characters; without an argument that is white space."""
+
+    def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+        match arguments:
+            case ():
+                characters = SPACE
+            case (TypedQuery(Constant(str(text)), _, _),) if text and _is_plain(text):
+                characters = f"[{''.join(map(_escaped, text))}]"
+            case _:
+                return None
+        found = FunctionCall("replace", (value, Regex(pattern.replace("%s", characters)), _EMPTY))
+        return found, STR, CANNOT_FAIL
+
+    return rule
+
+
+def _is_plain(text: str) -> bool:
+    """Other characters are two units of UTF-16, and would be two characters of a class."""
+    return all(ord(character) < 0x10000 for character in text)
+
+
+def _escaped(character: str) -> str:
+    """In a class of characters: letters and digits stand for themselves."""
+    if character.isascii() and character.isalnum():
+        return character
+    return f"\\u{ord(character):04x}"
+
+
+def _join(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(items, type_, _),):
+            element = element_of(type_)
+            if element is not None and is_text(element):
+                return FunctionCall("join", (items, value)), STR, CANNOT_FAIL
+    return None
+
+
+def _split(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case ():
+            trimmed = FunctionCall("replace", (value, Regex(f"^{SPACE}+|{SPACE}+$"), _EMPTY))
+            return hold(trimmed, _words, "_text"), ListOf(STR), CANNOT_FAIL
+        case (TypedQuery(Constant(str(separator)) as query, _, _),) if separator:
+            return FunctionCall("split", (value, query)), ListOf(STR), CANNOT_FAIL
+    return None
+
+
+def _words(text: QueryTree) -> QueryTree:
+    words = FunctionCall("split", (text, Regex(f"{SPACE}+")))
+    return Conditional(Binary("=", text, _EMPTY), ArrayOf(()), words)
+
+
+def _splitlines(
+    value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    """The end of the last line begins no further one."""
+    if arguments:
+        return None
+    ended = FunctionCall("replace", (value, Regex(f"(?:{_LINE_ENDS})$"), _EMPTY))
+    lines = FunctionCall("split", (ended, Regex(_LINE_ENDS)))
+    return Conditional(Binary("=", value, _EMPTY), ArrayOf(()), lines), ListOf(STR), CANNOT_FAIL
+
+
+def _replace(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(Constant(str(old)) as query, _, _), TypedQuery(new, type_, _)) if (
+            old and is_text(type_)
+        ):
+            return FunctionCall("replace", (value, query, new)), STR, CANNOT_FAIL
+    return None
+
+
+def _find(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(part, type_, _),) if is_text(type_):
+            return _place(value, part, Constant(-1)), INT, CANNOT_FAIL
+    return None
+
+
+def _index(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(part, type_, _),) if is_text(type_):
+            missing = failure("ValueError: substring not found")
+            return _place(value, part, missing), INT, frozenset({"ValueError"})
+    return None
+
+
+def _place(value: QueryTree, part: QueryTree, otherwise: QueryTree) -> QueryTree:
+    before = FunctionCall("length", (FunctionCall("substringBefore", (value, part)),))
+    return Conditional(FunctionCall("contains", (value, part)), before, otherwise)
+
+
+def _count(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    match arguments:
+        case (TypedQuery(Constant(str(part)) as query, _, _),) if part:
+            pieces = FunctionCall("count", (FunctionCall("split", (value, query)),))
+            return Binary("-", pieces, Constant(1)), INT, CANNOT_FAIL
+    return None
+
+
+def _just(sign: int) -> MethodRule:
+    def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+        match arguments:
+            case (TypedQuery(Constant(int(width)), _, _),):
+                fill = " "
+            case (TypedQuery(Constant(int(width)), _, _), TypedQuery(Constant(str(fill)), _, _)):
+                pass
+            case _:
+                return None
+        if width < 0 or len(fill) != 1:
+            return None
+        return (
+            FunctionCall("pad", (value, Constant(sign * width), Constant(fill))),
+            STR,
+            CANNOT_FAIL,
+        )
+
+    return rule
+
+
+def _zfill(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    """Zeros go between a sign and the rest."""
+    match arguments:
+        case (TypedQuery(Constant(int(width)), _, _),) if width > 0:
+            pass
+        case _:
+            return None
+    sign = FunctionCall("substring", (value, Constant(0), Constant(1)))
+    is_signed = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))
+    rest = FunctionCall("substring", (value, Constant(1)))
+    padded = Binary("&", sign, FunctionCall("pad", (rest, Constant(1 - width), Constant("0"))))
+    whole = FunctionCall("pad", (value, Constant(-width), Constant("0")))
+    return Conditional(is_signed, padded, whole), STR, CANNOT_FAIL
+
+
+RULES: Final[Mapping[str, MethodRule]] = MappingProxyType(
+    {
+        "upper": _plain("uppercase"),
+        "lower": _plain("lowercase"),
+        "startswith": _startswith,
+        "endswith": _endswith,
+        "removeprefix": _without_prefix,
+        "removesuffix": _without_suffix,
+        "strip": _strip("^%s+|%s+$"),
+        "lstrip": _strip("^%s+"),
+        "rstrip": _strip("%s+$"),
+        "join": _join,
+        "split": _split,
+        "splitlines": _splitlines,
+        "replace": _replace,
+        "find": _find,
+        "index": _index,
+        "count": _count,
+        "ljust": _just(1),
+        "rjust": _just(-1),
+        "zfill": _zfill,
+    }
+)
+
+
+def as_int(text: QueryTree) -> QueryTree:
+    """What `int(text)` gives for ASCII digits; an error for anything else."""
+    bare = FunctionCall("replace", (text, Regex(f"^{SPACE}+|{SPACE}+$|[+_]"), _EMPTY))
+    number = hold(FunctionCall("number", (bare,)), _in_range, "_number")
+    is_int = FunctionCall("contains", (text, Regex(f"^{SPACE}*[+-]?[0-9]+(?:_[0-9]+)*{SPACE}*$")))
+    return Conditional(is_int, number, failure("ValueError: invalid literal for int()"))
+
+
+def _in_range(number: QueryTree) -> QueryTree:
+    """Beyond 2**53 a JSON number is not the integer that the text says."""
+    is_exact = Binary("<", FunctionCall("abs", (number,)), Constant(2**53))
+    return Conditional(is_exact, number, failure("ValueError: the integer is beyond 2**53"))

@@ -1,0 +1,200 @@
+"""`xs[i]`, `d[key]` and slices: guarded where JSONata would answer with nothing."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.iteration import require_int
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    ItemOf,
+    QueryTree,
+    Variable,
+    failure,
+    guard,
+    hold,
+    items_of,
+)
+from holdfast.compiler.types.models import fields_of
+from holdfast.compiler.types.types import (
+    INT,
+    NEVER,
+    STR,
+    DictOf,
+    ListOf,
+    ModelOf,
+    TupleOf,
+    Type,
+    describe,
+    element_of,
+    is_list,
+    is_refused,
+    is_text,
+    may_be_list,
+)
+
+
+def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
+    base = lowering.lower(node.value)
+    if is_refused(base.type):
+        return REFUSED_EXPRESSION
+    if isinstance(node.slice, ast.Slice):
+        return _slice(lowering, node, base, node.slice)
+    key = lowering.lower(node.slice)
+    if is_refused(key.type):
+        return REFUSED_EXPRESSION
+    fails = fails_of(base, key)
+    text = lowering.unit.text(node)
+    match base.type:
+        case ListOf(element) if key.type == INT:
+            query = guard(ItemOf(base.query, key.query), f"IndexError: {text}")
+            return TypedQuery(query, element, fails | {"IndexError"})
+        case type_ if is_text(type_) and key.type == INT:
+            query = _character(base.query, key.query, f"IndexError: {text}")
+            return TypedQuery(query, STR, fails | {"IndexError"})
+        case TupleOf(elements) if isinstance(key.query, Constant):
+            return _tuple_item(lowering, node, base, elements, key.query.value)
+        case DictOf(value) if is_text(key.type):
+            query = guard(FunctionCall("lookup", (base.query, key.query)), f"KeyError: {text}")
+            return TypedQuery(query, value, fails | {"KeyError"})
+    return lowering.unit.refused(
+        node,
+        "HF002",
+        f"`[…]` on {describe(base.type)} with {describe(key.type)} has no exact JSONata form",
+        _index_help(lowering.unit.text(node.value), base.type),
+    )
+
+
+def _index_help(text: str, type_: Type) -> str:
+    if isinstance(type_, ModelOf):
+        return f"{text}.{next(iter(fields_of(type_.model)), '…')}"
+    return "index a list by an int or a dict by a text; annotate the type where it is unknown"
+
+
+def _character(text: QueryTree, place: QueryTree, message: str) -> QueryTree:
+    """JSONata takes a place before the beginning for the beginning."""
+
+    def at(held: QueryTree, position: QueryTree) -> QueryTree:
+        size = FunctionCall("length", (held,))
+        is_after_start = Binary(">=", position, Binary("-", Constant(0), size))
+        is_there = Binary("and", is_after_start, Binary("<", position, size))
+        found = FunctionCall("substring", (held, position, Constant(1)))
+        return Conditional(is_there, found, failure(message))
+
+    return hold(text, lambda held: hold(place, partial(at, held), "_place"), "_text")
+
+
+def _tuple_item(
+    lowering: Lowering,
+    node: ast.Subscript,
+    base: TypedQuery,
+    elements: tuple[Type, ...],
+    position: object,
+) -> TypedQuery:
+    if isinstance(position, int) and -len(elements) <= position < len(elements):
+        query = ItemOf(base.query, Constant(position))
+        return TypedQuery(query, elements[position], base.fails)
+    help_ = f"{lowering.unit.text(node.value)}[{len(elements) - 1}]"
+    return lowering.unit.refused(node, "HF040", f"this tuple has {len(elements)} parts", help_)
+
+
+def _slice(
+    lowering: Lowering, node: ast.Subscript, base: TypedQuery, part: ast.Slice
+) -> TypedQuery:
+    if part.step is not None or not (is_text(base.type) or isinstance(base.type, ListOf)):
+        return lowering.unit.refused(
+            node,
+            "HF002",
+            f"this slice of {describe(base.type)} has no exact JSONata form",
+            "slice inside a @pure function",
+        )
+    size = FunctionCall("length" if is_text(base.type) else "count", (base.query,))
+    first = _bound(lowering, part.lower, size)
+    last = _bound(lowering, part.upper, size)
+    fails = fails_of(base, *(bound for bound in (first, last) if bound is not None))
+    low = None if first is None else first.query
+    high = None if last is None else last.query
+    if is_text(base.type):
+        return TypedQuery(_text_slice(base.query, low, high), base.type, fails)
+    query = _list_slice(base.query, element_of(base.type) or NEVER, low, high)
+    return TypedQuery(query, base.type, fails)
+
+
+def _bound(lowering: Lowering, node: ast.expr | None, size: QueryTree) -> TypedQuery | None:
+    """The bound counted from the left and not below 0, as Python's own rules have it."""
+    if node is None:
+        return None
+    value = require_int(lowering, node)
+    if isinstance(value.query, Constant) and isinstance(value.query.value, int):
+        if value.query.value >= 0:
+            return value
+        from_end = Binary("-", size, Constant(-value.query.value))
+        return TypedQuery(_not_negative(from_end), INT)
+    is_negative = Binary("<", value.query, Constant(0))
+    from_end = Binary("+", size, value.query)
+    query = Conditional(is_negative, _not_negative(from_end), value.query)
+    return TypedQuery(query, INT, value.fails)
+
+
+def _not_negative(number: QueryTree) -> QueryTree:
+    return FunctionCall("max", (ArrayOf((Constant(0), number)),))
+
+
+def _text_slice(text: QueryTree, low: QueryTree | None, high: QueryTree | None) -> QueryTree:
+    start = Constant(0) if low is None else low
+    if high is None:
+        return FunctionCall("substring", (text, start))
+    if start == Constant(0):
+        return FunctionCall("substring", (text, start, high))
+    return FunctionCall("substring", (text, start, _not_negative(Binary("-", high, start))))
+
+
+def _list_slice(
+    items: QueryTree, element: Type, low: QueryTree | None, high: QueryTree | None
+) -> QueryTree:
+    """The bounds are evaluated before the items are looked at, for there may be none."""
+    if low is None and high is None:
+        return items
+    if low is None:
+        assert high is not None
+        return hold(high, lambda upper: _where(items, element, _is_before(upper)), "_high")
+    if high is None:
+        return hold(low, lambda lower: _where(items, element, _is_from(lower)), "_low")
+
+    def between(lower: QueryTree, upper: QueryTree) -> QueryTree:
+        return _where(items, element, Binary("and", _is_from(lower), _is_before(upper)))
+
+    return hold(low, lambda lower: hold(high, partial(between, lower), "_high"), "_low")
+
+
+_PLACE: Final = Variable("_place")
+
+
+def _is_from(low: QueryTree) -> QueryTree:
+    return Binary(">=", _PLACE, low)
+
+
+def _is_before(high: QueryTree) -> QueryTree:
+    return Binary("<", _PLACE, high)
+
+
+def _where(items: QueryTree, element: Type, test: QueryTree) -> QueryTree:
+    """The items whose position passes; `$filter` would flatten a single item that is a list."""
+    value, done = Variable("_value"), Variable("_done")
+    if not may_be_list(element):
+        return Flat(
+            FunctionCall("filter", (items, FunctionLiteral((value.name, _PLACE.name), test)))
+        )
+    longer = FunctionCall("append", (done, items_of(value, is_list=is_list(element))))
+    kept = Conditional(test, longer, done)
+    parameters = (done.name, value.name, _PLACE.name)
+    return FunctionCall("reduce", (items, FunctionLiteral(parameters, kept), ArrayOf(())))

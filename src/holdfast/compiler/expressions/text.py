@@ -1,0 +1,195 @@
+"""`str(x)` and f-strings: only where Python and JSONata write the same characters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.query import (
+    NULL,
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    QueryTree,
+    cause_of,
+    hold,
+)
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DECIMAL,
+    FLOAT,
+    INT,
+    NONE,
+    REFUSED,
+    SECRET,
+    STR,
+    UUID,
+    ErrorOf,
+    TextOf,
+    Type,
+    describe,
+    is_refused,
+    is_text,
+    is_text_enum,
+    may_be_none,
+    members_of,
+    without_none,
+)
+
+_PURE_HELP: Final = "write the text in a @pure function"
+OPEN_IN_TASK: Final = "open it in the task that needs it: def call(token: SecretStr) -> …: …"
+
+
+def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
+    """What `str()` gives."""
+    if is_refused(value.type):
+        return REFUSED_EXPRESSION
+    if isinstance(value.type, ErrorOf) and not value.type.has_text:
+        return unit.refused(
+            node,
+            "HF034",
+            "the text of an error that an expression raised differs between Python and JSONata",
+            "use a text of your own, or catch the errors of tasks by their classes",
+        )
+    query = _text(value.query, value.type)
+    if query is None:
+        kind = "a float" if value.type == FLOAT else describe(value.type)
+        example = " (0.1+0.2, 1.0)" if value.type == FLOAT else ""
+        message = f"text of {kind} differs between Python and JSONata{example}"
+        help_ = OPEN_IN_TASK if SECRET in members_of(value.type) else _PURE_HELP
+        return unit.refused(node, "HF051", message, help_)
+    return TypedQuery(query, STR, value.fails)
+
+
+#: `str()` of these is what pydantic writes; of a datetime it is not ("T", "Z").
+_WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL)
+
+
+def _text(query: QueryTree, type_: Type) -> QueryTree | None:
+    if may_be_none(type_):
+        if _text(query, without_none(type_)) is None:
+            return None
+        return hold(query, lambda held: _text_or_none(held, without_none(type_)))
+    if is_text(type_) or is_text_enum(type_):
+        return query
+    match type_:
+        case ErrorOf():
+            return cause_of(query)
+        case _ if type_ in _WRITTEN_AS_TEXT:
+            return query
+        case _ if type_ == INT:
+            return FunctionCall("string", (query,))
+        case _ if type_ == BOOL:
+            return Conditional(query, Constant("True"), Constant("False"))
+        case _ if type_ == NONE:
+            return Constant("None")
+        case _:
+            return None
+
+
+def _text_or_none(held: QueryTree, type_: Type) -> QueryTree:
+    inner = _text(held, type_)
+    assert inner is not None
+    return Conditional(Binary("=", held, NULL), Constant("None"), inner)
+
+
+def lower_joined(lowering: Lowering, node: ast.JoinedStr) -> TypedQuery:
+    """An f-string."""
+    parts = [_part(lowering, node, part) for part in node.values]
+    if any(part.type == REFUSED for part in parts):
+        return REFUSED_EXPRESSION
+    if not parts:
+        return TypedQuery(Constant(""), TextOf(("",)))
+    query = parts[0].query
+    for part in parts[1:]:
+        query = Binary("&", query, part.query)
+    return TypedQuery(query, STR, fails_of(*parts))
+
+
+def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuery:
+    unit = lowering.unit
+    match part:
+        case ast.Constant(value=str(text)):
+            return TypedQuery(Constant(text), STR)
+        case ast.FormattedValue(value=value, conversion=-1 | 115, format_spec=None):
+            # Before Python 3.12 the parts of an f-string have no positions of their own.
+            return text_of(unit, whole, lowering.lower(value))
+        case ast.FormattedValue(
+            value=value,
+            conversion=-1,
+            format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))]),
+        ):
+            return formatted(unit, whole, lowering.lower(value), spec)
+        case _:
+            return unit.refused(
+                whole, "HF051", "computed formats and `!r` have no JSONata form", _PURE_HELP
+            )
+
+
+_SPEC: Final = re.compile(
+    r"(?:(?P<fill>.)?(?P<align>[<>]))?(?P<zero>0)?(?P<width>[1-9][0-9]{0,3})?(?P<comma>,)?(?P<kind>[ds])?"
+)
+
+
+def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> TypedQuery:
+    """What `format(value, spec)` gives."""
+    if is_refused(value.type):
+        return REFUSED_EXPRESSION
+    found = _SPEC.fullmatch(spec)
+    if found is not None and value.type == INT and _is_number_format(found):
+        return TypedQuery(_int_format(value.query, found), STR, value.fails)
+    is_string = is_text(value.type) or is_text_enum(value.type)
+    if is_string and found is not None and _is_text_format(found):
+        return TypedQuery(_aligned(value.query, found, "<"), STR, value.fails)
+    message = f"the format `{spec}` of {describe(value.type)} has no exact JSONata form"
+    help_ = _PURE_HELP
+    if value.type == FLOAT:
+        message = f"`{spec}` rounds a float in Python and in JSONata differently"
+        help_ = 'count in integers, f"{cents // 100}.{cents % 100:02d}", or use a @pure function'
+    return unit.refused(node, "HF051", message, help_)
+
+
+def _is_number_format(spec: re.Match[str]) -> bool:
+    """Zeros go between the sign and the digits: not together with an alignment or commas."""
+    if spec["zero"] and (spec["align"] or spec["comma"] or not spec["width"]):
+        return False
+    return spec["kind"] != "s"
+
+
+def _is_text_format(spec: re.Match[str]) -> bool:
+    return spec["kind"] != "d" and not (spec["zero"] or spec["comma"])
+
+
+def _int_format(number: QueryTree, spec: re.Match[str]) -> QueryTree:
+    def digits(held: QueryTree) -> QueryTree:
+        if spec["comma"]:
+            return FunctionCall("formatNumber", (held, Constant("#,##0")))
+        return FunctionCall("string", (held,))
+
+    if not spec["zero"]:
+        return _aligned(digits(number), spec, ">")
+    return hold(number, lambda held: _zero_padded(held, int(spec["width"])), "_number")
+
+
+def _zero_padded(number: QueryTree, width: int) -> QueryTree:
+    """`-7` in four places is `-007`."""
+    positive = FunctionCall(
+        "pad", (FunctionCall("string", (number,)), Constant(-width), Constant("0"))
+    )
+    text = FunctionCall("string", (Binary("-", Constant(0), number),))
+    negative = FunctionCall("pad", (text, Constant(-(width - 1)), Constant("0")))
+    is_negative = Binary("<", number, Constant(0))
+    return Conditional(is_negative, Binary("&", Constant("-"), negative), positive)
+
+
+def _aligned(text: QueryTree, spec: re.Match[str], default: str) -> QueryTree:
+    if not spec["width"]:
+        return text
+    width = int(spec["width"])
+    fill = spec["fill"] or " "
+    is_left = (spec["align"] or default) == "<"
+    return FunctionCall("pad", (text, Constant(width if is_left else -width), Constant(fill)))

@@ -1,0 +1,250 @@
+"""Graph -> states: sequences are sequences, forks Parallels, cores Parallels with `After`.
+
+What a step needs of the input is read from the execution's context; results are variables where
+they are read in the same machine, outputs where they leave a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.api.dag import Dag, FromInput, FromStep, references_in
+from holdfast.compiler.emit.assembler import Assembler
+from holdfast.compiler.emit.states import STATES, MachineParts, output_of, task_state
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Constant,
+    FieldOf,
+    ItemOf,
+    ObjectOf,
+    QueryTree,
+    Variable,
+    literal,
+    template,
+)
+from holdfast.compiler.graphs.places import Spot, spot_of
+from holdfast.compiler.graphs.plan import Chain, Core, Fork, Plan, SingleStep, first_of, steps_of
+from holdfast.compiler.ir import SourcePlace
+from holdfast.compiler.types.failures import ErrorClasses
+from holdfast.compiler.variable_names import VariableScopeNames
+
+_RESULT: Final = FieldOf(STATES, "result")
+_INPUT: Final = FieldOf(STATES, "input")
+_GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input")
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A graph's definition, its tasks, and where its states stand."""
+
+    asl: dict[str, Any]
+    tasks: tuple[str, ...]
+    spots: Mapping[str, Spot]
+
+
+def emit_dag(graph: Dag, plan: Plan) -> Emitted:
+    """`plan`: of a graph that was checked."""
+    emitting = _Emitting(graph, MachineParts(ErrorClasses(graph.function)))
+    states = emitting.machine_of(
+        _Body(plan, VariableScopeNames(None, frozenset()), {}, {}, graph.finals)
+    )
+    head: dict[str, Any] = {"Comment": graph.name, "QueryLanguage": "JSONata"}
+    if graph.timeout is not None:
+        head["TimeoutSeconds"] = int(graph.timeout.total_seconds())
+    asl = {**head, **states}
+    return Emitted(asl, tuple(sorted(emitting.machine.tasks)), emitting.spots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A machine to make: `known` are results that it can read, `exports` those that it gives.
+
+    `received`: results that are in the input of its first state, and how they are read there.
+    """
+
+    plan: Plan
+    scope: VariableScopeNames
+    known: Mapping[int, QueryTree]
+    received: Mapping[int, QueryTree]
+    exports: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitting:
+    graph: Dag
+    machine: MachineParts
+    spots: dict[str, Spot] = field(default_factory=dict)
+
+    def machine_of(self, body: _Body) -> dict[str, Any]:
+        """`StartAt` and `States`. The output: the one result, or an object of several by id."""
+        assembler = Assembler(self.machine.names)
+        parts = body.plan.parts if isinstance(body.plan, Chain) else (body.plan,)
+        known = {**body.known, **self._receive(assembler, body)}
+        for part, needed in zip(parts[:-1], self._needed(parts, body.exports), strict=True):
+            variables = {n: body.scope.name(self.graph.steps[n].id, n) for n in needed}
+            state, results = self._state(part, body.scope, known, needed)
+            if variables:
+                state["Assign"] = {variables[n]: template(results[n]) for n in needed}
+            known |= {n: Variable(variable) for n, variable in variables.items()}
+            self._add(assembler, part, state)
+        own = set(steps_of(parts[-1]))
+        last = tuple(number for number in body.exports if number in own)
+        state, results = self._state(parts[-1], body.scope, known, last)
+        output = self._output(body.exports, {**known, **results})
+        if output not in (None, _RESULT):
+            state["Output"] = output_of(output)
+        self._add(assembler, parts[-1], {**state, "End": True})
+        return assembler.machine()
+
+    def _receive(self, assembler: Assembler, body: _Body) -> Mapping[int, QueryTree]:
+        """Only the first state sees the input of a branch: what others read is kept."""
+        if isinstance(body.plan, SingleStep) or not body.received:
+            return body.received
+        ids = {number: self.graph.steps[number].id for number in body.received}
+        variables = {number: body.scope.name(id_, number) for number, id_ in ids.items()}
+        assign = {variables[n]: template(query) for n, query in body.received.items()}
+        name = f"results of {', '.join(ids.values())}"
+        spot = spot_of(self.graph.steps[first_of(body.plan)[0]].written)
+        given = assembler.add(SourcePlace(spot.span, ""), name, {"Type": "Pass", "Assign": assign})
+        self.spots[given] = spot
+        return {number: Variable(variable) for number, variable in variables.items()}
+
+    def _needed(self, parts: Sequence[Plan], exports: Iterable[int]) -> list[tuple[int, ...]]:
+        """For each part but the last: the steps in it whose results are read behind it."""
+        wanted, found = set(exports), list[tuple[int, ...]]()
+        for part, following in zip(reversed(parts[:-1]), reversed(parts[1:]), strict=True):
+            wanted |= self._read_in(following)
+            found.append(tuple(sorted(wanted.intersection(steps_of(part)))))
+        return found[::-1]
+
+    def _read_in(self, plan: Plan) -> set[int]:
+        """The steps whose results are arguments in `plan`."""
+        return {
+            self.graph.ids[source.id]
+            for number in steps_of(plan)
+            for tree in self.graph.sources[number].values()
+            for source in references_in(tree)
+            if isinstance(source, FromStep)
+        }
+
+    def _output(
+        self, exports: tuple[int, ...], values: Mapping[int, QueryTree]
+    ) -> QueryTree | None:
+        match exports:
+            case ():
+                return None
+            case (number,):
+                return values[number]
+            case _:
+                return ObjectOf(tuple((self.graph.steps[n].id, values[n]) for n in exports))
+
+    # States.
+
+    def _state(
+        self,
+        plan: Plan,
+        scope: VariableScopeNames,
+        known: Mapping[int, QueryTree],
+        needed: tuple[int, ...],
+    ) -> tuple[dict[str, Any], Mapping[int, QueryTree]]:
+        """-> its fields, and how each needed result is read in it."""
+        match plan:
+            case SingleStep(number):
+                return self._task(number, known), {number: _RESULT}
+            case Fork(branches):
+                return self._parallel(_Lanes(branches, None, scope, known, needed))
+            case Core(branches, after):
+                return self._parallel(_Lanes(branches, after, scope, known, needed))
+            case Chain():
+                raise AssertionError("a part of a chain is no chain")
+
+    def _parallel(self, lanes: _Lanes) -> tuple[dict[str, Any], Mapping[int, QueryTree]]:
+        reads = [self._read_in(branch) for branch in lanes.branches]
+        owner = {step: n for n, branch in enumerate(lanes.branches) for step in steps_of(branch)}
+        wanted = {step for n, read in enumerate(reads) for step in read if owner.get(step, n) != n}
+        exports: list[list[int]] = [[] for _ in lanes.branches]
+        for step in sorted(wanted.union(lanes.needed)):
+            exports[owner[step]].append(step)
+        # A result may be read by who waits for it only through others.
+        awaited = [
+            sorted({*earlier, *(owner.get(step, n) for step in reads[n])} - {n})
+            for n, earlier in enumerate(lanes.after or [()] * len(lanes.branches))
+        ]
+        bodies = []
+        for number, branch in enumerate(lanes.branches):
+            received = {
+                step: query
+                for place, other in enumerate(awaited[number])
+                for step, query in self._parts(ItemOf(_INPUT, Constant(place)), exports[other])
+                if step in reads[number]
+            }
+            inner = VariableScopeNames(lanes.scope, frozenset())
+            bodies.append(
+                self.machine_of(_Body(branch, inner, lanes.known, received, tuple(exports[number])))
+            )
+        extension = {} if lanes.after is None else {"Holdfast": {"After": awaited}}
+        results = {
+            step: query
+            for number, given in enumerate(exports)
+            for step, query in self._parts(ItemOf(_RESULT, Constant(number)), given)
+        }
+        return {"Type": "Parallel", **extension, "Branches": bodies}, results
+
+    def _parts(self, value: QueryTree, exports: Sequence[int]) -> Iterable[tuple[int, QueryTree]]:
+        """How the results are read in the output of their branch."""
+        if len(exports) == 1:
+            return ((exports[0], value),)
+        return tuple((number, FieldOf(value, self.graph.steps[number].id)) for number in exports)
+
+    def _task(self, number: int, known: Mapping[int, QueryTree]) -> dict[str, Any]:
+        task, sources = self.graph.steps[number].task, self.graph.sources[number]
+        queries = ((name, self._query(number, name, known)) for name in sources)
+        return task_state(self.machine, task, template(ObjectOf(tuple(queries))))
+
+    def _query(self, number: int, name: str, known: Mapping[int, QueryTree]) -> QueryTree:
+        tree = self.graph.sources[number][name]
+        if not references_in(tree):
+            return literal(self.graph.steps[number].task.boundary.normalise_argument(name, tree))
+        return self._filled(tree, known)
+
+    def _filled(self, tree: Any, known: Mapping[int, QueryTree]) -> QueryTree:
+        match tree:
+            case FromStep(id_):
+                return known[self.graph.ids[id_]]
+            case FromInput(name):
+                return FieldOf(_GIVEN, name)
+            case list() | tuple():
+                return ArrayOf(tuple(self._filled(item, known) for item in tree))
+            case dict():
+                return ObjectOf(tuple((key, self._filled(tree[key], known)) for key in tree))
+            case _:
+                return literal(tree)
+
+    def _add(self, assembler: Assembler, plan: Plan, state: dict[str, Any]) -> None:
+        ids = [self.graph.steps[number].id for number in _heads(plan)]
+        written = self.graph.steps[plan.number].written if isinstance(plan, SingleStep) else None
+        spot = spot_of(written or self.graph.written)
+        add = assembler.end if "End" in state else assembler.add
+        self.spots[add(SourcePlace(spot.span, ""), ", ".join(ids), state)] = spot
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """Branches to make one state of; `after` None: they wait for nothing."""
+
+    branches: tuple[Plan, ...]
+    after: tuple[tuple[int, ...], ...] | None
+    scope: VariableScopeNames
+    known: Mapping[int, QueryTree]
+    needed: tuple[int, ...]
+
+
+def _heads(plan: Plan) -> list[int]:
+    """By what a state is called: a step by itself, branches by their first steps."""
+    match plan:
+        case Fork(branches) | Core(branches):
+            return [first_of(branch)[0] for branch in branches]
+        case _:
+            return [first_of(plan)[0]]

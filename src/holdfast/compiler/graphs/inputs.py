@@ -1,0 +1,81 @@
+"""The input of a graph: one field for each name that its tasks need and no step gives."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.api.dag import Dag, FromInput, Step, hints_of, parameters_of, references_in
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.models import fits
+from holdfast.compiler.types.types import UNKNOWN, Type
+
+#: As `inspect` says that there is no default.
+REQUIRED: Final[Any] = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A step whose `parameter` the field fills; `annotation` is what it has to be there."""
+
+    step: Step
+    parameter: str
+    annotation: Any
+    default: Any
+
+    @property
+    def type(self) -> Type:
+        return from_annotation(self.annotation)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One field. `conflict`: two uses that no value fits alike."""
+
+    annotation: Any
+    default: Any
+    conflict: tuple[Use, Use] | None
+
+
+def inputs_of(graph: Dag) -> Mapping[str, Input]:
+    """The fields that are names; others are refused elsewhere."""
+    return {
+        field: _input(uses)
+        for field, uses in _uses(graph).items()
+        if field.isidentifier() and not keyword.iskeyword(field)
+    }
+
+
+def _uses(graph: Dag) -> dict[str, list[Use]]:
+    found: dict[str, list[Use]] = {}
+    for step, sources in zip(graph.steps, graph.sources, strict=True):
+        if not sources:
+            continue
+        hints = hints_of(step.task)
+        parameters = parameters_of(step.task)
+        for name, tree in sources.items():
+            whole = Use(step, name, hints.get(name, Any), parameters[name].default)
+            part = Use(step, name, Any, REQUIRED)
+            for source in references_in(tree):
+                if isinstance(source, FromInput):
+                    found.setdefault(source.field, []).append(whole if source is tree else part)
+    return found
+
+
+def _input(uses: list[Use]) -> Input:
+    """As the strictest of its uses has it; optional where all agree on what it is else."""
+    narrowest = next((use for use in uses if all(_serves(use, other) for other in uses)), None)
+    chosen = narrowest or uses[0]
+    other = next((use for use in uses if not _serves(chosen, use)), None)
+    conflict = None if other is None else (chosen, other)
+    defaults = [use.default for use in uses]
+    agree = all(type(one) is type(defaults[0]) and one == defaults[0] for one in defaults)
+    return Input(chosen.annotation, defaults[0] if agree else REQUIRED, conflict)
+
+
+def _serves(use: Use, other: Use) -> bool:
+    """Whether what `use` takes is what `other` takes, as it is."""
+    return other.type == UNKNOWN or (use.type != UNKNOWN and fits(use.type, other.type))

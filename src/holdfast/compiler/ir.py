@@ -1,0 +1,323 @@
+"""The workflow between Python and ASL: structured statements, resolved names, typed queries.
+
+Every variable is an ASL variable, every durable call a `Step` of its own, and every statement knows
+the source it came from. Nothing here refers to `ast`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+from holdfast.api.surface import Task, Workflow
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.source import Span
+
+Statement: TypeAlias = (
+    "Assign | If | Loop | Break | Continue | Return | Raise | Reraise | Try | Finally | Compensate"
+    " | RegisterUndo | Shielded | TimeoutBlock | StepStatement"
+)
+StatementBlock: TypeAlias = tuple[Statement, ...]
+Action: TypeAlias = (
+    "TaskAction | RunWorkflow | WaitForEvent | Ask | Sleep | SleepUntil | RunParallel | RunFirst"
+    " | RunEach"
+)
+
+
+class SourcePlace(NamedTuple):
+    """The place of a statement, and its text, of which the name of its state is made."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """All values are computed before any variable changes."""
+
+    origin: SourcePlace
+    values: tuple[tuple[str, TypedQuery], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    origin: SourcePlace
+    test: TypedQuery
+    body: StatementBlock
+    orelse: StatementBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`setup`, then `head` and, while `test` holds (None: always), `advance` and the body.
+
+    A `for` loop counts through a list in two variables; `while` has neither setup nor advance, but
+    steps in its test make a `head`. `orelse` runs when the test has failed, not after a `break`.
+    """
+
+    origin: SourcePlace
+    setup: tuple[tuple[str, TypedQuery], ...]
+    head: StatementBlock
+    test: TypedQuery | None
+    advance: tuple[tuple[str, TypedQuery], ...]
+    body: StatementBlock
+    orelse: StatementBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    origin: SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    origin: SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    origin: SourcePlace
+    value: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    origin: SourcePlace
+    error: type[BaseException]
+    cause: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Reraise:
+    """Raises what the ASL variable `error` holds: `{"Error", "Cause"}`."""
+
+    origin: SourcePlace
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorHandler:
+    """`names` are the ASL names of the errors, or States.ALL; `variable` holds the error."""
+
+    origin: SourcePlace
+    classes: tuple[type[BaseException], ...]
+    names: tuple[str, ...]
+    variable: str | None
+    body: StatementBlock
+
+
+class Failures(NamedTuple):
+    """What a block can fail with; `anything` when a task runs in it."""
+
+    anything: bool = False
+    raised: frozenset[type[BaseException]] = frozenset()
+    expressions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """`orelse` follows the body; the handlers do not see its errors. `failures`: of the body."""
+
+    origin: SourcePlace
+    body: StatementBlock
+    handlers: tuple[ErrorHandler, ...]
+    orelse: StatementBlock
+    failures: Failures
+
+
+class Way(Enum):
+    """How the flow leaves a part that has a `finally`; the text marks the names of states."""
+
+    END = ""
+    ERROR = "after an error"
+    RETURN = "before return"
+    BREAK = "before break"
+    CONTINUE = "before continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The `finally` body on one way out, and `then` to go on; None: the line after it."""
+
+    way: Way
+    body: StatementBlock
+    then: Statement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finally:
+    """Each way out has its own copy of the `finally` body: none waits for another's variable.
+
+    `failure` holds the error while the body runs after one.
+    """
+
+    origin: SourcePlace
+    body: StatementBlock
+    failure: str
+    finals: tuple[Final, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compensate:
+    """The variables: `steps` registered so far, `left` to undo, `failure` that caused it.
+
+    `stops`: an undo step that fails stops the others.
+    """
+
+    origin: SourcePlace
+    steps: str
+    left: str
+    failure: str
+    body: StatementBlock
+    stops: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterUndo:
+    """Adds an undo step to the list `steps`."""
+
+    origin: SourcePlace
+    steps: str
+    task: Task[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Shielded:
+    """Is not cancelled in the middle."""
+
+    origin: SourcePlace
+    body: StatementBlock
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutBlock:
+    """Raises BlockTimeout when the body is not over after so many `seconds`."""
+
+    origin: SourcePlace
+    seconds: TypedQuery
+    body: StatementBlock
+
+
+class Target(NamedTuple):
+    """Where a step's result goes: all of it, or its part number `part`."""
+
+    variable: str
+    part: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepStatement:
+    """`targets` None: the result is what the workflow or branch returns."""
+
+    origin: SourcePlace
+    action: Action
+    targets: tuple[Target, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAction:
+    task: Task[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class RunWorkflow:
+    """A child execution. `arguments`: its whole input, with what the call left out."""
+
+    workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForEvent:
+    event: str
+    payload: Any
+    key: TypedQuery
+    timeout: TypedQuery | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    answer: Any
+    arguments: TypedQuery
+    timeout: TypedQuery | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    seconds: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SleepUntil:
+    """The text of a time stamp with its offset."""
+
+    moment: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class RunParallel:
+    """How many branches must succeed (None: all) and how many may fail (None: none)."""
+
+    branches: tuple[StatementBlock, ...]
+    needed: TypedQuery | None
+    tolerated: TypedQuery | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFirst:
+    """The first branch that ends decides; its value is the result."""
+
+    branches: tuple[StatementBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEach:
+    """`parameter` None: the branch does not look at its item. No `concurrency`: no bound.
+
+    How many calls must succeed (None: all) and how many may fail (None: none).
+    """
+
+    items: TypedQuery
+    parameter: str | None
+    body: StatementBlock
+    concurrency: TypedQuery | None
+    needed: TypedQuery | None
+    tolerated: TypedQuery | None
+
+
+def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:
+    """The blocks inside a statement that belong to the same frame of execution."""
+    match statement:
+        case Assign() | StepStatement():
+            return ()
+        case If(_, _, body, orelse):
+            return (body, orelse)
+        case Loop(_, _, head, _, _, body, orelse):
+            return (head, body, orelse)
+        case Compensate(body=body) | Shielded(body=body) | TimeoutBlock(body=body):
+            return (body,)
+        case Try(_, body, handlers, orelse):
+            return (body, *(handler.body for handler in handlers), orelse)
+        case Finally(_, body, _, finals):
+            return (body, *(final.body for final in finals))
+        case _:
+            return ()
+
+
+def inner_blocks(statement: Statement) -> tuple[StatementBlock, ...]:
+    """All blocks inside a statement: a step has branches, any other its own blocks."""
+    return branches_of(statement) if isinstance(statement, StepStatement) else blocks_of(statement)
+
+
+def branches_of(statement: Statement) -> tuple[StatementBlock, ...]:
+    """The blocks that run in frames of their own."""
+    match statement:
+        case StepStatement(action=RunParallel(branches) | RunFirst(branches)):
+            return branches
+        case StepStatement(action=RunEach(body=body)):
+            return (body,)
+        case _:
+            return ()

@@ -1,0 +1,107 @@
+"""Where a workflow has secrets, read off its types, and where one could not be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from holdfast.api.payloads import display, reference_of
+from holdfast.api.tasks import Task, Workflow
+from holdfast.compiler.ir import (
+    Ask,
+    RunWorkflow,
+    SourcePlace,
+    Statement,
+    StepStatement,
+    TaskAction,
+    WaitForEvent,
+)
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.models import fields_of, secret_in
+from holdfast.compiler.types.signatures import signature_of
+from holdfast.compiler.types.types import (
+    NONE,
+    SECRET,
+    DictOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TupleOf,
+    Type,
+    Union,
+    describe,
+)
+
+ReportSecret = Callable[[SourcePlace, str, str, str], None]
+
+_CODE: Final = "HF066"
+_MAYBE: Final = "token: SecretStr | None"
+_FIELD: Final = "token: SecretStr"
+
+
+def crossing(statements: Iterable[Statement]) -> Iterator[tuple[SourcePlace, str, Type]]:
+    """Each value that a step hands over or gets: where, what it is called, its type."""
+    for statement in statements:
+        match statement:
+            case StepStatement(origin, TaskAction(task)):
+                yield from crossing_of(origin, task)
+            case StepStatement(origin, RunWorkflow(workflow)):
+                yield from crossing_of(origin, workflow)
+            case StepStatement(origin, WaitForEvent(event, payload)):
+                yield origin, f"event {event}", from_annotation(payload)
+            case StepStatement(origin, Ask(answer)):
+                yield origin, f"answer {display(reference_of(answer))}", from_annotation(answer)
+            case _:
+                pass
+
+
+def crossing_of(
+    origin: SourcePlace, called: Task[..., Any] | Workflow[..., Any]
+) -> Iterator[tuple[SourcePlace, str, Type]]:
+    signature = signature_of(called.function)
+    for parameter, type_ in signature.parameters.items():
+        yield origin, f"{called.name}.{parameter}", type_
+    yield origin, f"{called.name}.result", signature.result
+
+
+def check_secrets(
+    values: Iterable[tuple[SourcePlace, str, Type]], report: ReportSecret
+) -> tuple[str, ...]:
+    """-> the values that are or hold secrets. Refuses those that could not be kept."""
+    found: dict[str, None] = {}
+    for origin, name, type_ in values:
+        trouble = _trouble(type_, frozenset())
+        if trouble is not None and name not in found:
+            report(origin, _CODE, f"`{name}`: {trouble[0]}", trouble[1])
+        if trouble is not None or secret_in(type_):
+            found[name] = None
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1024)
+def _trouble(type_: Type, around: frozenset[Any]) -> tuple[str, str] | None:
+    """What is wrong, and the help. `around`: the models that this is in."""
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return _trouble(inner, around)
+        case Union(members) if SECRET in members and {*members} - {SECRET, NONE}:
+            return f"{describe(type_)} may be taken for a text that is no secret", _MAYBE
+        case TupleOf(parts) | Union(parts):
+            return next(filter(None, (_trouble(part, around) for part in parts)), None)
+        case Opaque(name) if "Secret" in name:
+            return f"{name.replace('pydantic.types.', '')} has no sealed form", _FIELD
+        case ModelOf(model) if model not in around:
+            return _trouble_in(model, around | {model})
+        case _:
+            return None
+
+
+def _trouble_in(model: Any, around: frozenset[Any]) -> tuple[str, str] | None:
+    for name, field in fields_of(model).items():
+        if field.type == Opaque("serialised"):
+            if secret_in(from_annotation(model.model_fields[name].annotation)):
+                return f"{model.__name__}.{name} has a serializer, which could tell it", _FIELD
+        elif (found := _trouble(field.type, around)) is not None:
+            return found
+    return None

@@ -1,0 +1,223 @@
+"""Changes of a list or dict in place: each gives its name another value, which nobody can tell.
+
+`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. What `aliases` says of the
+name decides whether Python would show the change through a second name.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import Held, TypedQuery, fails_of
+from holdfast.compiler.expressions import operators
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Block,
+    ComputedEntry,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    QueryTree,
+    Variable,
+    failure,
+    items_of,
+)
+from holdfast.compiler.ir import Assign
+from holdfast.compiler.types.types import (
+    INT,
+    DictOf,
+    ListOf,
+    Type,
+    describe,
+    is_list,
+    is_refused,
+    is_text,
+    join,
+    may_be_list,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+
+def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: str) -> None:
+    """`xs.append(v)` and `xs.extend(vs)`."""
+    assert isinstance(call.func, ast.Attribute)
+    method = call.func.attr
+    if len(call.args) != 1 or call.keywords:
+        message = f"{method}() takes one value"
+        statements.unit.refuse(call, "HF008", message, f"{name}.{method}(value)")
+        return
+    value = statements.value(call.args[0])
+    if method == "extend":
+        _extend(statements, node, call, name, value)
+        return
+    current = _changeable(statements, call, name)
+    if current is None or is_refused(value.type):
+        return
+    if not isinstance(current.type, ListOf) or current.type.is_tuple:
+        message = f"`.append()` on {describe(current.type)} has no JSONata form"
+        statements.unit.refuse(call, "HF002", message, f"annotate it: {name}: list[str] = []")
+        return
+    one = items_of(value.query, is_list=is_list(value.type))
+    type_ = ListOf(join(current.type.element, value.type))
+    longer = TypedQuery(FunctionCall("append", (current.query, one)), type_, value.fails)
+    _give(statements, node, name, longer)
+
+
+def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> None:
+    """`xs += vs` for a list."""
+    _extend(statements, node, node.target, name, statements.value(node.value))
+
+
+def _extend(
+    statements: Statements, node: ast.stmt, where: ast.AST, name: str, more: TypedQuery
+) -> None:
+    current = _changeable(statements, where, name)
+    if current is None or is_refused(more.type):
+        return
+    if not isinstance(current.type, ListOf) or not isinstance(more.type, ListOf):
+        message = f"{describe(current.type)} is made longer by a list, not by {describe(more.type)}"
+        statements.unit.refuse(where, "HF040", message, f"{name}.append(value)")
+        return
+    longer = operators.arithmetic(statements.unit, node, ast.Add(), current, more)
+    if not is_refused(longer.type):
+        _give(statements, node, name, longer)
+
+
+def lower_item_assignment(
+    statements: Statements, node: ast.stmt, target: ast.Subscript, name: str, value: ast.expr
+) -> None:
+    """`xs[i] = v` and `d[key] = v`: the value first, as Python does."""
+    if isinstance(target.slice, ast.Slice):
+        message = "a part of a list cannot be given a value"
+        statements.unit.refuse(target, "HF020", message, f"{name} = {name}[:1] + more + {name}[2:]")
+        return
+    new = statements.value(value)
+    key = statements.expressions.inside("an index").lower(target.slice)
+    current = _changeable(statements, target, name)
+    if current is not None and not is_refused(key.type, new.type):
+        _assign_item(statements, node, target, name, (current, key, new))
+
+
+def lower_item_change(
+    statements: Statements, node: ast.AugAssign, target: ast.Subscript, name: str
+) -> None:
+    """`d[key] += v`: Python reads the item before it computes the value."""
+    place = statements.expressions.inside("a change of an item")
+    read = ast.Subscript(target.value, target.slice, ast.Load())
+    old = place.lower(ast.copy_location(read, target))
+    key, value = place.lower(target.slice), place.lower(node.value)
+    current = _changeable(statements, target, name)
+    if current is None or is_refused(key.type, old.type, value.type):
+        return
+    if isinstance(old.type, ListOf):
+        message = "`+=` would change the inner list in place"
+        item = statements.unit.text(target)
+        help_ = f"{item} = {item} + {statements.unit.text(node.value)}"
+        statements.unit.refuse(node, "HF023", message, help_)
+        return
+    new = operators.arithmetic(statements.unit, node, node.op, old, value)
+    if not is_refused(new.type):
+        _assign_item(statements, node, target, name, (current, key, new))
+
+
+def _assign_item(
+    statements: Statements,
+    node: ast.stmt,
+    target: ast.Subscript,
+    name: str,
+    parts: tuple[TypedQuery, TypedQuery, TypedQuery],
+) -> None:
+    current, key, new = parts
+    fails = fails_of(current, key, new)
+    match current.type:
+        case DictOf(value) if is_text(key.type):
+            merged = FunctionCall(
+                "merge", (ArrayOf((current.query, ComputedEntry(key.query, new.query))),)
+            )
+            changed = TypedQuery(merged, DictOf(join(value, new.type)), fails)
+        case ListOf(element, False) if key.type == INT:
+            text = statements.unit.text(target)
+            query = _replaced(current.query, key.query, new.query, join(element, new.type), text)
+            changed = TypedQuery(query, ListOf(join(element, new.type)), fails | {"IndexError"})
+        case type_:
+            message = f"{describe(type_)} has no items by {describe(key.type)} to change"
+            help_ = _item_help(name, type_, statements.unit.text(target.slice))
+            statements.unit.refuse(target, "HF020", message, help_)
+            return
+    _give(statements, node, name, changed)
+
+
+def _item_help(name: str, type_: Type, key: str) -> str:
+    match type_:
+        case DictOf():
+            return f"{name}[str({key})] = …"
+        case ListOf():
+            return f"{name}[0] = …, or annotate it: {name}: dict[str, int] = {{}}"
+        case _:
+            return f"build another value: {name} = …"
+
+
+def _replaced(
+    items: QueryTree, index: QueryTree, new: QueryTree, element: Type, text: str
+) -> QueryTree:
+    """The list with one other item; an index below 0 counts from the end."""
+    size, wanted, place = FunctionCall("count", (items,)), Variable("_at"), Variable("_place")
+    at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
+    is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
+    value, done, fresh = Variable("_value"), Variable("_done"), Variable("_new")
+    is_here = Binary("=", place, wanted)
+    if may_be_list(element):
+        one, other = (items_of(part, is_list=is_list(element)) for part in (fresh, value))
+        longer = FunctionCall("append", (done, Conditional(is_here, one, other)))
+        step = FunctionLiteral((done.name, value.name, place.name), longer)
+        changed: QueryTree = FunctionCall("reduce", (items, step, ArrayOf(())))
+    else:
+        pick = Conditional(is_here, fresh, value)
+        changed = Flat(
+            FunctionCall("map", (items, FunctionLiteral((value.name, place.name), pick)))
+        )
+    checked = Conditional(is_inside, changed, failure(f"IndexError: {text}"))
+    return Block(fresh.name, new, Block(wanted.name, at, checked))
+
+
+def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
+    """The value of `name`, when nothing else can refer to it; None when that was refused."""
+    unit, environment = statements.unit, statements.flow.environment
+    assert environment is not None
+    if name not in statements.scope.local_names:
+        unit.refuse(
+            node,
+            "HF021",
+            f"`{name}` belongs to the enclosing workflow and cannot be changed in a branch",
+            "return the value from the branch and combine the results afterwards",
+        )
+        return None
+    current = statements.expressions.lower(ast.copy_location(ast.Name(name, ast.Load()), node))
+    entry = environment.entries.get(name)
+    if is_refused(current.type) or not isinstance(entry, Held):
+        return None
+    if name in statements.flow.iterated:
+        message = f"`{name}` is changed while the loop goes through it"
+        unit.refuse(node, "HF023", message, f"for x in list({name}): …")
+        return None
+    if not entry.is_own and isinstance(current.type, ListOf | DictOf):
+        message = f"`{name}` is changed here, and something else may hold the same value; copy it"
+        copy = "list" if isinstance(current.type, ListOf) else "dict"
+        # A name that a branch keeps is never the only one; the copy needs a name of its own.
+        is_captured = unit.captured is not None and name in unit.captured
+        own = f"own_{name}" if is_captured else name
+        unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")
+        return None
+    return current
+
+
+def _give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) -> None:
+    variable = statements.scope.name(name)
+    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    statements.hold(name, value.type, is_own=True)

@@ -1,0 +1,233 @@
+"""`try`, `raise` and `assert`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from holdfast.compiler.checks import failures_of
+from holdfast.compiler.context import Held, TypedQuery, join_environments
+from holdfast.compiler.expressions.query import Constant, Variable
+from holdfast.compiler.ir import ErrorHandler, Failures, If, Raise, Reraise, Try
+from holdfast.compiler.statements.finals import lower_finally
+from holdfast.compiler.statements.flow import HandlerPoint, Meeting
+from holdfast.compiler.types.failures import ALL, has_plain_text, names_of
+from holdfast.compiler.types.types import STR, ErrorOf, is_refused, is_text
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+
+# try
+
+
+def lower_try(statements: Statements, node: ast.Try) -> None:
+    if node.finalbody:
+        lower_finally(statements, node, lambda: _lower_handled(statements, node))
+    else:
+        _lower_handled(statements, node)
+
+
+def _lower_handled(statements: Statements, node: ast.Try) -> None:
+    """Everything but the `finally`."""
+    flow = statements.flow
+    watcher = Meeting()
+    flow.watchers.append(watcher)
+    flow.protections += 1
+    body = statements.block(node.body)
+    flow.protections -= 1
+    flow.watchers.pop()
+    orelse = statements.block(node.orelse)
+    end = flow.environment
+    failures = failures_of(body)
+    handlers: list[ErrorHandler] = []
+    for handler in node.handlers:
+        flow.environment = watcher.environment
+        lowered = _handler(statements, handler, failures)
+        if lowered is not None:
+            handlers.append(lowered)
+        end = join_environments(end, flow.environment)
+    flow.environment = end
+    origin = statements.origin(node, "try")
+    statements.emit(Try(origin, body, tuple(handlers), orelse, failures))
+
+
+def _handler(
+    statements: Statements, node: ast.ExceptHandler, failures: Failures
+) -> ErrorHandler | None:
+    classes = _classes(statements, node)
+    names = names_of(classes, statements.unit.world)
+    _refuse_expression_errors(statements, node, classes, failures)
+    has_text = not (ALL in names and failures.expressions)
+    flow = statements.flow
+    variable = None
+    if node.name is not None:
+        variable = statements.hold(node.name, ErrorOf(has_text))
+    spare = statements.scope.name("error", (node, "error"))
+    point = HandlerPoint(variable, spare)
+    flow.handlers.append(point)
+    body = statements.block(node.body)
+    flow.handlers.pop()
+    if node.name is not None and flow.environment is not None:
+        # Python deletes the name here.
+        flow.environment = flow.environment.without(node.name)
+    if not classes:
+        return None
+    origin = statements.origin(node)
+    return ErrorHandler(origin, classes, names, point.variable, body)
+
+
+def _classes(statements: Statements, node: ast.ExceptHandler) -> tuple[type[BaseException], ...]:
+    match node.type:
+        case None:
+            statements.unit.refuse(
+                node,
+                "HF030",
+                "a bare `except:` also catches what ends a process",
+                "except Exception:",
+            )
+            return ()
+        case ast.Tuple(elts=parts):
+            nodes = parts
+        case one:
+            nodes = [one]
+    found = [_class(statements, part) for part in nodes]
+    return tuple(cls for cls in found if cls is not None)
+
+
+def _class(statements: Statements, node: ast.expr) -> type[BaseException] | None:
+    found: Any = statements.unit.outside(node)
+    if isinstance(found, type) and issubclass(found, Exception):
+        return found
+    text = statements.unit.text(node)
+    message = f"`{text}` is no class of errors that a workflow can catch or raise"
+    help_ = "class OutOfStock(TaskError): … at the top of a module"
+    statements.unit.refuse(node, "HF030", message, help_)
+    return None
+
+
+def _refuse_expression_errors(
+    statements: Statements,
+    node: ast.ExceptHandler,
+    classes: tuple[type[BaseException], ...],
+    failures: Failures,
+) -> None:
+    for cls in classes:
+        caught = [name for name in failures.expressions if issubclass(getattr(builtins, name), cls)]
+        if caught and cls is not Exception and node.type is not None:
+            statements.unit.refuse(
+                node.type,
+                "HF032",
+                f"`{cls.__name__}` from a workflow expression cannot be caught by its own name: "
+                "only `except Exception` sees it (States.QueryEvaluationError)",
+                "test first (`if k in d`, `d.get(k, default)`), or do this step in a @pure "
+                "function or @task and catch its error",
+            )
+
+
+# raise
+
+
+def lower_raise(statements: Statements, node: ast.Raise) -> None:
+    _refuse_odd_cause(statements, node)
+    error = node.exc
+    entry = _local(statements, error)
+    if error is None or (isinstance(entry, Held) and isinstance(entry.type, ErrorOf)):
+        _reraise(statements, node, entry)
+    elif isinstance(error, ast.Call):
+        _raise(statements, node, error.func, error)
+    else:
+        _raise(statements, node, error, None)
+    statements.flow.environment = None
+
+
+def _local(statements: Statements, node: ast.expr | None) -> object:
+    environment = statements.flow.environment
+    if isinstance(node, ast.Name) and environment is not None:
+        return environment.entries.get(node.id)
+    return None
+
+
+def _refuse_odd_cause(statements: Statements, node: ast.Raise) -> None:
+    """`from err` changes neither the name nor the text; anything else would have to be run."""
+    is_known = isinstance(_local(statements, node.cause), Held)
+    is_none = isinstance(node.cause, ast.Constant) and node.cause.value is None
+    if node.cause is not None and not is_known and not is_none:
+        help_ = "raise PaymentFailed(…) from err"
+        statements.unit.refuse(node.cause, "HF030", "`from` takes the error that was caught", help_)
+
+
+def _reraise(statements: Statements, node: ast.Raise, entry: object) -> None:
+    origin = statements.origin(node)
+    if isinstance(entry, Held) and isinstance(entry.value, Variable):
+        statements.emit(Reraise(origin, entry.value.name))
+    elif statements.flow.handlers:
+        statements.emit(Reraise(origin, statements.flow.handlers[-1].require_variable()))
+    else:
+        help_ = 'raise OutOfStock("nothing left")'
+        statements.unit.refuse(node, "HF030", "there is no error here to raise again", help_)
+
+
+def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Call | None) -> None:
+    cls = _class(statements, name)
+    arguments = [] if call is None else call.args
+    if cls is None:
+        return
+    title = cls.__name__
+    if not has_plain_text(cls):
+        message = f"`{title}` makes its text itself, so that only Python knows it"
+        help_ = f"class {title}(TaskError): … without __init__ and __str__"
+        statements.unit.refuse(name, "HF031", message, help_)
+        return
+    if len(arguments) > 1 or (call is not None and call.keywords):
+        message = f"`{title}` is raised with one text or nothing"
+        statements.unit.refuse(node, "HF031", message, f'raise {title}(f"…")')
+        return
+    cause = _cause(statements, cls, arguments)
+    if cause is not None:
+        cause = statements.protected(cause, node, "cause")
+        statements.emit(Raise(statements.origin(node), cls, cause))
+
+
+def _cause(
+    statements: Statements, cls: type[BaseException], arguments: list[ast.expr]
+) -> TypedQuery | None:
+    """The text that the error is made with; None when it is no text."""
+    if not arguments:
+        return TypedQuery(Constant(""), STR)
+    cause = statements.value(arguments[0])
+    if is_text(cause.type):
+        return cause
+    if not is_refused(cause.type):
+        text = statements.unit.text(arguments[0])
+        message = f"`{cls.__name__}` is raised with one text or nothing"
+        help_ = f"raise {cls.__name__}(str({text}))"
+        if cls is AssertionError:
+            help_ = f'assert …, f"{{{text}}}"'
+        statements.unit.refuse(arguments[0], "HF031", message, help_)
+    return None
+
+
+# assert
+
+
+def lower_assert(statements: Statements, node: ast.Assert) -> None:
+    """`assert ok, text` is `if not ok: raise AssertionError(text)`."""
+    flow = statements.flow
+    test = statements.protected(statements.test(node.test), node.test, "test")
+    expressions = statements.expressions
+    flow.environment = expressions.narrowed(node.test, is_true=False).environment
+    failed = statements.collected(lambda: _fail_assertion(statements, node))
+    flow.environment = expressions.narrowed(node.test, is_true=True).environment
+    origin = statements.origin(node, f"assert {statements.unit.text(node.test)}")
+    statements.emit(If(origin, test, (), failed))
+
+
+def _fail_assertion(statements: Statements, node: ast.Assert) -> None:
+    text = [] if node.msg is None else [node.msg]
+    cause = _cause(statements, AssertionError, text)
+    if cause is not None:
+        cause = statements.protected(cause, node, "cause")
+        origin = statements.origin(node, "AssertionError")
+        statements.emit(Raise(origin, AssertionError, cause))

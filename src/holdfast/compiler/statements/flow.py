@@ -1,0 +1,86 @@
+"""The point that lowering has reached: its names, and who else must know what holds here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.compiler.context import Environment, join_environments
+from holdfast.compiler.ir import Way
+from holdfast.compiler.types.types import Type
+
+
+@dataclass(slots=True)
+class Meeting:
+    """A place that several ways lead to; what holds there is what holds on all of them."""
+
+    environment: Environment | None = None
+    #: What came last: it comes again with each statement that changes nothing.
+    _latest: Environment | None = None
+
+    def reach(self, environment: Environment | None) -> None:
+        if environment is not self._latest:
+            self.environment = join_environments(self.environment, environment, self._latest)
+            self._latest = environment
+
+
+@dataclass(slots=True)
+class LoopPoint:
+    """Where `break` and `continue` of one loop go."""
+
+    end: Meeting = field(default_factory=Meeting)
+    head: Meeting = field(default_factory=Meeting)
+
+
+@dataclass(slots=True)
+class FinalPoint:
+    """A part with a `finally`: what holds where each way out of it begins.
+
+    `loops_count` loops are around it: a jump inside one of its own does not leave it.
+    """
+
+    loops_count: int
+    meetings: dict[Way, Meeting]
+
+
+@dataclass(slots=True)
+class HandlerPoint:
+    """The handler that is being lowered: a bare `raise` needs a variable that holds its error."""
+
+    variable: str | None
+    spare_variable: str
+
+    def require_variable(self) -> str:
+        self.variable = self.variable or self.spare_variable
+        return self.variable
+
+
+@dataclass(slots=True)
+class Flow:
+    """Of one function body. `environment` None: this point cannot be reached."""
+
+    environment: Environment | None
+    loops: list[LoopPoint] = field(default_factory=list)
+    #: Handlers of every `try` around this point: an error may lead there from any statement.
+    watchers: list[Meeting] = field(default_factory=list)
+    handlers: list[HandlerPoint] = field(default_factory=list)
+    finals: list[FinalPoint] = field(default_factory=list)
+    #: How many `try` bodies and `compensating` blocks surround this point.
+    protections: int = 0
+    #: Names of the lists that loops around this point go through.
+    iterated: list[str] = field(default_factory=list)
+    returned: list[Type] = field(default_factory=list)
+
+    def jump(self, way: Way) -> None:
+        """`break` or `continue`: to the loop, or to the `finally` on the way there."""
+        final = self.finals[-1] if self.finals else None
+        if final is not None and final.loops_count == len(self.loops):
+            final.meetings[way].reach(self.environment)
+        else:
+            loop = self.loops[-1]
+            (loop.head if way is Way.CONTINUE else loop.end).reach(self.environment)
+        self.environment = None
+
+    def note(self) -> None:
+        """Something that may fail happens here."""
+        for watcher in self.watchers:
+            watcher.reach(self.environment)

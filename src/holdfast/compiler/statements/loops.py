@@ -1,0 +1,270 @@
+"""`for` and `while`: lowered until what their variables hold no longer changes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from holdfast.compiler.context import (
+    Environment,
+    Held,
+    TypedQuery,
+    is_alike,
+    join_environments,
+    without_refused,
+)
+from holdfast.compiler.expressions.iteration import (
+    LazyTuple,
+    LoopVariable,
+    Walk,
+    bind,
+    require_int,
+    walk,
+)
+from holdfast.compiler.expressions.lazy import late_generator, refuse_generator
+from holdfast.compiler.expressions.query import (
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    ItemOf,
+    QueryTree,
+    Variable,
+)
+from holdfast.compiler.expressions.zips import is_uneven, strict_zip, uneven_failure, without_check
+from holdfast.compiler.ir import Assign, Loop, SourcePlace, StatementBlock
+from holdfast.compiler.statements.aliases import walked_names
+from holdfast.compiler.statements.flow import LoopPoint
+from holdfast.compiler.types.types import BOOL, INT, DictOf, is_refused
+from holdfast.errors import HoldfastBug
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+#: Types only grow, and not beyond `types.bounded`; the bound turns a mistake of ours into an error.
+_ROUNDS_MAX: Final = 100
+
+_Values = tuple[tuple[str, TypedQuery], ...]
+
+
+def lower_while(statements: Statements, node: ast.While) -> None:
+    is_endless = isinstance(node.test, ast.Constant) and node.test.value is True
+    tests: list[TypedQuery] = []
+    origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
+
+    def enter() -> None:
+        # The test of every later round may fail as well, with what the body assigned.
+        statements.flow.note()
+        statements.hoisted = {}
+        if not is_endless:
+            tests.append(_test(statements, node, origin))
+            narrowed = statements.expressions.narrowed(node.test, is_true=True)
+            statements.flow.environment = narrowed.environment
+
+    def leave() -> Environment | None:
+        if is_endless:
+            return None
+        return statements.expressions.narrowed(node.test, is_true=False).environment
+
+    head, body, orelse = _stable(statements, node, enter, leave)
+    test = None if is_endless else tests[-1]
+    statements.emit(Loop(origin, (), head, test, (), body, orelse))
+
+
+def _test(statements: Statements, node: ast.While, origin: SourcePlace) -> TypedQuery:
+    """The test of one round: its steps run again each time."""
+    test = statements.test(node.test)
+    if not (test.fails and statements.flow.protections):
+        return test
+    # A Choice cannot catch, so each round computes the test in a state that can.
+    variable = statements.scope.name("test", (node, "test"))
+    statements.emit(Assign(origin, ((variable, test),)))
+    return TypedQuery(Variable(variable), BOOL)
+
+
+def lower_for(statements: Statements, node: ast.For) -> None:
+    strict = strict_zip(statements.expressions, node.iter)
+    through = node.iter if strict is None else without_check(node.iter, strict)
+    plan = _range_plan(statements, node) or _list_plan(statements, node, through)
+    setup, test, advance = plan
+    kept, end = ((), ()) if strict is None else _end_of_strict(statements, node, strict)
+    names = {name.id: held for name, held in advance}
+
+    def enter() -> None:
+        for name, held in names.items():
+            statements.hold(name, held.type)
+
+    def leave() -> Environment | None:
+        if end:
+            statements.flow.note()
+        return statements.flow.environment
+
+    _, body, orelse = _stable(statements, node, enter, leave)
+    moves = tuple(
+        (statements.scope.name(name), TypedQuery(held.value, held.type))
+        for name, held in names.items()
+        if not is_refused(held.type)
+    )
+    text = f"for {statements.unit.text(node.target)} in {statements.unit.text(node.iter)}"
+    counter = _counter(statements, node, "index")
+    step = _step_of(node.iter)
+    further = Binary("+" if step >= 0 else "-", counter, Constant(abs(step)))
+    statements.emit(
+        Loop(
+            statements.origin(node, text),
+            (*setup, *kept),
+            (),
+            TypedQuery(test, BOOL),
+            (*moves, (counter.name, TypedQuery(further, INT))),
+            body,
+            (*end, *orelse),
+        )
+    )
+
+
+_Plan = tuple[_Values, QueryTree, "list[tuple[ast.Name, Held]]"]
+
+
+def _counter(statements: Statements, node: ast.For, what: str) -> Variable:
+    stem = node.target.id if isinstance(node.target, ast.Name) else "loop"
+    return Variable(statements.scope.name(f"{stem}_{what}", (node, what)))
+
+
+def _end_of_strict(
+    statements: Statements, node: ast.For, strict: ast.Call
+) -> tuple[_Values, StatementBlock]:
+    """What to keep of the lists from the start, and what fails at the end if it must."""
+    uneven = _counter(statements, node, "uneven")
+    found = is_uneven(statements.expressions, strict)
+    if is_refused(found.type):
+        return (), ()
+    value = Conditional(uneven, uneven_failure(), uneven)
+    checked = TypedQuery(value, BOOL, frozenset({"ValueError"}))
+    origin = statements.origin(strict, f"end of {statements.unit.text(strict)}")
+    return ((uneven.name, found),), (Assign(origin, ((uneven.name, checked),)),)
+
+
+def _list_plan(statements: Statements, node: ast.For, walked: ast.expr) -> _Plan:
+    items = _counter(statements, node, "items")
+    index = _counter(statements, node, "index")
+    statements.prepare(node.iter)
+    statements.share(node.iter, is_kept=False)
+    through, more = _walk(statements, node, walked, ItemOf(items, index), index)
+    setup = (
+        *more,
+        (items.name, through.items),
+        (index.name, TypedQuery(Constant(0), INT)),
+    )
+    test = Binary("<", index, FunctionCall("count", (items,)))
+    return setup, test, bind(statements.expressions, node.target, through.element)
+
+
+def _walk(
+    statements: Statements, node: ast.For, walked: ast.expr, item: QueryTree, index: Variable
+) -> tuple[Walk, _Values]:
+    late = late_generator(node.iter)
+    if late is not None:
+        refuse_generator(statements.expressions, late)
+    through = walk(statements.expressions, walked, item, index)
+    match node.iter:
+        case ast.Call(func=ast.Attribute(value=base, attr="items")):
+            mapping = statements.expressions.lower(base)
+            if isinstance(mapping.type, DictOf):
+                # The body may give the name of the dict another value.
+                kept = _counter(statements, node, "dict")
+                value = LoopVariable(FunctionCall("lookup", (kept, item)), mapping.type.value)
+                key = through.element.parts[0] if isinstance(through.element, LazyTuple) else value
+                return Walk(through.items, LazyTuple((key, value))), ((kept.name, mapping),)
+    return through, ()
+
+
+def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
+    """Counting needs no list: a loop over `range(10**6)` holds two numbers."""
+    match node.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[*arguments], keywords=[]) if (
+            statements.expressions.is_builtin("range") and 1 <= len(arguments) <= 3
+        ):
+            pass
+        case _:
+            return None
+    statements.prepare(node.iter)
+    bounds = [require_int(statements.expressions, argument) for argument in arguments[:2]]
+    if len(arguments) == 3 and _step_of(node.iter) == 0:
+        message = "the step of a range must be a constant other than 0"
+        statements.unit.refuse(arguments[2], "HF002", message, "range(10, 0, -1)")
+    index, stop = _counter(statements, node, "index"), _counter(statements, node, "stop")
+    start = bounds[0] if len(bounds) == 2 else TypedQuery(Constant(0), INT)
+    setup = ((stop.name, bounds[-1]), (index.name, start))
+    test = Binary("<" if _step_of(node.iter) >= 0 else ">", index, stop)
+    return setup, test, bind(statements.expressions, node.target, LoopVariable(index, INT))
+
+
+def _step_of(node: ast.expr) -> int:
+    """The constant step of a range: 1 when it has none, 0 when it is not constant."""
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, ast.Constant(value=int(step))]):
+            return step
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[_, _, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(step)))],
+        ):
+            return -step
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, _]):
+            return 0
+        case _:
+            return 1
+
+
+def _stable(
+    statements: Statements,
+    node: ast.For | ast.While,
+    enter: Callable[[], None],
+    leave: Callable[[], Environment | None],
+) -> tuple[StatementBlock, StatementBlock, StatementBlock]:
+    """-> head, body, else, lowered with what holds in every round.
+
+    Afterwards the flow is behind the loop.
+    """
+    flow = statements.flow
+    start = flow.environment
+    head = start
+    for _ in range(_ROUNDS_MAX):
+        refused_before = len(statements.unit.diagnostics)
+        first, body, point = _round(statements, node, head, enter)
+        assert head is not None
+        known = without_refused(point.head.environment, head)
+        grown = join_environments(head, join_environments(start, known))
+        assert grown is not None
+        if is_alike(head, grown):
+            break
+        head = grown
+        # Lowered with too little known: only what the last round refuses counts.
+        del statements.unit.diagnostics[refused_before:]
+    else:
+        raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")
+    flow.environment = grown
+    flow.environment = leave()
+    orelse = statements.block(node.orelse)
+    flow.environment = join_environments(flow.environment, point.end.environment)
+    return first, body, orelse
+
+
+def _round(
+    statements: Statements,
+    node: ast.For | ast.While,
+    head: Environment | None,
+    enter: Callable[[], None],
+) -> tuple[StatementBlock, StatementBlock, LoopPoint]:
+    flow = statements.flow
+    flow.environment = head
+    point = LoopPoint()
+    first = statements.collected(enter)
+    iterated = list(walked_names(node.iter)) if isinstance(node, ast.For) else []
+    flow.iterated.extend(iterated)
+    flow.loops.append(point)
+    body = statements.block(node.body)
+    flow.loops.pop()
+    del flow.iterated[len(flow.iterated) - len(iterated) :]
+    point.head.reach(flow.environment)
+    return first, body, point

@@ -1,0 +1,340 @@
+"""The patterns of `case` -> a test, the names it binds, and which values it takes away."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
+
+from holdfast.compiler.context import NOTHING, TypedQuery, fails_of
+from holdfast.compiler.expressions.choices import connect
+from holdfast.compiler.expressions.comparisons import compare
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.expressions.fields import known_fields
+from holdfast.compiler.expressions.query import (
+    Binary,
+    Constant,
+    FieldOf,
+    FunctionCall,
+    ItemOf,
+    QueryTree,
+)
+from holdfast.compiler.statements.subjects import (
+    CaseMatch,
+    PatternRefused,
+    Subject,
+    atom_of,
+    atoms_of,
+    without,
+)
+from holdfast.compiler.types.models import fields_of
+from holdfast.compiler.types.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    UNKNOWN,
+    ListOf,
+    ModelOf,
+    TextOf,
+    TupleOf,
+    Type,
+    describe,
+    is_refused,
+    join_all,
+    members_of,
+)
+
+
+def match_pattern(expressions: Expressions, subject: Subject, node: ast.pattern) -> CaseMatch:
+    """Raises PatternRefused."""
+    match node:
+        case ast.MatchValue(value=value):
+            return _value(expressions, subject, node, value)
+        case ast.MatchSingleton(value=value):
+            return _singleton(expressions, subject, node, value)
+        case ast.MatchAs(pattern=None, name=name):
+            bindings = () if name is None else ((name, TypedQuery(subject.query, subject.type)),)
+            return CaseMatch(None, subject.type, frozenset(atoms_of(subject.type)), bindings)
+        case ast.MatchAs(pattern=ast.pattern() as inner, name=str(name)):
+            found = match_pattern(expressions, subject, inner)
+            whole = (name, TypedQuery(subject.query, found.type))
+            return replace(found, bindings=(*found.bindings, whole))
+        case ast.MatchOr(patterns=patterns):
+            return _or(expressions, subject, node, patterns)
+        case ast.MatchClass():
+            return _class(expressions, subject, node)
+        case ast.MatchSequence(patterns=patterns):
+            return _sequence(expressions, subject, node, patterns)
+        case _:
+            message = "a pattern for a dict has no exact test"
+            raise _refuse(expressions, node, message, 'if d.get("kind") == "card": …')
+
+
+def _refuse(expressions: Expressions, node: ast.AST, message: str, help_: str) -> PatternRefused:
+    expressions.unit.refuse(node, "HF035", message, help_)
+    return PatternRefused()
+
+
+def _never(expressions: Expressions, node: ast.AST, type_: Type) -> PatternRefused:
+    message = f"this pattern never fits {describe(type_)}"
+    return _refuse(expressions, node, message, "remove this case, or annotate the type")
+
+
+# Constants.
+
+
+def _value(
+    expressions: Expressions, subject: Subject, node: ast.MatchValue, value: ast.expr
+) -> CaseMatch:
+    wanted = expressions.lower(value)
+    test = compare(
+        expressions.unit, value, ast.Eq(), TypedQuery(subject.query, subject.type), wanted
+    )
+    if is_refused(test.type):
+        raise PatternRefused
+    if not isinstance(wanted.query, Constant):
+        help_ = f"case found if found == {expressions.unit.text(value)}:"
+        raise _refuse(expressions, node, "a pattern compares with a constant", help_)
+    covers = frozenset((atom_of(wanted.query.value),))
+    texts = [one for one in members_of(subject.type) if isinstance(one, TextOf)]
+    type_ = without(subject.type, frozenset((atom_of(None),)))
+    if texts and isinstance(wanted.query.value, str):
+        type_ = TextOf((wanted.query.value,))
+    return CaseMatch(test, type_, covers)
+
+
+def _singleton(
+    expressions: Expressions, subject: Subject, node: ast.MatchSingleton, value: object
+) -> CaseMatch:
+    if atom_of(value) not in atoms_of(subject.type) and UNKNOWN not in members_of(subject.type):
+        raise _never(expressions, node, subject.type)
+    wanted = Constant(None) if value is None else Constant(bool(value))
+    test = TypedQuery(Binary("=", subject.query, wanted), BOOL)
+    return CaseMatch(test, NONE if value is None else BOOL, frozenset((atom_of(value),)))
+
+
+def _or(
+    expressions: Expressions, subject: Subject, node: ast.MatchOr, patterns: list[ast.pattern]
+) -> CaseMatch:
+    found = [match_pattern(expressions, subject, pattern) for pattern in patterns]
+    if any(one.bindings for one in found):
+        message = "alternatives that bind names have no exact form"
+        raise _refuse(expressions, node, message, "write one `case` for each alternative")
+    type_ = join_all(one.type for one in found)
+    covers = frozenset().union(*(one.covers for one in found))
+    tests = [one.test for one in found if one.test is not None]
+    if len(tests) < len(found):
+        return CaseMatch(None, type_, covers)
+    whole = tests[-1]
+    for test in reversed(tests[:-1]):
+        whole = TypedQuery(connect(test, whole, is_and=False), BOOL, fails_of(test, whole))
+    return CaseMatch(whole, type_, covers)
+
+
+# Classes.
+
+_JSON_KINDS: Final = {str: "string", bool: "boolean"}
+
+
+def _class(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> CaseMatch:
+    cls = expressions.unit.outside(node.cls)
+    if cls is NOTHING and expressions.is_outside(node.cls):
+        name = expressions.unit.text(node.cls)
+        help_ = f"import `{name}` at the top of the module"
+        expressions.unit.refuse(node.cls, "HF004", f"`{name}` is not defined", help_)
+        raise PatternRefused
+    if not isinstance(cls, type) or issubclass(cls, Enum):
+        help_ = "case Payment(status=…):, or a member of an enum: case Status.PAID:"
+        raise _refuse(expressions, node.cls, "a class pattern names a model", help_)
+    members = members_of(subject.type)
+    if UNKNOWN in members:
+        message = "the class of a value of unknown type"
+        raise _refuse(expressions, node, message, "annotate the type of what is matched")
+    chosen = [member for member in members if _is_instance(member, cls)]
+    if not chosen:
+        raise _never(expressions, node, subject.type)
+    others = [member for member in members if member not in chosen]
+    test = _class_test(expressions, subject, node, chosen, others)
+    if node.patterns:
+        message = "a class pattern names the fields that it looks at"
+        raise _refuse(expressions, node, message, f"case {cls.__name__}(status=…):")
+    narrowed = Subject(subject.query, join_all(chosen), subject.path)
+    parts = _fields(expressions, narrowed, node)
+    return _with_parts(narrowed, test, parts)
+
+
+def _is_instance(member: Type, cls: type[Any]) -> bool:
+    match member:
+        case ModelOf(model):
+            return issubclass(model, cls)
+        case TextOf():
+            return cls is str
+        case _:
+            kinds = {STR: (str,), BOOL: (bool, int), INT: (int,), FLOAT: (float,)}
+            return member in kinds and cls in kinds[member]
+
+
+def _class_test(
+    expressions: Expressions,
+    subject: Subject,
+    node: ast.MatchClass,
+    chosen: list[Type],
+    others: list[Type],
+) -> TypedQuery | None:
+    if not others:
+        return None
+    if others == [NONE]:
+        return TypedQuery(Binary("!=", subject.query, Constant(None)), BOOL)
+    cls = expressions.unit.outside(node.cls)
+    if cls in _JSON_KINDS and not any(map(_is_written_alike, others)):
+        kind = Binary("=", FunctionCall("type", (subject.query,)), Constant(_JSON_KINDS[cls]))
+        return TypedQuery(kind, BOOL)
+    tag = _tag(chosen, others)
+    if tag is not None:
+        name, values = tag
+        field = FieldOf(subject.query, name)
+        listed = [Binary("=", field, Constant(value)) for value in values]
+        query: QueryTree = listed[0]
+        for one in listed[1:]:
+            query = Binary("or", query, one)
+        return TypedQuery(query, BOOL)
+    message = f"nothing in the JSON tells {describe(join_all(chosen))} from the other classes"
+    help_ = 'give each model a field like kind: Literal["card"] = "card"'
+    raise _refuse(expressions, node, message, help_)
+
+
+def _is_written_alike(member: Type) -> bool:
+    """Whether the JSON of such a value may be text or a boolean, though it is neither."""
+    return not isinstance(member, ListOf | TupleOf | ModelOf) and member not in (
+        NONE,
+        STR,
+        BOOL,
+        INT,
+        FLOAT,
+    )
+
+
+def _tag(chosen: list[Type], others: list[Type]) -> tuple[str, tuple[str, ...]] | None:
+    """A field of every class whose texts tell them apart; None of a missing model is no text."""
+    models = [member.model for member in chosen if isinstance(member, ModelOf)]
+    rest = [member for member in others if member != NONE]
+    other_models = [member.model for member in rest if isinstance(member, ModelOf)]
+    if len(models) < len(chosen) or len(other_models) < len(rest):
+        return None
+    for name in fields_of(models[0]):
+        own, foreign = _texts(models, name), _texts(other_models, name)
+        if own and foreign and not set(own) & set(foreign):
+            return name, own
+    return None
+
+
+def _texts(models: list[Any], name: str) -> tuple[str, ...]:
+    """The texts that the field has in these models; nothing when one may have any other value."""
+    found: list[str] = []
+    for model in models:
+        field = fields_of(model).get(name)
+        if field is None or not isinstance(field.type, TextOf):
+            return ()
+        found += field.type.values
+    return tuple(found)
+
+
+def _fields(
+    expressions: Expressions, subject: Subject, node: ast.MatchClass
+) -> list[tuple[Subject, CaseMatch]]:
+    found = []
+    for name, pattern in zip(node.kwd_attrs, node.kwd_patterns, strict=True):
+        types = [
+            fields_of(member.model)[name].type
+            for member in members_of(subject.type)
+            if isinstance(member, ModelOf) and name in fields_of(member.model)
+        ]
+        if len(types) < len(members_of(subject.type)):
+            message = f"{describe(subject.type)} has no field `{name}`"
+            help_ = "name a field of the model"
+            if isinstance(subject.type, ModelOf):
+                before = f"case {expressions.unit.text(node.cls)}("
+                help_ = known_fields(subject.type.model, name, before, "=…)")
+            expressions.unit.refuse(pattern, "HF044", message, help_)
+            raise PatternRefused
+        path = None if subject.path is None else f"{subject.path}.{name}"
+        part = Subject(FieldOf(subject.query, name), join_all(types), path)
+        found.append((part, match_pattern(expressions, part, pattern)))
+    return found
+
+
+# Lists and tuples.
+
+
+def _sequence(
+    expressions: Expressions,
+    subject: Subject,
+    node: ast.MatchSequence,
+    patterns: list[ast.pattern],
+) -> CaseMatch:
+    chosen = [one for one in members_of(subject.type) if isinstance(one, ListOf | TupleOf)]
+    others = [one for one in members_of(subject.type) if one not in chosen]
+    if len(chosen) != 1 or any(other != NONE for other in others):
+        message = f"a pattern for a list does not fit {describe(subject.type)}"
+        raise _refuse(expressions, node, message, "annotate it as a list or a tuple")
+    starred = [place for place, one in enumerate(patterns) if isinstance(one, ast.MatchStar)]
+    count = len(patterns) - len(starred)
+    if starred and (starred[0] != count or getattr(patterns[-1], "name", None) is not None):
+        message = "`*` stands last and without a name in a pattern"
+        help_ = f"case [{', '.join(['first', *['second'][: count - 1]])}, *_]: …, then xs[{count}:]"
+        raise _refuse(expressions, node, message, help_)
+    narrowed = Subject(subject.query, chosen[0], None)
+    test = _length_test(expressions, narrowed, node, count, is_open=bool(starred))
+    if others:
+        present = TypedQuery(Binary("!=", subject.query, Constant(None)), BOOL)
+        test = present if test is None else _both(present, test)
+    parts = []
+    for place, pattern in enumerate(patterns[:count]):
+        type_ = chosen[0].elements[place] if isinstance(chosen[0], TupleOf) else chosen[0].element
+        part = Subject(ItemOf(subject.query, Constant(place)), type_, None)
+        parts.append((part, match_pattern(expressions, part, pattern)))
+    return _with_parts(narrowed, test, parts)
+
+
+def _length_test(
+    expressions: Expressions, subject: Subject, node: ast.AST, count: int, *, is_open: bool
+) -> TypedQuery | None:
+    if isinstance(subject.type, TupleOf):
+        size = len(subject.type.elements)
+        if count > size or (count < size and not is_open):
+            raise _never(expressions, node, subject.type)
+        return None
+    if is_open and count == 0:
+        return None
+    length = FunctionCall("count", (subject.query,))
+    return TypedQuery(Binary(">=" if is_open else "=", length, Constant(count)), BOOL)
+
+
+# Parts.
+
+
+def _with_parts(
+    subject: Subject, test: TypedQuery | None, parts: list[tuple[Subject, CaseMatch]]
+) -> CaseMatch:
+    """The whole fits when all parts do; only when they always do, its values cannot come again."""
+    whole = test
+    bindings: list[tuple[str, TypedQuery]] = []
+    facts: list[tuple[str, Type]] = []
+    for part, found in parts:
+        if found.test is not None:
+            whole = found.test if whole is None else _both(whole, found.test)
+        if part.path is not None and found.type != part.type:
+            facts.append((part.path, found.type))
+        bindings += found.bindings
+        facts += found.facts
+    is_sure = all(found.test is None for _, found in parts)
+    is_sized = isinstance(subject.type, ListOf) and test is not None
+    covers = frozenset(atoms_of(subject.type)) if is_sure and not is_sized else frozenset()
+    return CaseMatch(whole, subject.type, covers, tuple(bindings), tuple(facts))
+
+
+def _both(left: TypedQuery, right: TypedQuery) -> TypedQuery:
+    return TypedQuery(connect(left, right, is_and=True), BOOL, fails_of(left, right))

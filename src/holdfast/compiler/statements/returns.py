@@ -1,0 +1,84 @@
+"""`return`: at once, or through the `finally` bodies around it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Final
+
+from holdfast.compiler.context import TypedQuery, Unit
+from holdfast.compiler.expressions.durations import at_border, refuse_durations, refuse_error
+from holdfast.compiler.expressions.query import NULL, Variable
+from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
+from holdfast.compiler.steps.task_arguments import can_fit
+from holdfast.compiler.types.signatures import signature_of
+from holdfast.compiler.types.types import (
+    NONE,
+    REFUSED,
+    UNKNOWN,
+    Type,
+    describe,
+    describe_exactly,
+    has_duration,
+    has_error,
+    is_refused,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+#: The key of the variable in which a value waits to be returned.
+_RETURNED: Final = ("returned",)
+
+
+def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) -> None:
+    flow = statements.flow
+    function = None if value is None or flow.finals else statements.durable(value)
+    if isinstance(value, ast.Call) and function is not None:
+        type_ = statements.step(value, function, None, node)
+        if statements.scope.parent is None and type_ is not None and has_duration(type_):
+            type_ = refuse_durations(statements.unit, value, type_).type
+    else:
+        returned = TypedQuery(NULL, NONE) if value is None else statements.value(value)
+        if value is not None and statements.scope.parent is None:
+            returned = at_border(statements.unit, value, returned)
+        elif value is not None and has_error(returned.type):
+            returned = refuse_error(statements.unit, value)
+        type_ = returned.type
+        if flow.finals:
+            returned = _kept(statements, returned, node)
+            flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
+        returned = statements.protected(returned, node, "returned")
+        statements.emit(Return(statements.origin(node), returned))
+    if value is not None and type_ is not None and statements.scope.parent is None:
+        _check(statements.unit, value, type_)
+    flow.returned.append(REFUSED if type_ is None else type_)
+    flow.environment = None
+
+
+def _check(unit: Unit, node: ast.expr, found: Type) -> None:
+    """Nothing converts what a workflow returns: callers read it as the annotation says."""
+    wanted = signature_of(unit.function).result
+    if not can_fit(found, wanted):
+        name = unit.function.__name__
+        message = (
+            f"`{name}` returns {describe_exactly(wanted)} and this is {describe_exactly(found)}"
+        )
+        unit.refuse(node, "HF040", message, f"def {name}(…) -> {describe(found)}: …")
+
+
+def _kept(statements: Statements, value: TypedQuery, node: ast.AST) -> TypedQuery:
+    """What is returned, in the variable where it waits while a `finally` body runs."""
+    variable = statements.scope.name("returned", _RETURNED)
+    if not is_refused(value.type):
+        statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    return TypedQuery(Variable(variable), value.type)
+
+
+def return_again(statements: Statements, origin: SourcePlace) -> Statement:
+    """Goes on with a `return` that a `finally` body had held up."""
+    flow = statements.flow
+    if flow.finals:
+        flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
+    flow.environment = None
+    variable = Variable(statements.scope.name("returned", _RETURNED))
+    return Return(origin, TypedQuery(variable, UNKNOWN))

@@ -1,0 +1,176 @@
+"""`with compensating()`, `with timeout(…)` and `with shielded()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.api import surface
+from holdfast.api.surface import Task
+from holdfast.compiler.context import UndoHandle
+from holdfast.compiler.ir import Compensate, RegisterUndo, Shielded, StatementBlock, TimeoutBlock
+from holdfast.compiler.steps.hoisting import hoist_inside
+from holdfast.compiler.steps.step_arguments import StepRefused, require_time_out
+from holdfast.compiler.types.types import REFUSED
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+
+def lower_with(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
+    """`with a(), b():` is `with a():` around `with b():`."""
+    item = items[0]
+    function = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
+    found = None if function is None else statements.unit.outside(function)
+    if found is surface.compensating:
+        _lower_compensating(statements, node, items)
+    elif found is surface.timeout:
+        _lower_timeout(statements, node, items)
+    elif found is surface.shielded:
+        _lower_shielded(statements, node, items)
+    else:
+        statements.unit.refuse(
+            node if len(node.items) == 1 else item.context_expr,
+            "HF050",
+            "a workflow has `with compensating() as undo:`, `with timeout(…):`, `with shielded():`",
+            "context managers do not survive a wait of days; use try/finally and tasks",
+        )
+        if isinstance(item.optional_vars, ast.Name):
+            statements.hold(item.optional_vars.id, REFUSED)
+        _lower_inside(statements, node, items)
+
+
+def _lower_inside(
+    statements: Statements, node: ast.With, items: Sequence[ast.withitem]
+) -> StatementBlock:
+    if len(items) == 1:
+        return statements.block(node.body)
+    return statements.collected(lambda: lower_with(statements, node, items[1:]))
+
+
+# compensating
+
+
+def _lower_compensating(
+    statements: Statements, node: ast.With, items: Sequence[ast.withitem]
+) -> None:
+    item = items[0]
+    policy = _policy(statements, item.context_expr)
+    if not isinstance(item.optional_vars, ast.Name):
+        message = "compensating() gives the function that registers undo steps"
+        statements.unit.refuse(item.context_expr, "HF050", message, "with compensating() as undo:")
+        _lower_inside(statements, node, items)
+        return
+    name = item.optional_vars.id
+    scope, flow = statements.scope, statements.flow
+    steps = scope.name(f"{name}_steps", (item, "steps"))
+    left = scope.name(f"{name}_left", (item, "left"))
+    failure = scope.name("failure", (item, "failure"))
+    if flow.environment is not None:
+        flow.environment = flow.environment.with_entry(name, UndoHandle(steps, scope))
+    flow.protections += 1
+    body = _lower_inside(statements, node, items)
+    flow.protections -= 1
+    if flow.environment is not None:
+        flow.environment = flow.environment.without(name)
+    origin = statements.origin(node, f"with compensating() as {name}")
+    statements.emit(Compensate(origin, steps, left, failure, body, policy == "stop"))
+
+
+def _policy(statements: Statements, node: ast.expr) -> str:
+    """What happens when an undo step fails: "continue" or "stop"."""
+    match node:
+        case ast.Call(args=[], keywords=[]):
+            return "continue"
+        case ast.Call(
+            args=[],
+            keywords=[
+                ast.keyword(
+                    arg="on_undo_failure",
+                    value=ast.Constant(value=("continue" | "stop") as policy),
+                )
+            ],
+        ):
+            return str(policy)
+    message = "compensating() takes one constant: on_undo_failure"
+    help_ = 'with compensating(on_undo_failure="stop") as undo:'
+    statements.unit.refuse(node, "HF008", message, help_)
+    return "continue"
+
+
+def lower_undo(statements: Statements, node: ast.Expr, call: ast.Call) -> None:
+    """`undo(refund, payment.id)`."""
+    unit = statements.unit
+    assert isinstance(call.func, ast.Name)
+    environment = statements.flow.environment
+    handle = None if environment is None else environment.entries.get(call.func.id)
+    assert isinstance(handle, UndoHandle)
+    if handle.scope is not statements.scope:
+        unit.refuse(
+            call,
+            "HF021",
+            f"`{call.func.id}` belongs to the enclosing workflow and cannot be called in a branch",
+            "return what is needed from the branch, and register the undo step afterwards",
+        )
+        return
+    task = unit.outside(call.args[0]) if call.args else None
+    if not isinstance(task, Task):
+        unit.refuse(
+            call,
+            "HF008",
+            "an undo step is a task and its arguments",
+            f"{call.func.id}(refund, payment.id)",
+        )
+        return
+    hoist_inside(statements, call)
+    arguments = statements.steps.arguments(call, task, skip=1)
+    if arguments is not None:
+        statements.emit(RegisterUndo(statements.origin(node), handle.steps, task, arguments))
+
+
+# timeout, shielded
+
+
+def _lower_timeout(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
+    item = items[0]
+    call = item.context_expr
+    _refuse_name(statements, item, "with timeout(minutes(30)):")
+    seconds = None
+    match call:
+        case ast.Call(args=[duration], keywords=[]):
+            statements.prepare(duration)
+            try:
+                seconds = require_time_out(statements.expressions, duration)
+            except StepRefused:
+                pass
+            else:
+                seconds = statements.protected(seconds, duration, "seconds")
+        case _:
+            message = "timeout() takes one duration"
+            statements.unit.refuse(call, "HF008", message, "with timeout(minutes(30)):")
+    body = _lower_inside(statements, node, items)
+    if seconds is not None:
+        origin = statements.origin(node, f"with {statements.unit.text(call)}")
+        statements.emit(TimeoutBlock(origin, seconds, body))
+
+
+def _lower_shielded(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
+    item = items[0]
+    _refuse_name(statements, item, "with shielded():")
+    match item.context_expr:
+        case ast.Call(args=[], keywords=[]):
+            pass
+        case call:
+            message = "shielded() takes nothing"
+            statements.unit.refuse(call, "HF008", message, "with shielded():")
+    body = _lower_inside(statements, node, items)
+    statements.emit(Shielded(statements.origin(node, "with shielded()"), body))
+
+
+def _refuse_name(statements: Statements, item: ast.withitem, help_: str) -> None:
+    if item.optional_vars is not None:
+        message = "this gives nothing that could have a name"
+        statements.unit.refuse(item.optional_vars, "HF050", message, help_)
+        if isinstance(item.optional_vars, ast.Name):
+            statements.hold(item.optional_vars.id, REFUSED)

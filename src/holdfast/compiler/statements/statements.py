@@ -1,0 +1,370 @@
+"""Statements: `ast` -> IR, in one walk along the flow that also finds out what cannot run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import Any, Final
+
+from holdfast.api.surface import first
+from holdfast.compiler.context import (
+    REFUSED_EXPRESSION,
+    Environment,
+    Held,
+    LocalFunction,
+    NameEntry,
+    TypedQuery,
+    UndoHandle,
+    Unit,
+    join_environments,
+)
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.expressions.query import Variable
+from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.ir import (
+    Action,
+    Assign,
+    Break,
+    Continue,
+    If,
+    Sleep,
+    SleepUntil,
+    SourcePlace,
+    Statement,
+    StatementBlock,
+    StepStatement,
+    Target,
+    Way,
+)
+from holdfast.compiler.statements.aliases import is_fresh, kept_names
+from holdfast.compiler.statements.assignments import (
+    lower_annotated_assignment,
+    lower_assignment,
+    lower_augmented_assignment,
+)
+from holdfast.compiler.statements.changes import lower_change
+from holdfast.compiler.statements.conditionals import as_if
+from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
+from holdfast.compiler.statements.flow import Flow
+from holdfast.compiler.statements.functions import Outer, lower_branch
+from holdfast.compiler.statements.loops import lower_for, lower_while
+from holdfast.compiler.statements.matching import lower_match
+from holdfast.compiler.statements.returns import lower_return
+from holdfast.compiler.statements.scoped import lower_undo, lower_with
+from holdfast.compiler.statements.unsupported import refuse_statement
+from holdfast.compiler.steps.branching import Branch
+from holdfast.compiler.steps.durable import find_durable
+from holdfast.compiler.steps.hoisting import hoist, hoist_inside
+from holdfast.compiler.steps.steps import Steps
+from holdfast.compiler.types.types import Type, is_refused
+from holdfast.compiler.variable_names import VariableScopeNames
+
+_EMPTY: Final = Environment({})
+
+
+class Statements:
+    """Lowers the body of one function: the workflow or a branch."""
+
+    def __init__(
+        self, unit: Unit, scope: VariableScopeNames, flow: Flow, outer: Outer | None = None
+    ) -> None:
+        self.unit = unit
+        self.scope = scope
+        self.flow = flow
+        self.outer = outer
+        self.hoisted: dict[ast.AST, TypedQuery] = {}
+        self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
+        self._pending: list[Statement] = []
+
+    # Expressions of the statement that is being lowered.
+
+    @property
+    def expressions(self) -> Expressions:
+        environment, known = self.flow.environment or _EMPTY, self._expressions
+        if known.environment is not environment or known.hoisted is not self.hoisted:
+            self._expressions = Expressions(self.unit, self.scope, environment, self.hoisted)
+        return self._expressions
+
+    @property
+    def steps(self) -> Steps:
+        return Steps(self.expressions, self._branch)
+
+    def prepare(self, node: ast.expr) -> None:
+        """Hoists the durable calls of an expression that is lowered next."""
+        hoist(self, node)
+
+    def value(self, node: ast.expr) -> TypedQuery:
+        self.prepare(node)
+        found = self.expressions.lower(node)
+        self.share(node, is_kept=True)
+        return found
+
+    def test(self, node: ast.expr) -> TypedQuery:
+        self.prepare(node)
+        found = self.expressions.truth(node)
+        self.share(node, is_kept=False)
+        return found
+
+    def share(self, node: ast.expr, *, is_kept: bool) -> None:
+        """What an expression keeps of the lists and dicts in it has a second name from here on."""
+        environment = self.flow.environment
+        if self.unit.captured is not None and environment is not None:
+            names = kept_names(node, self.is_durable, is_kept=is_kept)
+            self.flow.environment = environment.shared(names)
+
+    def is_durable(self, node: ast.AST, /) -> bool:
+        return find_durable(self.unit, self.scope, node) is not None
+
+    def is_fresh(self, node: ast.AST) -> bool:
+        """Whether nothing else refers to the list or dict that an expression gives.
+
+        The first of several branches may give a list of the function around it.
+        """
+        if self.unit.captured is None or find_durable(self.unit, self.scope, node) is first:
+            return False
+        return is_fresh(node, self.is_durable)
+
+    def protected(self, value: TypedQuery, node: ast.AST, what: str) -> TypedQuery:
+        """`value`, computed before in a state that can catch, where somebody catches.
+
+        Choice, Succeed, Fail and Wait cannot catch: without this a division by zero would skip the
+        handlers and the undo steps.
+        """
+        if not (value.fails and self.flow.protections):
+            return value
+        variable = self.scope.name(what, (node, what))
+        self.emit(Assign(self.origin(node), ((variable, value),)))
+        return TypedQuery(Variable(variable), value.type)
+
+    def hoist(self, node: ast.Call, function: object, /) -> TypedQuery:
+        """A durable call inside an expression becomes a step with a variable of its own."""
+        name = getattr(function, "name", None) or getattr(function, "__name__", "step")
+        variable = self.scope.name(f"{name}_result", (node, "result"))
+        type_ = self._step(node, function, (Target(variable),), node)
+        result = REFUSED_EXPRESSION
+        if type_ is not None:
+            result = TypedQuery(Variable(variable), type_)
+        self.hoisted[node] = result
+        return result
+
+    def may_fail(self, node: ast.expr, /) -> bool:
+        with self.unit.trial():
+            match node:
+                case ast.FormattedValue():
+                    whole = ast.copy_location(ast.JoinedStr([node]), node)
+                    found = lower_joined(self.expressions, whole)
+                case ast.Starred(value=items):
+                    found = self.expressions.iterable(items)
+                case _:
+                    found = self.expressions.gone_through(node)
+            return bool(found.fails)
+
+    def durable(self, node: ast.expr) -> Any:
+        return find_durable(self.unit, self.scope, node)
+
+    def step(
+        self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
+    ) -> Type | None:
+        """A call of `function`, which is durable: a statement or the whole right side of one."""
+        hoist_inside(self, node)
+        return self._step(node, function, targets, whole)
+
+    def _step(
+        self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
+    ) -> Type | None:
+        found = self._lower_step(node, function)
+        if found is None:
+            return None
+        action, type_ = found
+        self._pending.append(StepStatement(self.origin(whole), action, targets))
+        return type_
+
+    def lower_step(self, node: ast.Call) -> tuple[Action, Type] | None:
+        return self._lower_step(node, self.durable(node))
+
+    def _lower_step(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
+        found = self.steps.lower(node, function)
+        if found is None:
+            self.unit.lost_lines.add(node.lineno)
+            return None
+        action, type_ = found
+        match action:
+            case Sleep(seconds):
+                action = Sleep(self.protected(seconds, node, "seconds"))
+            case SleepUntil(moment):
+                action = SleepUntil(self.protected(moment, node, "moment"))
+            case _:
+                pass
+        return action, type_
+
+    # Names.
+
+    def origin(self, node: ast.AST, text: str = "") -> SourcePlace:
+        return SourcePlace(self.unit.source.span(node), text or self.unit.text(node))
+
+    def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
+        """Gives `name` a value of this type from here on; answers with its ASL variable."""
+        variable = self.scope.name(name)
+        if self.flow.environment is not None:
+            is_own = is_own and name not in (self.unit.captured or ())
+            self.give(name, Held(Variable(variable), type_, is_own=is_own))
+        return variable
+
+    def give(self, name: str, entry: NameEntry) -> None:
+        if self.flow.environment is not None:
+            self.flow.environment = self.flow.environment.with_entry(name, entry)
+
+    def entry(self, name: str) -> NameEntry | None:
+        environment = self.flow.environment
+        return None if environment is None else environment.entries.get(name)
+
+    def emit(self, statement: Statement) -> None:
+        self._pending.append(statement)
+
+    def emit_all(self, block: StatementBlock) -> None:
+        self._pending.extend(block)
+
+    # Blocks.
+
+    def collected(self, lower: Callable[[], None]) -> StatementBlock:
+        """The statements that `lower` emits, as a block of their own."""
+        outer, self._pending = self._pending, []
+        lower()
+        block, self._pending = tuple(self._pending), outer
+        return block
+
+    def block(self, nodes: Sequence[ast.stmt]) -> StatementBlock:
+        return self.collected(lambda: self._lower_all(nodes))
+
+    def _lower_all(self, nodes: Sequence[ast.stmt]) -> None:
+        for node in nodes:
+            if self.flow.environment is None:
+                self.unit.refuse(
+                    node,
+                    "HF010",
+                    "this code can never run",
+                    "remove it, or check the return/raise/break above",
+                )
+                break
+            self.flow.note()
+            if self.hoisted:
+                self.hoisted = {}
+            self._statement(as_if(self, node) or node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign():
+                lower_assignment(self, node)
+            case ast.AnnAssign():
+                lower_annotated_assignment(self, node)
+            case ast.AugAssign():
+                lower_augmented_assignment(self, node)
+            case ast.If():
+                self.lower_if(node)
+            case ast.For():
+                lower_for(self, node)
+            case ast.While():
+                lower_while(self, node)
+            case ast.Break() | ast.Continue():
+                self._jump(node)
+            case ast.Return(value=value):
+                lower_return(self, node, value)
+            case ast.Raise():
+                lower_raise(self, node)
+            case ast.Try():
+                lower_try(self, node)
+            case ast.With():
+                lower_with(self, node, node.items)
+            case ast.Match():
+                lower_match(self, node)
+            case ast.Assert():
+                lower_assert(self, node)
+            case ast.FunctionDef():
+                self._local_function(node)
+            case ast.Expr(value=value):
+                self._expression_statement(node, value)
+            case ast.Pass():
+                pass
+            case _:
+                refuse_statement(self, node)
+
+    def lower_if(self, node: ast.If) -> None:
+        test = self.protected(self.test(node.test), node.test, "test")
+        expressions = self.expressions
+        self.flow.environment = expressions.narrowed(node.test, is_true=True).environment
+        body = self.block(node.body)
+        after_body = self.flow.environment
+        self.flow.environment = expressions.narrowed(node.test, is_true=False).environment
+        orelse = self.block(node.orelse)
+        self.flow.environment = join_environments(after_body, self.flow.environment)
+        origin = self.origin(node, f"if {self.unit.text(node.test)}")
+        self.emit(If(origin, test, body, orelse))
+
+    def _jump(self, node: ast.Break | ast.Continue) -> None:
+        # Python itself refuses a jump outside a loop.
+        if isinstance(node, ast.Break):
+            self.emit(Break(self.origin(node)))
+            self.flow.jump(Way.BREAK)
+        else:
+            self.emit(Continue(self.origin(node)))
+            self.flow.jump(Way.CONTINUE)
+
+    def _local_function(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            self.unit.refuse(
+                node.decorator_list[0],
+                "HF007",
+                "a branch has no decorators",
+                f"def {node.name}(): … without a decorator",
+            )
+        self.give(node.name, LocalFunction(node, self.scope))
+
+    def _expression_statement(self, node: ast.Expr, value: ast.expr) -> None:
+        match value:
+            case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
+                return  # a docstring, or an empty body
+            case ast.Call() if (function := self.durable(value)) is not None:
+                self.step(value, function, (), node)
+            case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
+                lower_undo(self, node, value)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
+            ) if self.scope.is_local(name):
+                lower_change(self, node, value, name)
+            case _:
+                self._without_effect(node, value)
+
+    def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
+        if isinstance(value, ast.Call | ast.Await):
+            # What is wrong with the call says more than that its result is not used.
+            before = len(self.unit.diagnostics)
+            found = self.value(value)
+            if is_refused(found.type) and len(self.unit.diagnostics) > before:
+                return
+        if isinstance(value, ast.Yield | ast.YieldFrom):
+            message = "a workflow gives its result at once, with `return`"
+            self.unit.refuse(
+                node, "HF011", message, "found.append(x), and `return found` in the end"
+            )
+            return
+        message = "this expression has no effect in a workflow"
+        self.unit.refuse(
+            node, "HF011", message, f"remove it, or use it: `x = {self.unit.text(value)}`"
+        )
+
+    # Branches.
+
+    def inner(
+        self, scope: VariableScopeNames, environment: Environment, outer: Outer
+    ) -> Statements:
+        """Of the function of a branch."""
+        return Statements(self.unit, scope, Flow(environment), outer)
+
+    def _branch(
+        self,
+        expressions: Expressions,
+        function: ast.Lambda | LocalFunction,
+        types: tuple[Type, ...],
+    ) -> Branch:
+        return lower_branch(self, expressions, function, types)

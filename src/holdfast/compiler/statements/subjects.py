@@ -1,0 +1,87 @@
+"""What is matched by `case`, and which values earlier cases have taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.query import QueryTree
+from holdfast.compiler.types.types import (
+    BOOL,
+    NONE,
+    EnumOf,
+    ModelOf,
+    TextOf,
+    Type,
+    describe,
+    join_all,
+    members_of,
+)
+
+#: One of the values that a subject may have: a constant, None, or all values of a type.
+Atom: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is matched; `path` is how facts about it are kept, None when it has no name.
+
+    `covered`: what earlier cases have taken away.
+    """
+
+    query: QueryTree
+    type: Type
+    path: str | None
+    covered: frozenset[Atom] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMatch:
+    """`test` None: always. `type`: of the subject afterwards. `covers`: what cannot come again."""
+
+    test: TypedQuery | None
+    type: Type
+    covers: frozenset[Atom]
+    bindings: tuple[tuple[str, TypedQuery], ...] = ()
+    facts: tuple[tuple[str, Type], ...] = ()
+
+
+class PatternRefused(Exception):  # noqa: N818 - `matching` catches it
+    """This pattern was refused, and the refusal is reported."""
+
+
+def atoms_of(type_: Type) -> Iterable[Atom]:
+    for member in members_of(type_):
+        match member:
+            case EnumOf(cls):
+                yield from (atom_of(one.value) for one in cls)
+            case TextOf(values):
+                yield from map(atom_of, values)
+            case ModelOf(model):
+                yield ("model", model)
+            case _ if member == NONE:
+                yield atom_of(None)
+            case _ if member == BOOL:
+                yield from (atom_of(False), atom_of(True))
+            case _:
+                # Text, numbers, lists: only a whole class of them can be covered.
+                yield ("values", describe(member))
+
+
+def without(type_: Type, covered: frozenset[Atom]) -> Type:
+    """`type_` once the values in `covered` are gone."""
+    kept: list[Type] = []
+    for member in members_of(type_):
+        left = [atom for atom in atoms_of(member) if atom not in covered]
+        if isinstance(member, TextOf) and left:
+            kept.append(TextOf(tuple(text for text in member.values if atom_of(text) in left)))
+        elif left:
+            kept.append(member)
+    return join_all(kept)
+
+
+def atom_of(value: object) -> Atom:
+    """True is not 1 here."""
+    return (type(value).__name__, repr(value))

@@ -1,0 +1,190 @@
+"""Giving a value to a target: a name, or names in the form of a tuple."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.query import (
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    ItemOf,
+    QueryTree,
+    Variable,
+    failure,
+)
+from holdfast.compiler.ir import Assign, RunParallel, StepStatement, Target
+from holdfast.compiler.steps.hoisting import hoist_inside
+from holdfast.compiler.types.types import REFUSED, ListOf, TupleOf, describe, is_refused
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+_Names = list[tuple[ast.Name, TypedQuery]]
+
+
+def give(statements: Statements, node: ast.stmt, target: ast.expr, value: TypedQuery) -> None:
+    """Assigns a value that has been computed; `node` is the whole statement."""
+    names = _named(statements, target, value)
+    _emit(statements, node, names)
+    for name, part in names:
+        statements.hold(name.id, part.type)
+
+
+def _emit(statements: Statements, node: ast.stmt, names: _Names) -> None:
+    values = tuple((statements.scope.name(name.id), part) for name, part in names)
+    if values and not any(is_refused(part.type) for _, part in values):
+        statements.emit(Assign(statements.origin(node), values))
+
+
+def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuery:
+    """`value`, which is used several times, in a variable."""
+    if isinstance(value.query, Variable | Constant) or is_refused(value.type):
+        return value
+    variable = statements.scope.name("parts", (node, "parts"))
+    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    return TypedQuery(Variable(variable), value.type)
+
+
+def lower_unpacking(
+    statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
+) -> None:
+    """`a, (b, c) = value`."""
+    if isinstance(value, ast.Call) and statements.is_durable(value):
+        _unpack_step(statements, node, target, value)
+        return
+    whole = statements.value(value)
+    pairs = _side_by_side(target, value)
+    if pairs is not None:
+        names = [
+            name
+            for part, inner in pairs
+            for name in _named(statements, part, statements.expressions.lower(inner))
+        ]
+        own = {
+            part.id
+            for part, inner in pairs
+            if isinstance(part, ast.Name) and statements.is_fresh(inner)
+        }
+    else:
+        names, own = _named(statements, target, held(statements, node, whole)), set()
+    _emit(statements, node, names)
+    for name, part in names:
+        statements.hold(name.id, part.type, is_own=name.id in own)
+
+
+def _side_by_side(
+    target: ast.Tuple | ast.List, value: ast.expr
+) -> list[tuple[ast.expr, ast.expr]] | None:
+    """`a, b = b, a`: no tuple needs to be made."""
+    if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
+        return None
+    if any(isinstance(part, ast.Starred) for part in (*target.elts, *value.elts)):
+        return None
+    return list(zip(target.elts, value.elts, strict=True))
+
+
+def _unpack_step(
+    statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.Call
+) -> None:
+    hoist_inside(statements, value)
+    found = statements.lower_step(value)
+    if found is None:
+        refuse_names(statements, target)
+        return
+    action, type_ = found
+    names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+    is_plain = isinstance(type_, TupleOf) and len(type_.elements) == len(target.elts) == len(names)
+    if is_plain and isinstance(type_, TupleOf):
+        targets = tuple(Target(statements.scope.name(name), n) for n, name in enumerate(names))
+        statements.emit(StepStatement(statements.origin(node), action, targets))
+        for name, part in zip(names, type_.elements, strict=True):
+            # What a branch returns may be a list of the function around it.
+            statements.hold(name, part, is_own=not isinstance(action, RunParallel))
+        return
+    variable = statements.scope.name("parts", (node, "parts"))
+    statements.emit(StepStatement(statements.origin(node), action, (Target(variable),)))
+    give(statements, node, target, TypedQuery(Variable(variable), type_))
+
+
+def _named(statements: Statements, target: ast.expr, value: TypedQuery) -> _Names:
+    """Each name of `target`, and its part of `value`."""
+    match target:
+        case ast.Name():
+            return [(target, value)]
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            starred = next((part for part in parts if isinstance(part, ast.Starred)), None)
+            if starred is not None:
+                message = "`*` in a target is not part of the workflow language"
+                help_ = "first, rest = xs[0], xs[1:]"
+                statements.unit.refuse(starred, "HF020", message, help_)
+            elif not is_refused(value.type):
+                return _parts(statements, target, parts, value)
+            refuse_names(statements, target)
+            return []
+        case _:
+            refuse_target(statements, target)
+            return []
+
+
+def _parts(
+    statements: Statements, target: ast.expr, parts: list[ast.expr], value: TypedQuery
+) -> _Names:
+    count = len(parts)
+    queries: list[QueryTree] = [ItemOf(value.query, Constant(place)) for place in range(count)]
+    fails = value.fails
+    match value.type:
+        case TupleOf(elements) if len(elements) == count:
+            types = elements
+        case ListOf(element) if count:
+            types = (element,) * count
+            size = Binary("=", FunctionCall("count", (value.query,)), Constant(count))
+            wrong = failure(f"ValueError: {statements.unit.text(target)} has {count} parts")
+            # Nothing is assigned when one of the values fails.
+            queries[0] = Conditional(size, queries[0], wrong)
+            fails = fails | {"ValueError"}
+        case type_:
+            message = f"this gives {describe(type_)}, which has not {count} parts"
+            help_ = "take it as one value, or annotate the task `-> tuple[A, B]`"
+            statements.unit.refuse(target, "HF040", message, help_)
+            refuse_names(statements, target)
+            return []
+    found: _Names = []
+    for part, query, type_ in zip(parts, queries, types, strict=True):
+        found += _named(statements, part, TypedQuery(query, type_, fails))
+    return found
+
+
+def refuse_target(statements: Statements, target: ast.expr) -> None:
+    statements.unit.refuse(
+        target,
+        "HF020",
+        "cannot assign to this target in a workflow "
+        "(values are JSON snapshots, not shared objects)",
+        _target_help(statements, target),
+    )
+    refuse_names(statements, target)
+
+
+def _target_help(statements: Statements, target: ast.expr) -> str:
+    match target:
+        case ast.Attribute(value=ast.Name(id=name), attr=field):
+            return f'{name} = {name}.model_copy(update={{"{field}": …}})'
+        case ast.Subscript(value=ast.Subscript() as inner, slice=key):
+            item = statements.unit.text(inner)
+            return f"{item} = {{**{item}, {statements.unit.text(key)}: …}}"
+        case ast.Subscript(value=base):
+            text = statements.unit.text(base)
+            return f"items = list({text}), and change `items`"
+        case _:
+            return "build a new value in a @pure function, and give it to a name"
+
+
+def refuse_names(statements: Statements, target: ast.expr) -> None:
+    """What a refused target would bind is known, so that its uses are not refused again."""
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            statements.hold(node.id, REFUSED)

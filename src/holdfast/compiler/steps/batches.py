@@ -1,0 +1,64 @@
+"""`each(…, batch=n)`: a list cut into lists of up to n items, in JSONata that runs anywhere."""
+
+from __future__ import annotations
+
+from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.expressions.query import (
+    EMPTY_LIST,
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    ItemOf,
+    Nested,
+    QueryTree,
+    RangeOf,
+    Variable,
+    hold,
+    items_of,
+)
+from holdfast.compiler.types.types import REFUSED, ListOf, Type, element_of, is_list, may_be_list
+
+_NUMBER = Variable("_number")
+_PLACE = Variable("_place")
+
+
+def in_batches(items: TypedQuery, size: TypedQuery) -> TypedQuery:
+    element = element_of(items.type) or REFUSED
+    query = hold(
+        items.query,
+        lambda every: hold(size.query, lambda most: _cut(every, most, element), "_size"),
+        "_every",
+    )
+    return TypedQuery(query, ListOf(ListOf(element)), fails_of(items, size))
+
+
+def _cut(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
+    """`$map` gives a single result without its list, so one batch is not made by it."""
+    count = FunctionCall("count", (every,))
+    batch = FunctionLiteral((_NUMBER.name,), _batch(every, size, element))
+    last = FunctionCall("floor", (Binary("/", Binary("-", count, Constant(1)), size),))
+    several = Flat(FunctionCall("map", (RangeOf(Constant(0), last), batch)))
+    at_most_one = Conditional(
+        Binary("=", count, Constant(0)), EMPTY_LIST, ArrayOf((Nested(every),))
+    )
+    return Conditional(Binary("<=", count, size), at_most_one, several)
+
+
+def _batch(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
+    """The items of batch `_number`, read by their places: the time is that of one pass."""
+    first = Binary("*", _NUMBER, size)
+    end = FunctionCall(
+        "min", (ArrayOf((Binary("+", first, size), FunctionCall("count", (every,)))),)
+    )
+    places = RangeOf(first, Binary("-", end, Constant(1)))
+    several = Flat(
+        FunctionCall("map", (places, FunctionLiteral((_PLACE.name,), ItemOf(every, _PLACE))))
+    )
+    if not may_be_list(element):
+        return several
+    alone = items_of(ItemOf(every, first), is_list=is_list(element))
+    return Conditional(Binary("=", Binary("-", end, first), Constant(1)), alone, several)

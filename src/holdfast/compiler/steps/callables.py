@@ -1,0 +1,56 @@
+"""Which tasks and workflows can be a step at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+from holdfast import limits
+from holdfast.api.surface import Task, Workflow
+from holdfast.compiler.types.signatures import signature_of
+
+_INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why something cannot be a step, with what to type instead."""
+
+    code: str
+    message: str
+    help: str
+
+
+@lru_cache(maxsize=1024)
+def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> tuple[Obstacle, ...]:
+    return tuple(_obstacles(declared))
+
+
+def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
+    signature = signature_of(declared.function)
+    if signature.fault is not None:
+        message = f"an annotation of `{declared.name}` {signature.fault.message}"
+        yield Obstacle("HF004", message, signature.fault.help)
+    if not signature.has_plain_parameters:
+        message = f"`{declared.name}` takes arguments without names, which JSON cannot carry"
+        help_ = f"def {declared.function.__name__}(first: str, second: int)"
+        yield Obstacle("HF008", message, help_)
+    if isinstance(declared, Workflow):
+        return
+    if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):
+        message = f"the timeout and heartbeat of `{declared.name}` must be whole seconds"
+        yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
+    if declared.timeout is not None and declared.timeout.total_seconds() > _INLINE_SECONDS_MAX:
+        message = (
+            f"`{declared.name}` has a timeout of {declared.timeout}; a task that runs inside the "
+            f"engine's function has at most {_INLINE_SECONDS_MAX // 60} minutes"
+        )
+        help_ = "start the work in a short @task, then wait_for_event(…) for its end"
+        yield Obstacle("HF060", message, help_)
+
+
+def _is_whole(duration: timedelta | None) -> bool:
+    return duration is None or (duration.microseconds == 0 and duration > timedelta())

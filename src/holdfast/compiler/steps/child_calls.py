@@ -1,0 +1,38 @@
+"""The call of a workflow in a workflow: a child execution, whose input is filled in at once."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from holdfast.api.boundary import Misfit
+from holdfast.api.surface import Workflow
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.expressions.query import ObjectOf, literal
+from holdfast.compiler.ir import Action, RunWorkflow
+from holdfast.compiler.steps.step_arguments import refuse
+from holdfast.compiler.types.signatures import signature_of
+from holdfast.compiler.types.types import Type
+
+#: What is raised for a value, and by pydantic for an annotation.
+_NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
+
+
+def lower_child_call(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
+) -> tuple[Action, Type]:
+    """`given`: the arguments of the call. What it leaves out is the workflow's own default."""
+    assert isinstance(given.query, ObjectOf)
+    named = dict(given.query.items)
+    try:
+        defaults = workflow.default_arguments()
+    except _NO_JSON as error:
+        reason = str(error).partition("\n")[0]
+        message = f"what `{workflow.name}` takes has no JSON form: {reason}"
+        help_ = f"def {workflow.function.__name__}(…): parameters and defaults that pydantic knows"
+        raise refuse(expressions, node, "HF008", message, help_) from None
+    left_out = [(name, literal(value)) for name, value in defaults.items() if name not in named]
+    query = ObjectOf((*given.query.items, *left_out))
+    action = RunWorkflow(workflow, TypedQuery(query, given.type, given.fails))
+    return action, signature_of(workflow.function).result

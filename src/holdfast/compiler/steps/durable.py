@@ -1,0 +1,120 @@
+"""Which calls are steps of the state machine, and what task each of them runs."""
+
+from __future__ import annotations
+
+import ast
+from datetime import timedelta
+from typing import Any, Final
+
+from holdfast.api import surface
+from holdfast.api.surface import Retry, Task, Workflow
+from holdfast.compiler.context import NOTHING, Unit
+from holdfast.compiler.variable_names import VariableScopeNames
+from holdfast.errors import WorkflowError
+
+#: By identity: comparing would run the author's code.
+_STEPS: Final = frozenset(
+    map(
+        id,
+        (
+            surface.parallel,
+            surface.first,
+            surface.each,
+            surface.sleep,
+            surface.sleep_until,
+            surface.wait_for_event,
+            surface.ask,
+        ),
+    )
+)
+_DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)
+
+
+def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
+    """The task, workflow or surface function that `node` calls, or None for any other node.
+
+    `charge.options(timeout=…)(…)` gives the task with these options; a refusal is reported.
+    """
+    if not isinstance(node, ast.Call):
+        return None
+    match node.func:
+        case ast.Call(func=ast.Attribute(value=base, attr="options")) as options:
+            task = _outside(unit, scope, base)
+            return _with_options(unit, scope, options, task) if isinstance(task, Task) else None
+        case function:
+            found = _outside(unit, scope, function)
+    is_step = isinstance(found, Task | Workflow) or id(found) in _STEPS
+    return found if is_step else None
+
+
+def _outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
+    root = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name) and scope.is_local(root.id):
+        return NOTHING
+    return unit.outside(node)
+
+
+def _with_options(
+    unit: Unit, scope: VariableScopeNames, node: ast.Call, task: Task[..., Any]
+) -> Task[..., Any]:
+    settings = {
+        keyword.arg: _setting(unit, scope, keyword.value)
+        for keyword in node.keywords
+        if keyword.arg in ("timeout", "heartbeat", "retry", "label")
+    }
+    is_odd = any(not _is_setting(name, value) for name, value in settings.items())
+    if node.args or len(settings) < len(node.keywords) or is_odd:
+        unit.refuse(
+            node,
+            "HF008",
+            "options() takes constants: timeout=, heartbeat=, retry=, label=",
+            f"{unit.text(node.func)}(timeout=minutes(5), retry=Retry(max_attempts=3))",
+        )
+        return task
+    changed: Task[..., Any] = task.options(**{str(key): value for key, value in settings.items()})
+    return changed
+
+
+def _is_setting(name: str | None, value: Any) -> bool:
+    match name:
+        case "timeout" | "heartbeat":
+            return value is None or isinstance(value, timedelta)
+        case "retry":
+            return value is None or isinstance(value, Retry)
+        case _:
+            return value is None or isinstance(value, str)
+
+
+def _setting(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
+    """A constant, a duration or a Retry, evaluated now; NOTHING for anything else."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name() | ast.Attribute():
+            return _outside(unit, scope, node)
+        case ast.Tuple(elts=parts):
+            items = tuple(_setting(unit, scope, part) for part in parts)
+            return NOTHING if NOTHING in items else items
+        case ast.Call(func=function, args=args, keywords=keywords):
+            make = _outside(unit, scope, function)
+            if not (make is Retry or any(make is duration for duration in _DURATIONS)):
+                return NOTHING
+            values = [_setting(unit, scope, arg) for arg in args]
+            named = {str(word.arg): _setting(unit, scope, word.value) for word in keywords}
+            if NOTHING in (*values, *named.values()):
+                return NOTHING
+            return _made(unit, node, make, values, named)
+        case _:
+            return NOTHING
+
+
+def _made(unit: Unit, node: ast.expr, make: Any, values: list[Any], named: dict[str, Any]) -> Any:
+    try:
+        return make(*values, **named)
+    except WorkflowError as error:
+        unit.refuse(node, error.code, error.message, error.help)
+    except TypeError:
+        return NOTHING
+    return None

@@ -1,0 +1,134 @@
+"""What durable calls take as arguments, required of their nodes."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from holdfast.api.harness import TIME_OUT_TOO_SHORT
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.expressions.query import (
+    Binary,
+    Conditional,
+    Constant,
+    QueryTree,
+    failure,
+    hold,
+)
+from holdfast.compiler.types.types import FLOAT, INT, describe, is_refused, is_text, may_be_none
+
+
+class StepRefused(Exception):  # noqa: N818 - `Steps` catches it
+    """This call was refused, and the refusal is reported."""
+
+
+def refuse(
+    expressions: Expressions, node: ast.AST, code: str, message: str, help_: str
+) -> StepRefused:
+    expressions.unit.refuse(node, code, message, help_)
+    return StepRefused()
+
+
+def refuse_none(expressions: Expressions, node: ast.expr) -> StepRefused:
+    text = expressions.unit.text(node)
+    message = f"`{text}` may be None here"
+    return refuse(expressions, node, "HF043", message, f"if {text} is not None: …")
+
+
+def require_value(expressions: Expressions, node: ast.expr) -> TypedQuery:
+    value = expressions.lower(node)
+    if is_refused(value.type):
+        raise StepRefused
+    return value
+
+
+def require_text(expressions: Expressions, node: ast.expr) -> TypedQuery:
+    value = require_value(expressions, node)
+    if not is_text(value.type):
+        help_ = f"str({expressions.unit.text(node)})"
+        raise refuse(expressions, node, "HF040", "this must be a text", help_)
+    return value
+
+
+def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
+    value = require_value(expressions, node)
+    is_positive = not isinstance(value.query, Constant) or (
+        isinstance(value.query.value, int) and value.query.value > 0
+    )
+    if not is_duration(value.type) or not is_positive:
+        message = "this must be a duration above zero"
+        raise refuse(expressions, node, "HF052", message, "minutes(5), days(3)")
+    return in_seconds(value)
+
+
+def require_time_out(expressions: Expressions, node: ast.expr) -> TypedQuery:
+    """A duration that is an error of the expression when it is below a second."""
+    value = require_duration(expressions, node)
+    if isinstance(value.query, Constant):
+        return value
+    error = failure(f"ValueError: {TIME_OUT_TOO_SHORT}")
+
+    def checked(held: QueryTree) -> QueryTree:
+        return Conditional(Binary(">=", held, Constant(1)), held, error)
+
+    return TypedQuery(hold(value.query, checked), value.type, value.fails | {"ValueError"})
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """An argument that is an int from `least` to `most` (None: no upper bound)."""
+
+    name: str
+    least: int
+    most: int | None = None
+
+    @property
+    def expected(self) -> str:
+        return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
+
+    def holds(self, number: int) -> bool:
+        return self.least <= number and (self.most is None or number <= self.most)
+
+
+def require_count(expressions: Expressions, node: ast.expr, count: Count) -> TypedQuery:
+    """What is not known now is an error of the expression when it is out of range."""
+    value = require_value(expressions, node)
+    help_ = f"{count.name}={max(count.least, 1)}"
+    if may_be_none(value.type):
+        raise refuse_none(expressions, node)
+    if value.type != INT:
+        message = f"{count.name} must be an int, not {describe(value.type)}"
+        rounded = f"{count.name}=round({expressions.unit.text(node)})"
+        help_ = rounded if value.type == FLOAT else help_
+        raise refuse(expressions, node, "HF040", message, help_)
+    match value.query:
+        case Constant(int(number)):
+            if not count.holds(number):
+                message = f"{count.name} is {number}, expected {count.expected}"
+                raise refuse(expressions, node, "HF008", message, help_)
+            return value
+        case query:
+            return TypedQuery(_guarded(query, count), INT, value.fails | {"ValueError"})
+
+
+def _guarded(query: QueryTree, count: Count) -> QueryTree:
+    error = failure(f"ValueError: {count.name} is not {count.expected}")
+
+    def checked(held: QueryTree) -> QueryTree:
+        test: QueryTree = Binary(">=", held, Constant(count.least))
+        if count.most is not None:
+            test = Binary("and", test, Binary("<=", held, Constant(count.most)))
+        return Conditional(test, held, error)
+
+    return hold(query, checked)
+
+
+def at_most(number: TypedQuery, most: QueryTree, error: str) -> TypedQuery:
+    """`number`, or an error of the expression where it is above what is counted in the run."""
+
+    def checked(held: QueryTree) -> QueryTree:
+        return Conditional(Binary("<=", held, most), held, failure(error))
+
+    return TypedQuery(hold(number.query, checked), INT, number.fails | {"ValueError"})

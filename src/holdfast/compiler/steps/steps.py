@@ -1,0 +1,104 @@
+"""Durable calls: `ast` -> the action of a `Step` and the type of its result."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.api import surface
+from holdfast.api.surface import Task, Workflow
+from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.expressions.query import ObjectOf
+from holdfast.compiler.ir import Action, TaskAction
+from holdfast.compiler.steps.branching import Branching, BranchLowering
+from holdfast.compiler.steps.callables import obstacles_of
+from holdfast.compiler.steps.child_calls import lower_child_call
+from holdfast.compiler.steps.step_arguments import StepRefused, refuse
+from holdfast.compiler.steps.task_arguments import lower_argument
+from holdfast.compiler.steps.waits import (
+    lower_ask,
+    lower_sleep,
+    lower_sleep_until,
+    lower_wait_for_event,
+)
+from holdfast.compiler.types.signatures import match_call, signature_of
+from holdfast.compiler.types.types import NONE, Type, is_refused
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Lowers the durable calls of one point of the flow; what they hold is hoisted already."""
+
+    expressions: Expressions
+    lower_branch: BranchLowering
+
+    def lower(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
+        """None when the call was refused."""
+        try:
+            return self._lower(node, function)
+        except StepRefused:
+            return None
+
+    def arguments(
+        self, node: ast.Call, task: Task[..., Any], *, skip: int = 0
+    ) -> TypedQuery | None:
+        """The JSON object of a task's arguments, by parameter name; None when refused."""
+        try:
+            return self._arguments(node, task, skip)
+        except StepRefused:
+            return None
+
+    def _lower(self, node: ast.Call, function: Any) -> tuple[Action, Type]:
+        if isinstance(function, Task):
+            action = TaskAction(function, self._arguments(node, function, 0))
+            return action, signature_of(function.function).result
+        if isinstance(function, Workflow):
+            given = self._arguments(node, function, 0)
+            return lower_child_call(self.expressions, node, function, given)
+        found = match_call(self.expressions.unit, node, function)
+        if found is None:
+            raise StepRefused
+        branching = Branching(self.expressions, self.lower_branch)
+        if function is surface.parallel:
+            return branching.parallel(node, found)
+        if function is surface.first:
+            return branching.first(node, found)
+        if function is surface.each:
+            return branching.each(node, found)
+        if function is surface.sleep:
+            return lower_sleep(self.expressions, found)
+        if function is surface.sleep_until:
+            return lower_sleep_until(self.expressions, found)
+        if function is surface.wait_for_event:
+            return lower_wait_for_event(self.expressions, node, found)
+        return lower_ask(self.expressions, found)
+
+    # Tasks.
+
+    def _arguments(
+        self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any], skip: int
+    ) -> TypedQuery:
+        self._require_callable(node, task)
+        found = match_call(self.expressions.unit, node, task.function, skip=skip)
+        if found is None:
+            raise StepRefused
+        names = {id(value): name for name, value in found.items()}
+        given = (*node.args[skip:], *(keyword.value for keyword in node.keywords))
+        parameters = signature_of(task.function).parameters
+        lowered = {}
+        for value in given:
+            name = names[id(value)]
+            lowered[name] = lower_argument(
+                self.expressions, value, task.name, name, parameters[name]
+            )
+        if any(is_refused(value.type) for value in lowered.values()):
+            raise StepRefused
+        items = tuple((name, lowered[name].query) for name in found)
+        return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
+
+    def _require_callable(self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any]) -> None:
+        """Refuses what cannot be a step: here, for here is a line to point at."""
+        for obstacle in obstacles_of(task):
+            raise refuse(self.expressions, node, obstacle.code, obstacle.message, obstacle.help)

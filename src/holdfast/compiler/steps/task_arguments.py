@@ -1,0 +1,130 @@
+"""The arguments of tasks and child workflows, checked against the parameters they are for."""
+
+from __future__ import annotations
+
+import ast
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery
+from holdfast.compiler.expressions.durations import at_border
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.types.models import conversion, fits, secret_in
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    FLOAT,
+    INT,
+    NEVER,
+    NONE,
+    REFUSED,
+    SECRET,
+    UNKNOWN,
+    WRITTEN_DURATION,
+    DictOf,
+    EnumOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TextForm,
+    TextOf,
+    TupleOf,
+    Type,
+    describe,
+    describe_exactly,
+    element_of,
+    is_refused,
+    is_text,
+    join,
+    members_of,
+)
+
+
+def lower_argument(
+    expressions: Expressions, node: ast.expr, task: str, name: str, wanted: Type
+) -> TypedQuery:
+    """The value for the parameter `name` of `task`; refused when it can never fit."""
+    unit = expressions.unit
+    value = expressions.lower(node)
+    if is_refused(value.type):
+        return REFUSED_EXPRESSION
+    value = at_border(unit, node, value)
+    # What a workflow knows nothing of is no secret: it would have been sealed.
+    is_clear = UNKNOWN in members_of(value.type) and secret_in(wanted)
+    if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear):
+        return value
+    message = (
+        f"`{name}` of {task}() is {describe_exactly(wanted)} and this is "
+        f"{describe_exactly(value.type)}"
+    )
+    help_ = _help(unit.text(node), task, name, value.type, wanted)
+    return unit.refused(node, "HF040", message, help_)
+
+
+def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
+    if secret_in(wanted) and not secret_in(found):
+        return "take it as a parameter, `token: SecretStr`, or from a task that returns it"
+    if converted := conversion(text, found, wanted):
+        return converted
+    if found == NONE:
+        found = join(wanted, NONE)
+    return f"def {task}({name}: {describe(found)})"
+
+
+def can_fit(found: Type, wanted: Type) -> bool:
+    """Whether some value of the one type is a value of the other, in Python and in JSON."""
+    return _keeps_secrets(found, wanted) and any(
+        _can_fit_one(some, choice) for some in members_of(found) for choice in members_of(wanted)
+    )
+
+
+def _keeps_secrets(found: Type, wanted: Type) -> bool:
+    """A secret goes to a secret alone, where it is opened again.
+
+    And nothing else becomes one on the way: it would have been seen before.
+    """
+    if UNKNOWN in members_of(wanted) and secret_in(found):
+        return False
+    if SECRET not in members_of(wanted):
+        return SECRET not in members_of(found)
+    return all(one in (SECRET, UNKNOWN, *_NOTHING) for one in members_of(found))
+
+
+_NOTHING = (NONE, NEVER, REFUSED)
+_ANYTHING = (UNKNOWN, NEVER, REFUSED)
+_NUMBERS = (INT, FLOAT, BOOL)
+
+
+def _can_fit_one(found: Type, wanted: Type) -> bool:
+    if found in _ANYTHING or wanted in _ANYTHING or fits(found, wanted):
+        return True
+    match (found, wanted):
+        case (Opaque(), _) | (_, Opaque()):
+            return True
+        case (TextOf(some), TextOf(values)):
+            return bool({*some} & {*values})
+        case (EnumOf(cls), EnumOf(other)):
+            return cls is other
+        case (EnumOf(), _) | (_, EnumOf()):
+            # A member is also its text or number, if its class says so; mypy knows.
+            return not isinstance(found if isinstance(wanted, EnumOf) else wanted, ModelOf | DictOf)
+        case (ListOf() | TupleOf(), ListOf()):
+            element = element_of(found)
+            return element is not None and can_fit(element, wanted.element)
+        case (ListOf(element), TupleOf(parts)):
+            return all(can_fit(element, part) for part in parts)
+        case (TupleOf(some), TupleOf(parts)):
+            return len(some) == len(parts) and all(map(can_fit, some, parts))
+        case (DictOf(value), DictOf(other_value)):
+            return can_fit(value, other_value)
+        case (ModelOf(cls), ModelOf(other)):
+            return issubclass(cls, other)
+        case (TextForm(), TextForm()):
+            return {found, wanted} == {DATE, DATETIME}
+        case (_, TextForm()):
+            is_number = found in (INT, FLOAT) and wanted in (DECIMAL, WRITTEN_DURATION)
+            return is_text(found) or is_number
+        case _ if is_text(found) and is_text(wanted):
+            return True
+        case _:
+            return found in _NUMBERS and wanted in _NUMBERS

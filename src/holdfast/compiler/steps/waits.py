@@ -1,0 +1,149 @@
+"""`sleep`, `sleep_until`, `wait_for_event`, `ask`: `ast` -> the action and its result's type."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from holdfast.api.payloads import can_be_named
+from holdfast.compiler.context import NOTHING, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.durations import at_border, is_duration
+from holdfast.compiler.expressions.expressions import Expressions
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    ObjectOf,
+    QueryTree,
+    failure,
+    hold,
+)
+from holdfast.compiler.ir import Action, Ask, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.steps.step_arguments import (
+    refuse,
+    refuse_none,
+    require_duration,
+    require_text,
+    require_time_out,
+    require_value,
+)
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.types import DATETIME, NONE, Type, describe, may_be_none
+
+Arguments = dict[str, Any]
+
+
+def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    node = found["duration"]
+    if require_value(expressions, node).type == DATETIME:
+        help_ = f"sleep_until({expressions.unit.text(node)})"
+        raise refuse(expressions, node, "HF052", "this is a moment, not a duration", help_)
+    return Sleep(_not_negative(require_duration(expressions, node))), NONE
+
+
+def _not_negative(duration: TypedQuery) -> TypedQuery:
+    """What is below zero goes on at once. A Wait would fail, and could not be caught."""
+    if isinstance(duration.query, Constant):
+        return duration
+    query = FunctionCall("max", (ArrayOf((Constant(0), duration.query)),))
+    return TypedQuery(query, duration.type, duration.fails)
+
+
+def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    node = found["moment"]
+    value = require_value(expressions, node)
+    if may_be_none(value.type):
+        raise refuse_none(expressions, node)
+    if value.type != DATETIME:
+        message = f"sleep_until() takes a datetime, not {describe(value.type)}"
+        help_ = "annotate it with `datetime`, where it is a parameter or a field"
+        if is_duration(value.type):
+            help_ = f"sleep({expressions.unit.text(node)})"
+        raise refuse(expressions, node, "HF040", message, help_)
+    query = hold(value.query, _with_offset)
+    return SleepUntil(TypedQuery(query, DATETIME, value.fails | {"ValueError"})), NONE
+
+
+def _with_offset(text: QueryTree) -> QueryTree:
+    """What has no offset is no timestamp. A Wait could not catch that, an expression can."""
+    is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
+    sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
+    has_offset = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))
+    naive = failure("ValueError: sleep_until() takes a datetime with a time zone")
+    return Conditional(Binary("or", is_utc, has_offset), text, naive)
+
+
+def lower_wait_for_event(
+    expressions: Expressions, node: ast.Call, found: Arguments
+) -> tuple[Action, Type]:
+    payload = _payload(expressions, found["payload"])
+    if "key" not in found:
+        help_ = f"{expressions.unit.text(node)[:-1]}, key=order.id)"
+        raise refuse(expressions, node, "HF053", "an event is addressed by a business key", help_)
+    match require_value(expressions, found["name"]).query:
+        case Constant(str(event)) if event:
+            pass
+        case _:
+            message = "the name of an event must be a constant text"
+            help_ = '"bank.confirmed", with what varies in key='
+            raise refuse(expressions, found["name"], "HF053", message, help_)
+    key = require_text(expressions, found["key"])
+    action = WaitForEvent(event, payload, key, _timeout(expressions, found))
+    return action, from_annotation(payload)
+
+
+def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    answer = _payload(expressions, found["answer"])
+    parts = {
+        "title": require_text(expressions, found["title"]),
+        "assignee": require_text(expressions, found["assignee"]),
+    }
+    if "details" in found:
+        details = require_value(expressions, found["details"])
+        parts["details"] = at_border(expressions.unit, found["details"], details)
+    items = tuple((name, part.query) for name, part in parts.items())
+    arguments = TypedQuery(ObjectOf(items), NONE, fails_of(*parts.values()))
+    return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+
+
+def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
+    match found.get("timeout"):
+        case None | ast.Constant(value=None):
+            return None
+        case node:
+            return require_time_out(expressions, node)
+
+
+def _payload(expressions: Expressions, node: ast.expr) -> Any:
+    found = _find_payload(expressions.unit, node)
+    if found is not None:
+        return found
+    message = (
+        "what is waited for must be a class at the top of a module, str, int, float or bool, "
+        "or a list[…] or dict[str, …] of them"
+    )
+    help_ = "class BankConfirmation(BaseModel): … at the top of the module"
+    if not isinstance(node, ast.Name):
+        # Any annotation can be the field of a model.
+        text = expressions.unit.text(node)
+        help_ = f"class BankConfirmation(BaseModel): value: {text}"
+    raise refuse(expressions, node, "HF053", message, help_)
+
+
+def _find_payload(unit: Unit, node: ast.expr) -> Any:
+    """The type that `node` stands for; None when it cannot be found again by its name."""
+    match node:
+        case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
+            value = _find_payload(unit, item)
+            if value is None or unit.outside(container) is not dict or unit.outside(key) is not str:
+                return None
+            return dict[str, value]  # type: ignore[valid-type]
+        case ast.Subscript(value=container, slice=item):
+            element = _find_payload(unit, item)
+            if element is None or unit.outside(container) is not list:
+                return None
+            return list[element]  # type: ignore[valid-type]
+    found = unit.outside(node)
+    return found if found is not NOTHING and can_be_named(found) else None

@@ -1,0 +1,187 @@
+"""What of a workflow AWS Step Functions cannot do, said at the lines of its source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.validation.validate import diagnose
+from holdfast.compiler.compile import CompiledWorkflow
+from holdfast.compiler.diagnostics import Diagnostic
+from holdfast.compiler.source import Source
+from holdfast.limits import DEFINITION_BYTES_MAX
+
+_EXTENSION: Final = "HF064"
+_LIMIT: Final = "HF065"
+
+_FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
+_TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
+_DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
+_SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
+_IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
+_TIMEOUT: Final = (
+    "@workflow  # without timeout=; give the steps their own: charge.options(timeout=…)"
+)
+_MAXIMUM: Final = re.compile(r"Maximum value is (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the export leaves out without changing any other outcome."""
+
+    file: str
+    line: int
+    message: str
+    source_line: str
+
+    def render(self) -> str:
+        margin = f"{self.line:5} | "
+        return f"{self.file}:{self.line}: note: {self.message}\n{margin}{self.source_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlaces:
+    """Where the states of a compiled workflow stand in its source."""
+
+    compiled: CompiledWorkflow
+    source: Source
+
+    def refusal(self, state: str | None, code: str, message: str, help_: str) -> Diagnostic:
+        """`state` None: the workflow itself."""
+        file, line, column, text = self._place(state)
+        width = max(len(text.split("#", 1)[0].rstrip()) - column + 1, 1)
+        return Diagnostic(file, line, column, code, message, help_, text, width)
+
+    def note(self, state: str, message: str) -> Note:
+        file, line, _, text = self._place(state)
+        return Note(file, line, message, text)
+
+    def _place(self, state: str | None) -> tuple[str, int, int, str]:
+        """File, line, column and the line's text."""
+        if state is not None:
+            row: Any = self.compiled.sources[state]
+            file, line, column = row["file"], row["line"], row["column"]
+            if file == self.source.file:
+                return file, line, column, self.source.lines[line - 1]
+            # A graph may have steps from another file.
+            return file, line, column, " " * (column - 1) + row["text"]
+        name = self.compiled.function.partition(":")[2]
+        lines = [node.lineno for node in self.source.functions.values() if node.name == name]
+        if lines:
+            return self.source.file, lines[0], 1, self.source.lines[lines[0] - 1]
+        # A graph is no function: its first state speaks for it.
+        return self._place(next(iter(self.compiled.sources)))
+
+
+def find_refusals(
+    places: StatePlaces, definition: Mapping[str, Any], exported: Mapping[str, Any]
+) -> tuple[Diagnostic, ...]:
+    """One for each place. `definition` is what the engine runs, `exported` the same for AWS."""
+    found: dict[tuple[int, int], Diagnostic] = {}
+    for refusal in (*_extensions(places, definition), *_limits(places, exported)):
+        found.setdefault((refusal.line, refusal.column), refusal)
+    return tuple(found.values())
+
+
+def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note, ...]:
+    """What StopExecution does otherwise on AWS."""
+    extension = definition.get("Holdfast", {})
+    undone = "StopExecution ends an execution on Step Functions without running this"
+    cut = "StopExecution ends an execution on Step Functions inside of this, too"
+    notes = [places.note(undo["Begin"], undone) for undo in extension.get("Undo", ())]
+    notes += [places.note(states[0], cut) for states in _shielded_by_author(extension)]
+    for state, other in places.compiled.false_waits:
+        notes.append(places.note(state, f"{state} waits for {other}, which it does not depend on"))
+    return tuple(dict.fromkeys(notes))
+
+
+# Extensions.
+
+
+def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    extension = definition.get("Holdfast", {})
+    outermost = definition["States"].keys()
+
+    def refuse(state: str | None, message: str, help_: str) -> Diagnostic:
+        return places.refusal(state, _EXTENSION, message, help_)
+
+    if places.compiled.secrets:
+        message = f"Step Functions would keep a secret in clear: {places.compiled.secrets[0]}"
+        yield refuse(None, message, _SECRET)
+    for deadline in extension.get("Deadlines", ()):
+        message = "a block with a timeout cannot be interrupted on Step Functions"
+        yield refuse(deadline["Begin"], message, _DEADLINE)
+    undos = [undo["Begin"] for undo in extension.get("Undo", ())]
+    shielded = [states[0] for states in _shielded_by_author(extension)]
+    for state in undos:
+        if state not in outermost:
+            message = "what a branch has done is not undone on Step Functions when another fails"
+            yield refuse(state, message, _IN_BRANCH)
+    for state in shielded:
+        if state not in outermost:
+            message = "a branch is not protected on Step Functions when another fails"
+            yield refuse(state, message, _IN_BRANCH)
+    if "TimeoutSeconds" in definition and (undos or shielded):
+        message = "the workflow's own timeout ends it on Step Functions at once, and undoes nothing"
+        yield refuse(None, message, _TIMEOUT)
+    for _, name, state in _states(definition, ""):
+        for word in state.get("Holdfast", {}):
+            yield refuse(name, *_LANES[word])
+
+
+def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """Undo steps and `finally` bodies are shielded without being asked for."""
+    begun = {undo["Begin"] for undo in extension.get("Undo", ())}
+    for states in extension.get("Shielded", ()):
+        if begun.isdisjoint(states):
+            yield states
+
+
+#: Field of a Parallel or Map -> what is wrong with it, and the help.
+_LANES: Final[Mapping[str, tuple[str, str]]] = {
+    "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
+    "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),
+    "After": (
+        "branches cannot wait for each other on Step Functions",
+        "parallel(…)  # what does not depend on the others; what does, on the lines after it",
+    ),
+}
+
+
+# Limits.
+
+
+def _limits(places: StatePlaces, exported: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    at = {place: name for place, name, _ in _states(exported, "")}
+    for found in diagnose(exported):
+        if found.severity == "ERROR":
+            inside = [place for place in at if f"{found.location}/".startswith(f"{place}/")]
+            name = at[max(inside, key=len)] if inside else None
+            known = name if name in places.compiled.sources else None
+            message = f"Step Functions refuses this: {found.message}"
+            yield places.refusal(known, _LIMIT, message, _help_for(found.message))
+    size = len(json.dumps(exported, ensure_ascii=False, indent=2).encode())
+    if size > DEFINITION_BYTES_MAX:
+        message = f"the definition has {size:,} bytes, and AWS takes {DEFINITION_BYTES_MAX:,}"
+        yield places.refusal(None, _LIMIT, message, "call part of it as a workflow of its own")
+
+
+def _help_for(message: str) -> str:
+    maximum = _MAXIMUM.search(message)
+    if maximum is None:
+        return "write it in another way, or run it with `--target holdfast`"
+    return f"timedelta(seconds={int(maximum[1]):_})  # at most"
+
+
+def _states(machine: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """-> (its location, its name, the state) for every state, those of branches included."""
+    for name, state in machine["States"].items():
+        here = f"{place}/States/{name}"
+        yield here, name, state
+        for number, branch in enumerate(state.get("Branches", ())):
+            yield from _states(branch, f"{here}/Branches[{number}]")
+        if "ItemProcessor" in state:
+            yield from _states(state["ItemProcessor"], f"{here}/ItemProcessor")

@@ -1,0 +1,79 @@
+"""A compiled workflow for AWS Step Functions: what is written, what is left out, what is refused.
+
+The tasks, events, questions and child workflows of the engine become Lambda functions and state
+machines whose names the deployment fills in: `${charge}`, by CloudFormation's
+DefinitionSubstitutions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.compiler.compile import CompiledWorkflow
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.refusals import Note, StatePlaces, find_notes, find_refusals
+from holdfast.compiler.targets.states import Placeholder, Rewriting
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A definition that AWS accepts, once every placeholder in it is replaced.
+
+    `placeholders` by the name that stands between `${` and `}`; `notes` say what is lost.
+    """
+
+    name: str
+    asl: Mapping[str, Any]
+    placeholders: Mapping[str, Placeholder]
+    notes: tuple[Note, ...]
+
+    @property
+    def asl_text(self) -> str:
+        """The text of `<name>.stepfunctions.asl.json`."""
+        return _document(self.asl)
+
+    @property
+    def substitutions_text(self) -> str:
+        """The text of `<name>.stepfunctions.json`."""
+        needs = {name: placeholder.to_json() for name, placeholder in self.placeholders.items()}
+        return _document({"workflow": self.name, "substitutions": needs})
+
+
+def to_step_functions(compiled: CompiledWorkflow, source: Source) -> Exported:
+    """Raises CompileErrors: HF064 for what only the engine can run, HF065 for limits of AWS."""
+    places = StatePlaces(compiled, source)
+    rewriting = Rewriting(compiled.asl)
+    asl = rewriting.machine()
+    refused = find_refusals(places, compiled.asl, asl)
+    if refused:
+        raise CompileErrors(refused)
+    notes = find_notes(places, compiled.asl)
+    text = json.dumps(asl)
+    placeholders = {
+        name: placeholder
+        for name, placeholder in sorted(rewriting.placeholders.items())
+        if f"${{{name}}}" in text
+    }
+    return Exported(compiled.name, asl, placeholders, notes)
+
+
+def export_all(compiled: Iterable[CompiledWorkflow], source: Source) -> list[Exported]:
+    """Every workflow of one module; raises CompileErrors with the refusals of all."""
+    exported: list[Exported] = []
+    refused: list[Diagnostic] = []
+    for each in compiled:
+        try:
+            exported.append(to_step_functions(each, source))
+        except CompileErrors as errors:
+            refused += errors.diagnostics
+    if refused:
+        raise CompileErrors(refused)
+    return exported
+
+
+def _document(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,191 @@
+"""From what the author wrote to types: annotations, classes, constants."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, Final, Literal
+
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    FLOAT,
+    INT,
+    NONE,
+    PATH,
+    SECRET,
+    STR,
+    TIME,
+    UNKNOWN,
+    UUID,
+    WRITTEN_DURATION,
+    DictOf,
+    EnumOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TextOf,
+    TupleOf,
+    Type,
+    join_all,
+)
+
+_PLAIN: Final[Mapping[Any, Type]] = {
+    None: NONE,
+    type(None): NONE,
+    bool: BOOL,
+    int: INT,
+    float: FLOAT,
+    str: STR,
+    Any: UNKNOWN,
+    object: UNKNOWN,
+    timedelta: WRITTEN_DURATION,
+    datetime: DATETIME,
+    date: DATE,
+    time: TIME,
+    Decimal: DECIMAL,
+    Path: PATH,
+    PurePath: PATH,
+    PurePosixPath: PATH,
+}
+#: pydantic's own names for datetimes, known without importing it.
+_DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
+_LISTS: Final = (list, Sequence, Iterable)
+_DICTS: Final = (dict, Mapping)
+
+
+def from_annotation(annotation: Any) -> Type:
+    """The type of the JSON that a value annotated like this has."""
+    try:
+        return _cached(annotation)
+    except TypeError:
+        # What stands in `Annotated[…]` need not be hashable.
+        return _read(annotation)
+
+
+@lru_cache(maxsize=4096)
+def _cached(annotation: Any) -> Type:
+    return _read(annotation)
+
+
+def _read(annotation: Any) -> Type:
+    origin = typing.get_origin(annotation)
+    plain = _plain(annotation) if origin is None else None
+    if plain is not None:
+        return plain
+    arguments = typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return from_annotation(arguments[0])
+    if origin is Literal:
+        return join_all(of_constant(value) for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return join_all(map(from_annotation, arguments))
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return ListOf(from_annotation(arguments[0]), is_tuple=True)
+    if origin is tuple:
+        return TupleOf(tuple(map(from_annotation, arguments)))
+    if (origin or annotation) in _LISTS:
+        return ListOf(from_annotation(arguments[0]) if arguments else UNKNOWN)
+    if (origin or annotation) in _DICTS:
+        return _from_dict(arguments)
+    if isinstance(annotation, type) and origin is None:
+        return _from_class(annotation)
+    return _from_name(annotation)
+
+
+def _plain(annotation: Any) -> Type | None:
+    try:
+        return _PLAIN.get(annotation)
+    except TypeError:
+        return None  # what cannot be hashed is no class
+
+
+def _from_dict(arguments: tuple[Any, ...]) -> Type:
+    if arguments and len(arguments) != 2:
+        return Opaque("dict")
+    key, value = (from_annotation(argument) for argument in arguments or (str, Any))
+    return DictOf(value) if key == STR or isinstance(key, TextOf) else Opaque("dict")
+
+
+def _has_own_equality(cls: type[Any]) -> bool:
+    """Of an enum, whether its author says when members are equal or true."""
+    is_authors = issubclass(cls, Enum) and cls.__module__ != "enum"
+    return is_authors and not vars(cls).keys().isdisjoint({"__eq__", "__bool__"})
+
+
+def _from_class(cls: type[Any]) -> Type:
+    if issubclass(cls, Enum):
+        has_plain_values = all(isinstance(member.value, str | int | float) for member in cls)
+        has_plain_methods = not any(map(_has_own_equality, cls.__mro__))
+        return EnumOf(cls) if has_plain_values and has_plain_methods else Opaque(cls.__name__)
+    if is_model(cls):
+        return ModelOf(cls)
+    if is_uuid(cls):
+        return UUID
+    if cls.__module__ == "pydantic.types" and cls.__name__ in _DATETIMES:
+        return DATETIME
+    if cls.__module__ == "pydantic.types" and cls.__name__ == "SecretStr":
+        return SECRET
+    return Opaque(cls.__name__)
+
+
+def _from_name(annotation: Any) -> Type:
+    """`NewType` and `type X = …` stand for another annotation."""
+    for attribute in ("__supertype__", "__value__"):
+        if hasattr(annotation, attribute):
+            return from_annotation(getattr(annotation, attribute))
+    return Opaque(name_of(annotation))
+
+
+def is_model(found: object) -> bool:
+    """Whether a class is one of pydantic's models, or a dataclass, whose JSON is an object."""
+    if not isinstance(found, type) or getattr(found, "__pydantic_root_model__", False):
+        return False
+    return hasattr(found, "model_fields") or is_dataclass(found)
+
+
+def is_uuid(cls: type[Any]) -> bool:
+    """Known by its name: the module it is from makes chance values, and is not imported here."""
+    return cls.__module__ == "uuid" and cls.__name__ == "UUID"
+
+
+def name_of(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def written(value: object) -> str | None:
+    """The text that pydantic writes for a UUID, a date, a datetime or a Decimal."""
+    match value:
+        case datetime():
+            text = value.isoformat()
+            return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+        case date() | Decimal():
+            return str(value)
+        case _:
+            return str(value) if is_uuid(type(value)) else None
+
+
+def of_constant(value: object) -> Type:
+    """The type of a JSON constant or an enum member."""
+    match value:
+        case Enum():
+            return EnumOf(type(value))
+        case str():
+            return TextOf((value,))
+        case list():
+            return ListOf(join_all(of_constant(item) for item in value))
+        case tuple():
+            return TupleOf(tuple(of_constant(item) for item in value))
+        case dict():
+            return DictOf(join_all(of_constant(item) for item in value.values()))
+        case _:
+            return _PLAIN.get(type(value), UNKNOWN)

@@ -1,0 +1,120 @@
+"""Error classes and their names on the wire."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+from holdfast.api.surface import WaitTimeout
+
+ALL: Final = "States.ALL"
+#: Where the errors of the language are. Other modules of ours may be imported or not.
+_SURFACE: Final = "holdfast.api."
+TIMEOUT: Final = "States.Timeout"
+_LIBRARY_ROOTS: Final = tuple(
+    path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")
+)
+
+
+def names_of(classes: Iterable[type[BaseException]], world: ErrorClasses) -> tuple[str, ...]:
+    """What a handler for `classes` catches, by name; States.ALL for Exception itself."""
+    names: dict[str, None] = {}
+    for cls in classes:
+        if cls is Exception:
+            return (ALL,)
+        for known in (cls, *world.subclasses(cls)):
+            if known is WaitTimeout:
+                names[TIMEOUT] = None
+            names[known.__name__] = None
+    return tuple(names)
+
+
+class ErrorClasses:
+    """The error classes that a workflow can meet: a state machine matches names, not classes.
+
+    Which modules a process has imported must not change a definition. So a subclass counts when it
+    is a builtin, of the language, or found in the author's own modules: that of the workflow and
+    what these import at their top, however far, libraries left out.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._start = sys.modules.get(function.__module__)
+
+    @cached_property
+    def _modules(self) -> dict[str, ModuleType]:
+        return {} if self._start is None else _own_modules(self._start)
+
+    @cached_property
+    def _named(self) -> frozenset[int]:
+        return frozenset(
+            id(value)
+            for module in self._modules.values()
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, BaseException)
+        )
+
+    def subclasses(self, cls: type[BaseException]) -> tuple[type[BaseException], ...]:
+        """The known subclasses, by name."""
+        found = {known.__name__: known for known in _descendants(cls) if self._knows(known)}
+        return tuple(found[name] for name in sorted(found))
+
+    def _knows(self, cls: type[BaseException]) -> bool:
+        return (
+            cls.__module__ == builtins.__name__
+            or cls.__module__.startswith(_SURFACE)
+            or cls.__module__ in self._modules
+            or id(cls) in self._named
+        )
+
+
+def _descendants(cls: type[BaseException]) -> Iterator[type[BaseException]]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _descendants(child)
+
+
+def _own_modules(start: ModuleType) -> dict[str, ModuleType]:
+    found: dict[str, ModuleType] = {}
+    seen: set[int] = set()
+    pending = [start]
+    while pending:
+        module = pending.pop()
+        if module.__name__ in found:
+            continue
+        found[module.__name__] = module
+        for value in vars(module).values():
+            owner = value if isinstance(value, ModuleType) else _module_of(value)
+            if owner is not None and id(owner) not in seen:
+                seen.add(id(owner))
+                if _is_own(owner):
+                    pending.append(owner)
+    return found
+
+
+def _module_of(value: object) -> ModuleType | None:
+    name = getattr(value, "__module__", None)
+    return sys.modules.get(name) if isinstance(name, str) else None
+
+
+def _is_own(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    name = module.__name__
+    if file is None or name == "holdfast" or name.startswith("holdfast."):
+        return False
+    return not file.startswith(_LIBRARY_ROOTS)
+
+
+def has_plain_text(cls: type[BaseException]) -> bool:
+    """Whether `str(cls(text))` is `text`; code of the author is not run to find out."""
+    makers = (cls.__new__, cls.__init__, cls.__str__)
+    if any(isinstance(maker, FunctionType) for maker in makers):
+        return False
+    try:
+        return str(cls("x")) == "x"
+    except TypeError:
+        return False  # UnicodeDecodeError and ExceptionGroup are not made of one text

@@ -1,0 +1,215 @@
+"""`isinstance(x, Card)`: which members of a union a value belongs to, by what its JSON shows."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit
+from holdfast.compiler.expressions.query import (
+    FALSE,
+    TRUE,
+    Binary,
+    Constant,
+    FieldOf,
+    FunctionCall,
+    QueryTree,
+    hold,
+)
+from holdfast.compiler.types.annotations import is_model
+from holdfast.compiler.types.models import fields_of
+from holdfast.compiler.types.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NEVER,
+    NONE,
+    DictOf,
+    EnumOf,
+    ListOf,
+    ModelOf,
+    TextOf,
+    TupleOf,
+    Type,
+    is_refused,
+    is_text,
+    join_all,
+    members_of,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+_PYTHON_TYPES: Final = (str, int, float, bool, list, dict, tuple, type(None))
+_HELP: Final = (
+    'tell them apart by a field: kind: Literal["card"] in one, Literal["bank"] in the other'
+)
+
+
+def classes_of(unit: Unit, node: ast.expr) -> tuple[Any, ...] | None:
+    """The classes that `isinstance(x, node)` asks for; None when they are not written out."""
+    match node:
+        case ast.Tuple(elts=parts):
+            found = [classes_of(unit, part) for part in parts]
+            return None if None in found else tuple(cls for part in found for cls in part or ())
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return classes_of(unit, ast.Tuple([left, right]))
+        case ast.Constant(value=None):
+            return (type(None),)
+        case _:
+            cls = unit.outside(node)
+            return (cls,) if isinstance(cls, type) and _is_known(cls) else None
+
+
+def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
+    """Whether a value of this type is one; None when only its Python form knows."""
+    match member:
+        case ModelOf(cls):
+            if any(issubclass(cls, wanted) for wanted in classes):
+                return True
+            # A value that is annotated with a base has no more than the base's fields.
+            return None if any(issubclass(wanted, cls) for wanted in classes) else False
+        case EnumOf(cls):
+            return any(issubclass(cls, wanted) for wanted in classes)
+        case ListOf(_, is_tuple):
+            return (tuple if is_tuple else list) in classes
+        case TupleOf():
+            return tuple in classes
+        case DictOf():
+            return dict in classes
+        case _ if member == NONE:
+            return type(None) in classes
+        case _ if member == BOOL:
+            return bool in classes or int in classes
+        case _ if member == INT:
+            return int in classes
+        case _ if member == FLOAT:
+            # 1 is a float where the annotation says so; in JSON it looks like an int.
+            return float in classes if int not in classes else None
+        case _ if is_text(member):
+            return str in classes
+        case _:
+            return None
+
+
+def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
+    """The type where the answer is yes, and where it is no; None when it cannot be told."""
+    if is_refused(type_):
+        return None
+    answers = [(member, is_instance(member, classes)) for member in members_of(type_)]
+    if any(answer is None for _, answer in answers):
+        return None
+    inside = join_all(member for member, answer in answers if answer)
+    return inside, join_all(member for member, answer in answers if not answer)
+
+
+def lower_isinstance(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    unit = expressions.unit
+    if len(node.args) != 2 or node.keywords:
+        help_ = "isinstance(payment, Card)"
+        return unit.refused(node, "HF008", "isinstance() takes a value and a class", help_)
+    value = expressions.lower(node.args[0])
+    if is_refused(value.type):
+        return REFUSED_EXPRESSION
+    classes = classes_of(unit, node.args[1])
+    parts = None if classes is None else split(value.type, classes)
+    if parts is None or told_apart(value.query, *parts) is None:
+        message = f"the class of `{unit.text(node.args[0])}` does not show in its JSON"
+        is_about_models = all(isinstance(one, ModelOf) for one in members_of(value.type))
+        help_ = _HELP if is_about_models else "ask inside a @pure function"
+        return unit.refused(node, "HF048", message, help_)
+    inside, outside = parts
+    query = hold(value.query, lambda held: told_apart(held, inside, outside) or FALSE)
+    return TypedQuery(query, BOOL, value.fails)
+
+
+def _is_known(cls: Any) -> bool:
+    """Not a class that answers `issubclass` by code of its own."""
+    return cls in _PYTHON_TYPES or is_model(cls) or issubclass(cls, Enum)
+
+
+def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | None:
+    """Whether the value is of the type `inside` and not `outside`; None when JSON does not show."""
+    if NEVER in (inside, outside):
+        return FALSE if inside == NEVER else TRUE
+    yes, no = members_of(inside), members_of(outside)
+    kinds, others = {*map(_json_kind, yes)}, {*map(_json_kind, no)}
+    if "" in kinds | others or not kinds & others <= {"object"}:
+        return None
+    tests = [
+        Binary("=", FunctionCall("type", (value,)), Constant(kind))
+        for kind in sorted(kinds - others)
+    ]
+    if kinds & others:
+        by_tag = _by_tag(value, yes, no)
+        if by_tag is None:
+            return None
+        tests.extend(by_tag)
+    found: QueryTree = tests[0]
+    for test in tests[1:]:
+        found = Binary("or", found, test)
+    return found
+
+
+def _json_kind(member: Type) -> str:
+    """What `$type` says of it; "" when that is not known."""
+    match member:
+        case ModelOf() | DictOf():
+            return "object"
+        case ListOf() | TupleOf():
+            return "array"
+        case EnumOf(cls):
+            kinds = {type(one.value) for one in cls}
+            return "string" if kinds == {str} else ""
+        case _ if member == NONE:
+            return "null"
+        case _ if member == BOOL:
+            return "boolean"
+        case _ if member in (INT, FLOAT):
+            return "number"
+        case _ if is_text(member):
+            return "string"
+        case _:
+            return ""
+
+
+def _by_tag(value: QueryTree, yes: tuple[Type, ...], no: tuple[Type, ...]) -> list[Binary] | None:
+    """Models are told apart by a field that has other constants in each of them."""
+    name = tag_of(*(member for member in (*yes, *no) if _json_kind(member) == "object"))
+    if name is None:
+        return None
+    tags = [tag for member in yes for tag in _tags(member, name)]
+    return [Binary("=", FieldOf(value, name), Constant(tag)) for tag in tags]
+
+
+def tag_of(*members: Type) -> str | None:
+    """The field whose value says which of these models it is."""
+    if not members or not all(isinstance(member, ModelOf) for member in members):
+        return None
+    first = members[0]
+    assert isinstance(first, ModelOf)
+    for name in fields_of(first.model):
+        tags = [_tags(member, name) for member in members]
+        together = [tag for part in tags for tag in part]
+        if all(tags) and len(set(together)) == len(together):
+            return name
+    return None
+
+
+def _tags(member: Type, name: str) -> tuple[str, ...]:
+    if not isinstance(member, ModelOf) or name not in fields_of(member.model):
+        return ()
+    type_ = fields_of(member.model)[name].type
+    return type_.values if isinstance(type_, TextOf) else ()
+
+
+def with_tag(type_: Type, name: str, tags: frozenset[str], *, is_true: bool) -> Type:
+    """Those models of a union whose field `name` may be (or may be other than) one of `tags`."""
+    kept = []
+    for member in members_of(type_):
+        known = set(_tags(member, name))
+        may_be = not known or bool(known & tags if is_true else known - tags)
+        if may_be:
+            kept.append(member)
+    return join_all(kept)

@@ -1,0 +1,254 @@
+"""What a model or dataclass promises about its JSON, read without importing pydantic."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from holdfast.api.boundary import JsonValue
+from holdfast.compiler.types.annotations import from_annotation, is_model, of_constant, written
+from holdfast.compiler.types.iso import iso_of
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DECIMAL,
+    FLOAT,
+    INT,
+    NEVER,
+    SECRET,
+    STR,
+    UUID,
+    DictOf,
+    EnumOf,
+    ListOf,
+    ModelOf,
+    Opaque,
+    TextOf,
+    TupleOf,
+    Type,
+    Union,
+    is_text,
+    may_be_none,
+    members_of,
+)
+
+#: Settings that change neither a constructed value nor its JSON.
+_HARMLESS_SETTINGS: Final = frozenset(
+    {"title", "frozen", "arbitrary_types_allowed", "json_schema_extra", "from_attributes", "extra"}
+)
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelField:
+    """`obstacle` says why a workflow cannot set it, `default_obstacle` why not leave it out."""
+
+    type: Type
+    is_required: bool
+    default: JsonValue
+    obstacle: str
+    default_obstacle: str
+    is_positional: bool = False
+
+
+@lru_cache(maxsize=1024)
+def fields_of(model: Any) -> Mapping[str, ModelField]:
+    """The fields that the model's JSON has, by their Python names."""
+    if not hasattr(model, "model_fields"):
+        return MappingProxyType(_fields_of_dataclass(model))
+    serialised = {
+        name
+        for decorator in model.__pydantic_decorators__.field_serializers.values()
+        for name in decorator.info.fields
+    }
+    is_custom = bool(model.__pydantic_decorators__.model_serializers)
+    found: dict[str, ModelField] = {}
+    for name, info in model.model_fields.items():
+        if info.exclude:
+            continue
+        is_opaque = is_custom or name in serialised or "*" in serialised
+        found[name] = _field(info, Opaque("serialised") if is_opaque else None)
+    return MappingProxyType(found)
+
+
+def _fields_of_dataclass(cls: Any) -> dict[str, ModelField]:
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError:
+        hints = {}
+    found: dict[str, ModelField] = {}
+    for field in dataclasses.fields(cls):
+        has_factory = field.default_factory is not dataclasses.MISSING
+        is_required = field.default is dataclasses.MISSING and not has_factory
+        default, left_out = _default(is_required, field.default_factory, field.default)
+        type_ = from_annotation(hints.get(field.name, Any))
+        found[field.name] = ModelField(
+            type=type_,
+            is_required=is_required,
+            default=default,
+            obstacle="" if field.init else "its class sets it",
+            default_obstacle=left_out or _of_another_type(field.default, type_),
+            is_positional=field.init and not field.kw_only,
+        )
+    return found
+
+
+def _field(info: Any, replaced: Type | None) -> ModelField:
+    type_ = replaced or from_annotation(info.annotation)
+    obstacle = ""
+    default, left_out = _default(info.is_required(), info.default_factory, info.default)
+    left_out = left_out or _of_another_type(info.default, type_)
+    if info.metadata:
+        obstacle = "it has constraints"
+    if info.alias is not None or info.validation_alias is not None:
+        obstacle = "it has an alias"
+    if replaced is not None:
+        obstacle = "it has a serializer of its own"
+    return ModelField(type_, info.is_required(), default, obstacle, obstacle or left_out)
+
+
+def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue, str]:
+    if is_required:
+        return None, ""
+    if factory is not None and factory is not dataclasses.MISSING:
+        if factory in (list, dict):
+            return factory(), ""
+        return None, "its default is computed"
+    plain = _plain(value)
+    if plain is _MISSING:
+        return None, "its default is no JSON constant"
+    default: JsonValue = plain
+    return default, ""
+
+
+def _of_another_type(default: object, type_: Type) -> str:
+    """Neither pydantic nor `@dataclass` looks at a default: the field then has another value."""
+    is_scalar = isinstance(default, str | int | float)  # a bool and most enums, too
+    if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
+        return "its default is of another type"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
+    """Whether it is a secret, or holds one at any depth. `around`: the models that this is in."""
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return secret_in(inner, around)
+        case TupleOf(parts) | Union(parts):
+            return any(secret_in(part, around) for part in parts)
+        case ModelOf(model) if model not in around:
+            return any(secret_in(one.type, around | {model}) for one in fields_of(model).values())
+        case _:
+            return type_ == SECRET
+
+
+def _class_of(value: object) -> Any:
+    return type(value)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Enum():
+            return _plain(value.value)
+        case None | bool() | int() | float() | str():
+            return value
+        case timedelta() if value.microseconds == 0:
+            return iso_of(value)
+        case list() | tuple():
+            items = [_plain(item) for item in value]
+            return _MISSING if _MISSING in items else items
+        case dict():
+            rows = {key: _plain(item) for key, item in value.items()}
+            return _MISSING if _MISSING in rows.values() else rows
+        case _ if is_model(_class_of(value)) and not obstacle_of(_class_of(value)):
+            rows = {name: _plain(getattr(value, name)) for name in fields_of(_class_of(value))}
+            return _MISSING if _MISSING in rows.values() else rows
+        case _:
+            text = written(value)
+            return _MISSING if text is None else text
+
+
+def obstacle_of(model: Any) -> str:
+    """Why a workflow cannot build this model exactly, or nothing."""
+    if not hasattr(model, "model_fields"):
+        return _obstacle_of_dataclass(model)
+    decorators = model.__pydantic_decorators__
+    if decorators.validators or decorators.field_validators or decorators.root_validators:
+        return "it has validators"
+    if decorators.model_validators:
+        return "it has validators"
+    if decorators.model_serializers or decorators.computed_fields:
+        return "its JSON is computed"
+    if model.__pydantic_post_init__ or model.__pydantic_custom_init__:
+        return "it computes while it is built"
+    odd = sorted(set(model.model_config) - _HARMLESS_SETTINGS)
+    return f"its model_config sets {odd[0]}" if odd else ""
+
+
+def _obstacle_of_dataclass(cls: Any) -> str:
+    settings = cls.__dataclass_params__
+    if hasattr(cls, "__post_init__") or not settings.init:
+        return "it computes while it is built"
+    return "" if settings.eq else "two of them are never equal"
+
+
+def has_plain_equality(model: Any) -> bool:
+    """Whether `==` is the one that pydantic or `@dataclass` makes, over the fields of the JSON."""
+    owner = next(cls for cls in model.__mro__ if "__eq__" in vars(cls))
+    if hasattr(model, "model_fields"):
+        is_made = owner.__module__.partition(".")[0] == "pydantic"
+        return is_made and len(fields_of(model)) == len(model.model_fields)
+    # A dataclass writes its methods as text.
+    is_made = owner is not object and owner.__eq__.__code__.co_filename == "<string>"
+    return is_made and all(field.compare for field in dataclasses.fields(model))
+
+
+def fits(found: Type, wanted: Type) -> bool:
+    """Whether pydantic keeps such a value as it is; int for float is the same JSON number."""
+    if found in (wanted, NEVER):
+        return True
+    choices = members_of(wanted)
+    if len(members_of(found)) > 1:
+        return all(fits(member, wanted) for member in members_of(found))
+    return any(_fits_one(found, choice) for choice in choices)
+
+
+def conversion(text: str, found: Type, wanted: Type) -> str:
+    """The expression that makes of `text` a value of the type; empty where there is none."""
+    if wanted == STR and found in (INT, BOOL, DECIMAL, DATE, UUID):
+        return f"str({text})"
+    if wanted == INT and is_text(found):
+        return f"int({text})"
+    if wanted == INT and found == FLOAT:
+        return f"round({text})"
+    return f"if {text} is not None: …" if may_be_none(found) else ""
+
+
+def _fits_one(found: Type, wanted: Type) -> bool:
+    match (found, wanted):
+        case (TextOf(some), TextOf(values)):
+            return set(some) <= set(values)
+        case (TextOf(), _):
+            return wanted == STR
+        case (ListOf(some, is_tuple), ListOf(element, also)):
+            return is_tuple == also and fits(some, element)
+        case (TupleOf(parts), ListOf(element, True)):
+            return all(fits(part, element) for part in parts)
+        case (TupleOf(some_elements), TupleOf(elements)):
+            return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
+        case (DictOf(some), DictOf(value)):
+            return fits(some, value)
+        case (EnumOf(some_enum), EnumOf(enum)):
+            return some_enum is enum
+        case (ModelOf(some_model), ModelOf(model)):
+            return some_model is model
+        case _:
+            return found == wanted or (found == INT and wanted == FLOAT)

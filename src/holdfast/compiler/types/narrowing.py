@@ -1,0 +1,94 @@
+"""What a condition tells about its names: after `if order.coupon is not None` it is a str."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from holdfast.compiler.context import Environment, Held, Unit, path_of
+from holdfast.compiler.types.kinds import classes_of, split, with_tag
+from holdfast.compiler.types.models import fields_of
+from holdfast.compiler.types.types import NONE, ModelOf, Type, Union, may_be_none, without_none
+
+
+class _Point(Protocol):
+    @property
+    def unit(self) -> Unit: ...
+
+
+def narrow(
+    point: _Point, environment: Environment, test: ast.expr, *, is_true: bool
+) -> Environment:
+    """`environment` where `test` was true, or false."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return narrow(point, environment, operand, is_true=not is_true)
+        case ast.BoolOp(op=operator, values=values) if isinstance(operator, ast.And) == is_true:
+            # Each operand of a true `and` was true, each of a false `or` was false.
+            for value in values:
+                environment = narrow(point, environment, value, is_true=is_true)
+            return environment
+        case ast.Compare(
+            left=left,
+            ops=[(ast.Is() | ast.Eq()) | (ast.IsNot() | ast.NotEq()) as operator],
+            comparators=[ast.Constant(value=None)],
+        ):
+            is_none = isinstance(operator, ast.Is | ast.Eq) == is_true
+            return _without_none(environment, left, is_none=is_none)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[subject, wanted], keywords=[]):
+            return _of_class(point, environment, subject, wanted, is_true=is_true)
+        case ast.Compare(
+            left=ast.Attribute(value=subject, attr=name),
+            ops=[ast.Eq() | ast.NotEq() as operator],
+            comparators=[ast.Constant(value=str(tag))],
+        ):
+            is_equal = isinstance(operator, ast.Eq) == is_true
+            return _tagged(environment, subject, name, tag, is_true=is_equal)
+        case ast.Name() | ast.Attribute() if is_true:
+            return _without_none(environment, test, is_none=False)
+        case _:
+            return environment
+
+
+def _without_none(environment: Environment, node: ast.expr, *, is_none: bool) -> Environment:
+    path = path_of(node)
+    known = None if path is None else type_at(environment, path)
+    if path is None or known is None or not (known == NONE or may_be_none(known)):
+        return environment
+    return environment.with_fact(path, NONE if is_none else without_none(known))
+
+
+def _of_class(
+    point: _Point, environment: Environment, subject: ast.expr, wanted: ast.expr, *, is_true: bool
+) -> Environment:
+    path, classes = path_of(subject), classes_of(point.unit, wanted)
+    known = None if path is None else type_at(environment, path)
+    parts = None if known is None or classes is None else split(known, classes)
+    if path is None or parts is None:
+        return environment
+    return environment.with_fact(path, parts[0] if is_true else parts[1])
+
+
+def _tagged(
+    environment: Environment, subject: ast.expr, name: str, tag: str, *, is_true: bool
+) -> Environment:
+    """`if payment.kind == "card"` says which member of a union `payment` is."""
+    path = path_of(subject)
+    known = None if path is None else type_at(environment, path)
+    if path is None or not isinstance(known, Union):
+        return environment
+    return environment.with_fact(path, with_tag(known, name, frozenset({tag}), is_true=is_true))
+
+
+def type_at(environment: Environment, path: str) -> Type | None:
+    """The type of a variable or of a field of one, as far as it is known here."""
+    if path in environment.facts:
+        return environment.facts[path]
+    base, _, name = path.rpartition(".")
+    if not base:
+        entry = environment.entries.get(path)
+        return entry.type if isinstance(entry, Held) else None
+    owner = type_at(environment, base)
+    if isinstance(owner, ModelOf) and name in fields_of(owner.model):
+        return fields_of(owner.model)[name].type
+    return None

@@ -1,0 +1,337 @@
+"""Static types: what the compiler knows of a value, and how types are joined and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any, Final, TypeAlias
+
+Type: TypeAlias = (
+    "Simple | TextOf | TextForm | EnumOf | ListOf | DictOf | TupleOf | ModelOf | ErrorOf | Union"
+    " | Opaque"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simple:
+    """Each is made once, below, and equal to itself alone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextOf:
+    """A str that is one of `values`: what a constant has and a `Literal` wants."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextForm:
+    """A Python value whose JSON is the text that pydantic writes for it, such as a `UUID`.
+
+    As with `Simple`, each is made once.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnumOf:
+    enum: type[Enum]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list, or a tuple of any length: the same JSON, but never equal in Python."""
+
+    element: Type
+    is_tuple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DictOf:
+    """A dict with text keys."""
+
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class TupleOf:
+    elements: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOf:
+    model: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorOf:
+    """The variable of an `except`; `has_text` says whether its text is the same everywhere."""
+
+    has_text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Two or more members, none of them a Union."""
+
+    members: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """JSON whose Python form is something else (a set, bytes …): passed on, not looked into."""
+
+    name: str
+
+
+NONE: Final = Simple("None")
+BOOL: Final = Simple("bool")
+INT: Final = Simple("int")
+FLOAT: Final = Simple("float")
+STR: Final = Simple("str")
+#: A timedelta that the workflow made itself: a number of seconds.
+DURATION: Final = Simple("timedelta")
+#: A timedelta that came in: ISO 8601 text such as "PT1H30M".
+WRITTEN_DURATION: Final = TextForm("timedelta")
+#: RFC 3339 text; with an offset unless the datetime is naive.
+DATETIME: Final = TextForm("datetime")
+DATE: Final = TextForm("date")
+DECIMAL: Final = TextForm("Decimal")
+UUID: Final = TextForm("UUID")
+TIME: Final = TextForm("time")
+PATH: Final = TextForm("Path")
+#: pydantic's: a sealed text, of which a workflow knows nothing but whether it is there.
+SECRET: Final = TextForm("SecretStr")
+UNKNOWN: Final = Simple("unknown")
+#: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
+#: never a value.
+NEVER: Final = Simple("nothing")
+#: The value of something that was refused already; everything about it is accepted silently.
+REFUSED: Final = Simple("refused")
+
+_UNION_MEMBERS_MAX: Final = 8
+_DEPTH_MAX: Final = 6
+
+
+def join_all(members: Iterable[Type]) -> Type:
+    joined: Type = NEVER
+    texts: set[str] = set()
+    for member in members:
+        if isinstance(member, TextOf):
+            texts.update(member.values)  # a table outside the workflow may have thousands
+        else:
+            joined = join(joined, member)
+    return join(joined, TextOf(tuple(sorted(texts)))) if texts else joined
+
+
+def join(left: Type, right: Type) -> Type:
+    """The type of a value that is one or the other."""
+    if left is right:
+        return left
+    merged = _merge(left, right)
+    return _union(members_of(left), members_of(right)) if merged is None else merged
+
+
+def _merge(left: Type, right: Type) -> Type | None:
+    """One type without alternatives for both; None when there is none."""
+    match (left, right):
+        case _ if right is NEVER or left == right:
+            return left
+        case _ if left is NEVER:
+            return right
+        case _ if left is REFUSED or right is REFUSED:
+            return REFUSED
+        case _ if left is UNKNOWN or right is UNKNOWN:
+            return None if has_duration(left) or has_duration(right) else UNKNOWN
+        case TextOf(some_values), TextOf(values):
+            return TextOf(tuple(sorted({*some_values, *values})))
+        case (TextOf(), Simple("str")) | (Simple("str"), TextOf()):
+            return STR
+        case ListOf(some, is_tuple), ListOf(other, also) if is_tuple == also:
+            return ListOf(join(some, other), is_tuple)
+        case DictOf(some), DictOf(other):
+            return DictOf(join(some, other))
+        case ErrorOf(some_text), ErrorOf(other_text):
+            return ErrorOf(some_text and other_text)
+        case _:
+            return None
+
+
+def _union(left: tuple[Type, ...], right: tuple[Type, ...]) -> Type:
+    members = list(left)
+    for candidate in right:
+        for place, member in enumerate(members):
+            merged = _merge(member, candidate)
+            if merged is not None:
+                members[place] = merged
+                break
+        else:
+            members.append(candidate)
+    if len(members) > _UNION_MEMBERS_MAX:
+        members = [UNKNOWN, *filter(has_duration, members)]
+    return members[0] if len(members) == 1 else Union(tuple(sorted(members, key=describe)))
+
+
+def has_duration(type_: Type) -> bool:
+    """Whether it is or holds a duration that has to be written before it leaves the workflow.
+
+    So it stays known beside what is unknown.
+    """
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return has_duration(inner)
+        case TupleOf(parts) | Union(parts):
+            return any(map(has_duration, parts))
+        case _:
+            return type_ == DURATION
+
+
+def has_error(type_: Type) -> bool:
+    """Whether it is or holds the variable of an `except`, which has no JSON."""
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return has_error(inner)
+        case TupleOf(parts) | Union(parts):
+            return any(map(has_error, parts))
+        case _:
+            return isinstance(type_, ErrorOf)
+
+
+def members_of(type_: Type) -> tuple[Type, ...]:
+    return type_.members if isinstance(type_, Union) else (type_,)
+
+
+def widen(type_: Type) -> Type:
+    """Without what only matters to a `Literal`: rules are written for `str`."""
+    match type_:
+        case TextOf():
+            return STR
+        case Union(members):
+            return join_all(widen(member) for member in members)
+        case _:
+            return type_
+
+
+def without_none(type_: Type) -> Type:
+    """Nothing remains of None itself."""
+    return join_all(member for member in members_of(type_) if member != NONE)
+
+
+def may_be_none(type_: Type) -> bool:
+    return isinstance(type_, Union) and NONE in type_.members
+
+
+def is_refused(*types_: Type) -> bool:
+    """Whether something about a value was refused already."""
+    for type_ in types_:
+        match type_:
+            case Simple():
+                if type_ is REFUSED:
+                    return True
+            case ModelOf() | TextOf():
+                pass
+            case ListOf(inner) | DictOf(inner):
+                if is_refused(inner):
+                    return True
+            case TupleOf(parts) | Union(parts):
+                if is_refused(*parts):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def is_numeric(type_: Type) -> bool:
+    """A number; bool is not, for `True` is no JSON number."""
+    return all(member in (INT, FLOAT, NEVER) for member in members_of(type_))
+
+
+def is_text(type_: Type) -> bool:
+    return all(member in (STR, NEVER) or isinstance(member, TextOf) for member in members_of(type_))
+
+
+def may_be_list(type_: Type) -> bool:
+    """Whether JSONata might flatten it: a list, or something whose form is not known."""
+    return any(
+        member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
+        for member in members_of(type_)
+    )
+
+
+def is_list(type_: Type) -> bool | None:
+    """None when only the run knows."""
+    if isinstance(type_, ListOf | TupleOf):
+        return True
+    return None if may_be_list(type_) else False
+
+
+def element_of(type_: Type) -> Type | None:
+    """What iteration gives, or None when it is no list."""
+    match type_:
+        case ListOf(element):
+            return element
+        case TupleOf(elements):
+            return join_all(elements)
+        case _:
+            return None
+
+
+def bounded(type_: Type, depth: int = 0) -> Type:
+    """`type_`, with whatever nests too deeply unknown: a loop of `x = [x]` must come to an end."""
+    if depth > _DEPTH_MAX:
+        return UNKNOWN
+    match type_:
+        case ListOf(element, is_tuple):
+            return ListOf(bounded(element, depth + 1), is_tuple)
+        case DictOf(value):
+            return DictOf(bounded(value, depth + 1))
+        case TupleOf(elements):
+            return TupleOf(tuple(bounded(element, depth + 1) for element in elements))
+        case Union(members):
+            return join_all(bounded(member, depth) for member in members)
+        case _:
+            return type_
+
+
+def describe(type_: Type) -> str:
+    """As the author would annotate it."""
+    match type_:
+        case TextOf():
+            return "str"
+        case Simple(name) | TextForm(name) | Opaque(name):
+            return name
+        case EnumOf(cls) | ModelOf(cls):
+            return cls.__name__
+        case ListOf(element, True):
+            return f"tuple[{describe(element)}, ...]"
+        case ListOf(element):
+            return f"list[{describe(element)}]" if element != NEVER else "list"
+        case DictOf(value):
+            return f"dict[str, {describe(value)}]" if value != NEVER else "dict"
+        case TupleOf(elements):
+            return f"tuple[{', '.join(map(describe, elements))}]"
+        case ErrorOf():
+            return "exception"
+        case Union(members):
+            # None last, as people write it.
+            ordered = sorted(members, key=lambda member: (member == NONE, describe(member)))
+            return " | ".join(dict.fromkeys(map(describe, ordered)))
+
+
+def describe_exactly(type_: Type) -> str:
+    """With the values that a text may have."""
+    if isinstance(type_, TextOf):
+        return f"Literal[{', '.join(map(repr, type_.values))}]"
+    return describe(type_)
+
+
+def is_text_enum(type_: Type) -> bool:
+    """Its str() is its value, in every Python that we support."""
+    if not isinstance(type_, EnumOf) or not issubclass(type_.enum, StrEnum):
+        return False
+    enum = type_.enum
+    return (enum.__str__, enum.__format__) == (StrEnum.__str__, StrEnum.__format__)

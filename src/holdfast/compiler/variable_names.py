@@ -1,0 +1,102 @@
+"""Names of ASL variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+#: A variable of one of these names would hide the function in every expression.
+_JSONATA_NAMES: Final = frozenset(
+    """
+    abs append assert average base64decode base64encode boolean ceil clone contains count
+    decodeUrl decodeUrlComponent distinct each encodeUrl encodeUrlComponent error eval exists
+    filter floor formatBase formatInteger formatNumber fromMillis hash join keys length lookup
+    lowercase map match max merge millis min not now number pad parse parseInteger partition
+    power random range reduce replace reverse round shuffle sift single sort split spread sqrt
+    string substring substringAfter substringBefore sum toMillis trim type uppercase uuid zip
+    states
+    """.split()  # noqa: SIM905 - forty words read better than forty quotes
+)
+
+
+#: A variable has at most 80 characters; a number may follow.
+_STEM_CHARACTERS_MAX: Final = 72
+
+
+def _identifier(wanted: str) -> str:
+    """A task may have any name: `bank.pay_result` -> `bank_pay_result`."""
+    if wanted.isidentifier():
+        return wanted
+    stem = re.sub(r"\W", "_", wanted)
+    return stem if stem.isidentifier() else f"of_{stem}"
+
+
+class VariableScopeNames:
+    """The ASL variables of a workflow or a branch, and names for them.
+
+    ASL forbids a branch to assign a name that exists outside it, and a JSONata function's parameter
+    hides one; so a name is given once among a scope, its ancestors and its descendants.
+    A local function runs inside the scope `parent`, and sees the names of the one it is defined in.
+    """
+
+    def __init__(
+        self,
+        parent: VariableScopeNames | None,
+        local_names: Iterable[str],
+        sees: VariableScopeNames | None = None,
+    ) -> None:
+        self.parent = parent
+        self.sees = parent if sees is None else sees
+        #: What Python holds to be local here, assigned yet or not, in the order of the source.
+        self.local_names = dict.fromkeys(local_names)
+        self.children: list[VariableScopeNames] = []
+        self.given: dict[object, str] = {}
+        #: The names given here, in a scope around this one, or in one inside.
+        self.taken: set[str] = set()
+        for ancestor in self._ancestors():
+            self.taken.update(ancestor.given.values())
+        if parent is not None:
+            parent.children.append(self)
+
+    def is_local(self, name: str) -> bool:
+        """Whether `name` belongs to this function or one around it, not to the module."""
+        scope: VariableScopeNames | None = self
+        while scope is not None:
+            if name in scope.local_names:
+                return True
+            scope = scope.sees
+        return False
+
+    def name(self, wanted: str, key: object = None) -> str:
+        """A free name like `wanted`; the same for the same `key`, however often it is asked."""
+        key = wanted if key is None else key
+        if key not in self.given:
+            self.given[key] = found = self._free(wanted)
+            for scope in (self, *self._ancestors(), *self._descendants()):
+                scope.taken.add(found)
+        return self.given[key]
+
+    def _free(self, wanted: str) -> str:
+        # Variables of AWS start with a letter.
+        stem = _identifier(wanted)[:_STEM_CHARACTERS_MAX].strip("_") or "unused"
+        if stem in _JSONATA_NAMES:
+            stem = f"{stem}_value"
+        name, number = stem, 1
+        while name in self.taken:
+            number += 1
+            name = f"{stem}_{number}"
+        return name
+
+    def _ancestors(self) -> Iterator[VariableScopeNames]:
+        ancestor = self.parent
+        while ancestor is not None:
+            yield ancestor
+            ancestor = ancestor.parent
+
+    def _descendants(self) -> Iterator[VariableScopeNames]:
+        pending = list(self.children)
+        while pending:
+            scope = pending.pop()
+            yield scope
+            pending.extend(scope.children)

@@ -1,0 +1,377 @@
+"""`apply(state, event) -> state`: the meaning of every event, and the only way a state changes.
+
+Rules of this file:
+* It reads nothing but the state and the event: no program, no clock, no expression.
+* `advance` builds its next state through it too, so the state in hand and the folded history
+  cannot differ.
+* Tasks, distributed Maps and what is cancelled have handlers in files of their own, under the same
+  rules.
+* A frame is found by `holdfast.frame` (absent: the root), never by counting or by name.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from holdfast.core.apply import cancelling, map_run, tasks
+from holdfast.core.apply.frames import (
+    Apply,
+    counted,
+    frame_of_event,
+    moved,
+    replaced,
+    without,
+    without_lanes,
+)
+from holdfast.core.events import Event
+from holdfast.core.state import (
+    ROOT,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    Status,
+    Timer,
+    lanes_of,
+)
+from holdfast.errors import HoldfastBug
+
+_TERMINAL: Final[Mapping[str, Status]] = {
+    "ExecutionSucceeded": "SUCCEEDED",
+    "ExecutionFailed": "FAILED",
+    "ExecutionTimedOut": "TIMED_OUT",
+    "ExecutionAborted": "ABORTED",
+}
+
+#: Two frames are made for each transition; a call of the class itself takes twice as long.
+_frame: Final = Frame.__new__
+
+
+def fold(events: Iterable[Event], state: Execution | None = None) -> Execution | None:
+    """-> the state after all events, from nothing or from a snapshot's state."""
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: Execution | None, event: Event) -> Execution:
+    """Raises HoldfastBug when the event cannot follow the state: a torn or foreign history."""
+    if state is None:
+        if event.type != "ExecutionStarted":
+            raise HoldfastBug(f"a history begins with {event.type}, expected ExecutionStarted")
+        return _started(event)
+    if state.is_ended and event.type != "ExecutionRedriven":
+        raise HoldfastBug(f"{event.type} follows the end of execution {state.run}")
+    if event.id and event.id != state.last_event + 1:
+        raise HoldfastBug(f"{event.type} has id {event.id} after event {state.last_event}")
+    if event.type in _TERMINAL:
+        state = _ended(state, event, _TERMINAL[event.type])
+    else:
+        state = _handler(event.type)(state, event)
+    if event.id and state.last_event != event.id:
+        return state._replace(last_event=event.id)
+    return state
+
+
+@functools.cache
+def _handler(event_type: str) -> Apply:
+    found = _HANDLERS.get(event_type)
+    if found is not None:
+        return found
+    if event_type.endswith("StateEntered"):
+        return _entered
+    if event_type.endswith("StateExited"):
+        return _exited
+    raise HoldfastBug("the history holds an event of an unknown type")
+
+
+def _started(event: Event) -> Execution:
+    own = event.holdfast
+    return Execution(
+        run=own["run"],
+        name=own.get("name"),
+        workflow=own["workflow"],
+        definition=own["definition"],
+        input=event.details["input"],
+        started_ms=event.at_ms,
+        due_ms=own.get("due"),
+        used_events={},
+        frames={},
+        origin=own.get("origin"),
+        parent=own.get("parent"),
+    )
+
+
+def _ended(state: Execution, event: Event, status: Status) -> Execution:
+    return state._replace(
+        status=status,
+        stopped_ms=event.at_ms,
+        output=event.details.get("output"),
+        error=event.details.get("error"),
+        cause=event.details.get("cause"),
+        last_control=event.holdfast.get("control", state.last_control),
+        frames={},
+        resting={} if status == "SUCCEEDED" else state.frames,
+    )
+
+
+def _redriven(state: Execution, event: Event) -> Execution:
+    """It goes on where it stopped: every state that was open is entered again, with its input.
+
+    Of a Parallel or Map, lanes that had ended are not run again (AWS docs, RedriveExecution). One
+    whose iteration had entered no state begins anew as a whole.
+    """
+    frames: dict[str, Frame] = {}
+    unbegun = {frame.owner for frame in state.resting.values() if not frame.position}
+    for frame in state.resting.values():
+        if frame.owner is not None and not _has_lanes(frames.get(frame.owner)):
+            continue
+        lanes = None if frame.id in unbegun else _lanes_of(frame)
+        waiting = Entered() if lanes is None else lanes
+        frames[frame.id] = frame._replace(
+            previous=event.id, retries={}, waiting=waiting, deadlines=(), cancelled=None
+        )
+    return state._replace(
+        status="RUNNING",
+        stopped_ms=None,
+        error=None,
+        cause=None,
+        frames=frames,
+        resting={},
+        stopping=None,
+        redrives=state.redrives + 1,
+        last_control=event.holdfast["control"],
+        # It is watched and listed anew.
+        opened_at=None,
+        due_ms=event.holdfast.get("due"),
+    )
+
+
+def _lanes_of(frame: Frame) -> Lanes | None:
+    """-> those that may go on; None where all begin anew: they were cancelled, and had nothing to
+    undo, or all have ended, and too few of them have succeeded.
+    """
+    lanes = lanes_of(frame)
+    if lanes is None or lanes.closing is not None or len(lanes.results) == lanes.count:
+        return None
+    return lanes
+
+
+def _has_lanes(owner: Frame | None) -> bool:
+    return owner is not None and isinstance(owner.waiting, Lanes)
+
+
+# -- frames ----------------------------------------------------------------------------------------
+
+
+def _entered(state: Execution, event: Event) -> Execution:
+    frame = state.frames.get(event.holdfast.get("frame", ROOT))
+    if frame is None:
+        state, frame = _new_frame(state, event)
+    entered = _frame(
+        Frame,
+        id=frame.id,
+        owner=frame.owner,
+        position=event.details["name"],
+        input=event.details["input"],
+        variables=frame.variables,
+        previous=event.id,
+        entry_previous=event.previous,
+        entered_event=event.id,
+        entered_ms=event.at_ms,
+        retries={},
+        waiting=Entered(),
+        deadlines=frame.deadlines,
+        cancelled=frame.cancelled,
+    )
+    if "over" in event.holdfast:
+        entered = cancelling.without_deadlines(entered, event.holdfast["over"])
+    return replaced(state, entered, event)
+
+
+def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
+    """The root, or a lane of the entry that its id names; the lane counts as started."""
+    frame_id: str = event.holdfast.get("frame", ROOT)
+    owner = None
+    if frame_id != ROOT:
+        opener = state.frame_of(int(frame_id.partition(".")[0]))
+        if opener is None or not isinstance(opener.waiting, Lanes):
+            raise HoldfastBug(f"{event.type} opens lane {frame_id!r} that nothing waits for")
+        owner = opener.id
+        lanes = opener.waiting._replace(started=opener.waiting.started + 1)
+        state = state.with_frame(opener._replace(waiting=lanes))
+    frame = Frame(
+        id=frame_id,
+        owner=owner,
+        position="",
+        input=None,
+        variables={},
+        previous=event.previous,
+        entry_previous=0,
+        entered_event=0,
+        entered_ms=event.at_ms,
+        retries={},
+        waiting=Exited(),
+    )
+    return state, frame
+
+
+def _exited(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
+        state = without_lanes(state, frame)  # caught: nobody goes on with them
+    assigned = event.details.get("assignedVariables")
+    variables = {**frame.variables, **assigned} if assigned else frame.variables
+    frame = _frame(
+        Frame,
+        id=frame.id,
+        owner=frame.owner,
+        position=frame.position,
+        input=event.details["output"],
+        variables=variables,
+        previous=event.id,
+        entry_previous=frame.entry_previous,
+        entered_event=frame.entered_event,
+        entered_ms=frame.entered_ms,
+        retries=frame.retries,
+        waiting=Exited(),
+        deadlines=frame.deadlines,
+        cancelled=frame.cancelled,
+    )
+    state = replaced(state, frame, event)
+    return _lane_ended(state, frame, event) if event.holdfast.get("end") else state
+
+
+def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
+    assert frame.owner is not None
+    owner = state.frames[frame.owner]
+    assert isinstance(owner.waiting, Lanes)
+    results = {**owner.waiting.results, frame.lane: frame.input}
+    frames = dict(state.frames)
+    del frames[frame.id]
+    # What the owner does next hangs off the end of the lane that ended last.
+    frames[owner.id] = owner._replace(
+        previous=event.id, waiting=owner.waiting._replace(results=results)
+    )
+    return state.moved(frames, event.id)
+
+
+# -- timers and lanes ------------------------------------------------------------------------------
+
+
+def _timer_set(state: Execution, event: Event) -> Execution:
+    entry = event.holdfast["entry"]
+    state = state._replace(next_entry=max(state.next_entry, entry + 1))
+    waiting = Timer(entry, event.holdfast["due"])
+    return moved(state, frame_of_event(state, event), event, waiting=waiting)
+
+
+def _retry_delayed(state: Execution, event: Event) -> Execution:
+    frame, entry = frame_of_event(state, event), event.holdfast["entry"]
+    state = without_lanes(state, frame)
+    state = state._replace(next_entry=max(state.next_entry, entry + 1))
+    return moved(
+        state,
+        # The next attempt hangs off the event in the lane that failed.
+        frame._replace(previous=event.previous),
+        event,
+        retries=counted(frame, event.holdfast),
+        waiting=Delay(entry, event.holdfast["due"]),
+    )
+
+
+def _lanes_started(state: Execution, event: Event) -> Execution:
+    frame, own = frame_of_event(state, event), event.holdfast
+    state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
+    if "concurrency" not in own:  # distributed: the run that follows opens its lanes
+        return moved(state, frame, event, waiting=Exited())
+    waiting = Lanes(
+        entry=own["entry"],
+        count=event.details["length"] if "length" in event.details else own["count"],
+        started=0,
+        concurrency=own["concurrency"],
+        items=own.get("items"),
+        branch_input=own.get("input"),
+        results={},
+        needed=own.get("needed"),
+        tolerated=own.get("tolerated", 0),
+        after=tuple(map(tuple, own.get("after", ()))),
+    )
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _lane_failed(state: Execution, event: Event) -> Execution:
+    """Tolerated: the others go on."""
+    frame = frame_of_event(state, event)
+    assert frame.owner is not None
+    owner = state.frames[frame.owner]
+    assert isinstance(owner.waiting, Lanes)
+    lanes = owner.waiting._replace(
+        results={**owner.waiting.results, frame.lane: None}, failed=owner.waiting.failed + 1
+    )
+    state = without(state, {frame.id})
+    return state.with_frame(owner._replace(previous=frame.previous, waiting=lanes))
+
+
+def _iteration_started(state: Execution, event: Event) -> Execution:
+    state, frame = _new_frame(state, event)
+    return moved(state, frame, event)
+
+
+def _iteration_succeeded(state: Execution, event: Event) -> Execution:
+    return _lane_ended(state, frame_of_event(state, event), event)
+
+
+def _lanes_succeeded(state: Execution, event: Event) -> Execution:
+    """Lanes that nobody needed are dropped."""
+    frame = frame_of_event(state, event)
+    return moved(without_lanes(state, frame), frame, event, waiting=Exited())
+
+
+def _lanes_failed(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    return moved(state, frame, event, waiting=FailedState(None, 0, lanes_of(frame)))
+
+
+# -- the execution ---------------------------------------------------------------------------------
+
+
+def _opened(state: Execution, event: Event) -> Execution:
+    return state._replace(opened_at=event.holdfast["sequence"], opened_ms=event.at_ms)
+
+
+def _noted(state: Execution, _event: Event) -> Execution:
+    """It stands in the history, and changes nothing: what it is about goes with its owner."""
+    return state
+
+
+_HANDLERS: Final[Mapping[str, Apply]] = {
+    **tasks.HANDLERS,
+    **map_run.HANDLERS,
+    **cancelling.HANDLERS,
+    "TaskStateAborted": _noted,
+    "WaitStateAborted": _noted,
+    "ParallelStateAborted": _noted,
+    "MapStateAborted": _noted,
+    "MapIterationAborted": _noted,
+    "EvaluationFailed": tasks.failed,
+    "ParallelStateStarted": _lanes_started,
+    "ParallelStateSucceeded": _lanes_succeeded,
+    "ParallelStateFailed": _lanes_failed,
+    "MapStateStarted": _lanes_started,
+    "MapStateSucceeded": _lanes_succeeded,
+    "MapStateFailed": _lanes_failed,
+    "MapIterationStarted": _iteration_started,
+    "MapIterationSucceeded": _iteration_succeeded,
+    "MapIterationFailed": _noted,
+    "ExecutionRedriven": _redriven,
+    "LaneFailed": _lane_failed,
+    "Opened": _opened,
+    "TimerSet": _timer_set,
+    "RetryDelayed": _retry_delayed,
+}

@@ -1,0 +1,63 @@
+"""How a handler of an event finds the frame that it is about, and gives back the state changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from holdfast.core.events import Event
+from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
+from holdfast.errors import HoldfastBug
+
+Apply: TypeAlias = Callable[[Execution, Event], Execution]
+
+
+def frame_of_event(state: Execution, event: Event) -> Frame:
+    frame = state.frames.get(event.holdfast.get("frame", ROOT))
+    if frame is None:
+        raise HoldfastBug(f"{event.type} belongs to frame {event.holdfast.get('frame')!r}: gone")
+    return frame
+
+
+def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execution:
+    frame = frame._replace(previous=event.id or frame.previous, **changes)
+    return replaced(state, frame, event)
+
+
+def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
+    # Both at once: this is done for every event, and copying an execution is most of its cost.
+    return state.moved({**state.frames, frame.id: frame}, event.id or state.last_event)
+
+
+def begun(state: Execution, *children: ChildNumber) -> Execution:
+    return state._replace(children=state.children.union(children))
+
+
+def over(state: Execution, *children: ChildNumber) -> Execution:
+    """They have ended, or were told to."""
+    return state._replace(children=state.children.difference(children)) if state.children else state
+
+
+def counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
+    retrier = own.get("retrier")
+    if retrier is None:
+        return frame.retries
+    return {**frame.retries, retrier: frame.retries.get(retrier, 0) + 1}
+
+
+def without_lanes(state: Execution, frame: Frame) -> Execution:
+    """Drops every frame below `frame`; frames stand in the order in which they were opened."""
+    below = {key for key, other in state.frames.items() if other.owner == frame.id}
+    return without(state, below)
+
+
+def without(state: Execution, dropped: set[str]) -> Execution:
+    """Drops these frames and all below them."""
+    dropped = set(dropped)
+    kept: dict[str, Frame] = {}
+    for key, other in state.frames.items():
+        if key in dropped or other.owner in dropped:
+            dropped.add(key)
+        else:
+            kept[key] = other
+    return state._replace(frames=kept)

@@ -1,0 +1,246 @@
+"""The events of tasks: scheduled, claimed, submitted, asked for, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from holdfast.asl.program import TaskKind
+from holdfast.core.apply.frames import Apply, begun, counted, frame_of_event, moved, over
+from holdfast.core.events import Event
+from holdfast.core.retry import poll_seconds
+from holdfast.core.state import (
+    ATTEMPTED,
+    Attempt,
+    Awaiting,
+    Execution,
+    Exited,
+    FailedState,
+    Lease,
+    is_told,
+)
+from holdfast.errors import HoldfastBug
+from holdfast.limits import CLOCK_ERROR_MS
+
+#: How a resource ends that is answered after its call.
+_ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
+    ".waitForTaskToken": "callback",
+    ".sync": "sync",
+    ".sync:2": "sync",
+}
+
+
+def kind_of(event: Event) -> tuple[TaskKind, str]:
+    """-> what a scheduled task asks for, and its target (see program.Task)."""
+    resource = event.details["resource"]
+    if event.type == "LambdaFunctionScheduled":
+        return "lambda", resource
+    if event.type == "ActivityScheduled":
+        return "activity", resource
+    service = event.details["resourceType"]
+    if service == "holdfast":
+        return _own_kind_of(resource)
+    for ending, kind in _ANSWERED_LATER.items():
+        if resource.endswith(ending):
+            return kind, f"{service}:{resource.removesuffix(ending)}"
+    return "service", f"{service}:{resource}"
+
+
+def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
+    """ "task:ship" -> task, ship."""
+    match resource.partition(":"):
+        case "task", ":", target:
+            return "task", target
+        case "pure", ":", target:
+            return "pure", target
+        case "workflow", ":", _:
+            return "sync", resource
+        case "event.waitForTaskToken", "", "":
+            return "event", ""
+        case "ask.waitForTaskToken", "", "":
+            return "ask", ""
+        case "token.waitForTaskToken", "", "":
+            return "token", ""
+        case _:
+            raise HoldfastBug(f"the history schedules an unknown resource {resource!r}")
+
+
+def _task_scheduled(state: Execution, event: Event) -> Execution:
+    frame, own = frame_of_event(state, event), event.holdfast
+    kind, target = kind_of(event)
+    waiting: Attempt | Awaiting
+    if kind in ATTEMPTED:
+        waiting = Attempt(
+            entry=own["entry"],
+            attempt=own["attempt"],
+            kind=kind,
+            target=target,
+            arguments=_arguments(event),
+            timeout_seconds=event.details.get("timeoutInSeconds"),
+            due_ms=own.get("due", event.at_ms),
+            claim=Lease(*own["claim"]) if "claim" in own else None,
+            heartbeat_seconds=event.details.get("heartbeatInSeconds"),
+            credentials=event.details.get("taskCredentials", {}).get("roleArn"),
+        )
+    else:
+        waiting = _awaiting(event, kind, target)
+    state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
+    if kind == "sync" and is_told(target):
+        state = begun(state, (waiting.entry, waiting.attempt))
+    return moved(state, frame, event, retries=counted(frame, own), waiting=waiting)
+
+
+def _arguments(event: Event) -> Any:
+    details = event.details
+    return details["parameters"] if "parameters" in details else details["input"]
+
+
+def _awaiting(event: Event, kind: TaskKind, target: str) -> Awaiting:
+    since_ms = event.holdfast.get("due", event.at_ms)
+    timeout = event.details.get("timeoutInSeconds")
+    heartbeat = event.details.get("heartbeatInSeconds")
+    is_offered = kind == "activity"
+    return Awaiting(
+        entry=event.holdfast["entry"],
+        attempt=event.holdfast["attempt"],
+        kind=kind,
+        arguments=_arguments(event),
+        since_ms=since_ms,
+        due_ms=None if is_offered else _due_ms(since_ms, timeout),
+        heartbeat_seconds=heartbeat,
+        heartbeat_due_ms=None if is_offered else _due_ms(since_ms, heartbeat),
+        target=target,
+        timeout_seconds=timeout if is_offered else None,
+    )
+
+
+def _due_ms(since_ms: int, seconds: int | None) -> int | None:
+    return None if seconds is None else since_ms + seconds * 1_000
+
+
+def _task_submitted(state: Execution, event: Event) -> Execution:
+    """The call is over, its answer is not: the time-out counts from the call's beginning."""
+    frame = frame_of_event(state, event)
+    called = frame.waiting
+    assert isinstance(called, Attempt)
+    waiting = Awaiting(
+        entry=called.entry,
+        attempt=called.attempt,
+        kind=called.kind,
+        arguments=called.arguments,
+        since_ms=called.due_ms,
+        due_ms=_due_ms(called.due_ms, called.timeout_seconds),
+        heartbeat_seconds=called.heartbeat_seconds,
+        heartbeat_due_ms=_due_ms(event.at_ms, called.heartbeat_seconds),
+        target=called.target,
+        submitted=event.details["output"],
+        poll_due_ms=_poll_due_ms(called, event),
+        credentials=called.credentials,
+    )
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _poll_due_ms(called: Attempt, event: Event) -> int | None:
+    if called.kind != "sync" or is_told(called.target):
+        return None
+    return event.at_ms + poll_seconds(0) * 1_000
+
+
+def _polled(state: Execution, event: Event) -> Execution:
+    frame, own = frame_of_event(state, event), event.holdfast
+    assert isinstance(frame.waiting, Awaiting)
+    waiting = replace(frame.waiting, poll_due_ms=own["due"], polls=own["polls"])
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _activity_started(state: Execution, event: Event) -> Execution:
+    """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
+    frame = frame_of_event(state, event)
+    offered = frame.waiting
+    assert isinstance(offered, Awaiting)
+    waiting = replace(
+        offered,
+        is_begun=True,
+        # A snapshot of code that counted from the schedule has a due time, and no seconds.
+        due_ms=offered.due_ms or _due_ms(event.at_ms, offered.timeout_seconds),
+        heartbeat_due_ms=_due_ms(event.at_ms, offered.heartbeat_seconds),
+    )
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _task_started(state: Execution, event: Event) -> Execution:
+    return moved(state, frame_of_event(state, event), event)
+
+
+def _task_succeeded(state: Execution, event: Event) -> Execution:
+    if "event" in event.holdfast:
+        # A host whose clock is behind may still find an event valid that is over by this one.
+        over_ms = event.at_ms - 2 * CLOCK_ERROR_MS
+        unexpired = {key: expiry for key, expiry in state.used_events.items() if expiry > over_ms}
+        used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
+        state = state._replace(used_events=used)
+    frame = frame_of_event(state, event)
+    if isinstance(frame.waiting, Awaiting):
+        state = over(state, (frame.waiting.entry, frame.waiting.attempt))
+    return moved(state, frame, event, waiting=Exited())
+
+
+def failed(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    waiting = FailedState(None, 0)
+    if isinstance(frame.waiting, Attempt | Awaiting):
+        waiting = FailedState(frame.waiting.entry, frame.waiting.attempt)
+    if event.type == "TaskFailed" and isinstance(frame.waiting, Awaiting):
+        # It tells the child's end. A time-out is that of the wait, and a call that has failed may
+        # have begun a child in the hands of a worker that was lost.
+        state = over(state, (frame.waiting.entry, frame.waiting.attempt))
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _claimed(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    assert isinstance(frame.waiting, Attempt)
+    waiting = replace(
+        frame.waiting,
+        claim=Lease(*event.holdfast["claim"]),
+        takeovers=event.holdfast["takeovers"],
+        is_unknown=False,
+    )
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _task_unknown(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    assert isinstance(frame.waiting, Attempt)
+    waiting = replace(frame.waiting, claim=None, is_unknown=True)
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _heartbeat_seen(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    assert isinstance(frame.waiting, Awaiting)
+    assert frame.waiting.heartbeat_seconds is not None
+    due_ms = event.holdfast["beat"] + frame.waiting.heartbeat_seconds * 1_000
+    return moved(state, frame, event, waiting=replace(frame.waiting, heartbeat_due_ms=due_ms))
+
+
+HANDLERS: Final[Mapping[str, Apply]] = {
+    **{
+        f"{task}{name}": handler
+        for task in ("Task", "LambdaFunction", "Activity")
+        for name, handler in {
+            "Scheduled": _task_scheduled,
+            "Started": _task_started,
+            "Succeeded": _task_succeeded,
+            "Failed": failed,
+            "TimedOut": failed,
+        }.items()
+    },
+    "TaskSubmitted": _task_submitted,
+    "Polled": _polled,
+    "ActivityStarted": _activity_started,
+    "Claimed": _claimed,
+    "TaskUnknown": _task_unknown,
+    "HeartbeatSeen": _heartbeat_seen,
+}

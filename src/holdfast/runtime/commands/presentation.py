@@ -1,0 +1,250 @@
+"""What people and tools see of an execution: plain JSON made from state, history and list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from holdfast.core.decision import iso_time
+from holdfast.core.events import Event
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer, is_told
+from holdfast.limits import ENDED_RETENTION_SECONDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX
+from holdfast.runtime.child_workflows import name_in
+from holdfast.runtime.effects import Clock, Effect, Item
+from holdfast.runtime.storage.codec import Reader, Record, reading
+from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.storage.log import fetch_blobs, kept
+
+#: Where an event stands: the number of its record, and its own in it.
+EventPlace: TypeAlias = tuple[int, int]
+BEGINNING: Final[EventPlace] = (-1, 0)
+
+#: AWS's name for the details of an event type, where it is not the type itself.
+_DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
+#: Details that AWS gives as JSON text.
+_TEXTS: Final = frozenset({"input", "output", "parameters"})
+
+
+def execution(
+    state: Execution, source_map: Mapping[str, Any], token_of: Callable[[Execution, Frame], str]
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "execution": state.run,
+        "name": state.name,
+        "workflow": state.workflow,
+        "definition": state.definition,
+        "status": state.status,
+        "started": iso_time(state.started_ms),
+        "input": state.input,
+    }
+    if state.parent is not None:
+        shown["parent"] = state.parent["run"]
+    if state.stopped_ms is not None:
+        shown["stopped"] = iso_time(state.stopped_ms)
+    if state.status == "SUCCEEDED":
+        shown["output"] = state.output
+    texts = {"error": state.error, "cause": state.cause}
+    shown |= {key: text for key, text in texts.items() if text is not None}
+    waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
+    return {**shown, "waits": [wait for wait in waits if wait is not None]}
+
+
+def _wait(
+    state: Execution,
+    frame: Frame,
+    source_map: Mapping[str, Any],
+    token_of: Callable[[Execution, Frame], str],
+) -> dict[str, Any] | None:
+    """What one frame waits for, since when, until when, and at which line of the source."""
+    what = _waiting(state, frame, token_of)
+    if what is None:
+        return None
+    wait = {**what, "state": frame.position, "since": iso_time(frame.entered_ms)}
+    source = source_map.get("sources", {}).get(frame.position)
+    return {**wait, "source": source} if source else wait
+
+
+def _waiting(
+    state: Execution, frame: Frame, token_of: Callable[[Execution, Frame], str]
+) -> dict[str, Any] | None:
+    match frame.waiting:
+        case Attempt() | Awaiting() as waiting if is_told(waiting.target):
+            return _child(state, frame, waiting)
+        case Attempt(is_unknown=True) as attempt:
+            return {
+                "kind": "unknown_task",
+                "task": attempt.target,
+                "reason": f"no worker knows a task named {attempt.target!r}",
+            }
+        case Attempt() as attempt:
+            task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
+            return {**task, **_retry(attempt)}
+        case Awaiting(kind="event") as awaiting:
+            event = {"event": awaiting.event_name, "key": awaiting.event_key}
+            return {"kind": "event", **event, **_until(state, frame, awaiting.due_ms)}
+        case Awaiting() as awaiting:
+            token = {"token": token_of(state, frame)}
+            asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
+            until = _until(state, frame, awaiting.due_ms)
+            return {"kind": awaiting.kind, **asked, **token, **until}
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return {"kind": "timer", **_until(state, frame, due_ms)}
+        case Lanes():
+            return None  # its lanes are shown themselves
+        case _:
+            return {"kind": "next step"}
+
+
+def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
+    """Another execution's end is waited for; its id is known before it has begun."""
+    name = name_in(waiting.target)
+    if isinstance(waiting, Attempt) and waiting.is_unknown:
+        reason = f"no worker knows a workflow named {name!r}"
+        return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
+    what = {"kind": "execution"} if name is None else {"kind": "workflow", "workflow": name}
+    run = child_run(state.run, waiting.entry, waiting.attempt)
+    if isinstance(waiting, Attempt):
+        return {**what, "execution": run, **_retry(waiting)}
+    return {**what, "execution": run, **_until(state, frame, waiting.due_ms)}
+
+
+def _retry(attempt: Attempt) -> dict[str, str]:
+    return {"retry_at": iso_time(attempt.due_ms)} if attempt.claim is None else {}
+
+
+def _until(state: Execution, frame: Frame, due_ms: int | None) -> dict[str, str]:
+    """The end of the wait itself, or an earlier deadline of a block that it is in."""
+    dues = [due_ms, *_deadlines_ms(state, frame)]
+    first = min((due for due in dues if due is not None), default=None)
+    return {} if first is None else {"until": iso_time(first)}
+
+
+def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
+    """Of the blocks around a line of control. Once it is cancelled they are over for it."""
+    around: Frame | None = frame
+    while around is not None and around.cancelled is None:
+        yield from (deadline.due_ms for deadline in around.deadlines)
+        around = None if around.owner is None else state.frames.get(around.owner)
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def history(
+    records: Iterable[Record], after: EventPlace = BEGINNING
+) -> Iterator[tuple[EventPlace, dict[str, Any]]]:
+    """-> every event behind `after` as people see it, ours among them, and where it stands."""
+    for record in records:
+        for number, event in enumerate(record.events):
+            if (record.sequence, number) > after:
+                shown = {**_event(event), "record": record.sequence}
+                yield (record.sequence, number), shown
+
+
+def sent_bytes(shown: Any) -> int:
+    """-> at most so much of Lambda's answer: the body is JSON, and a text in the answer's JSON."""
+    return len(json.dumps(json.dumps(shown)))
+
+
+def fitting(event: dict[str, Any]) -> dict[str, Any]:
+    """-> the event, but without what makes it too large for an answer; `omitted` names that."""
+    if sent_bytes(event) <= PAGE_BYTES_MAX:
+        return event
+    shown, omitted = dict(event), list[str]()
+    for part, fields in event.items():
+        if isinstance(fields, dict):
+            large = [key for key, value in fields.items() if sent_bytes(value) > SHOWN_BYTES_MAX]
+            shown[part] = {key: value for key, value in fields.items() if key not in large}
+            omitted += large
+    return {**shown, "omitted": omitted}
+
+
+def records_of(
+    tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[Record]]:
+    """What TTL has taken is left out: then the history begins at the first snapshot."""
+    now_ms = yield Clock()
+    with reading(f"the log of execution {run}"):
+        items = kept(items, now_ms)
+    blobs = yield from fetch_blobs(tenant, run, items, formats)
+    reader = Reader(blobs, formats)
+    heads: list[Record] = []
+    if items and int(items[0]["sk"]) > 0 and "so" in items[0]:
+        reader.from_snapshot(items[0])
+        heads, items = [reader.base(items[0])], items[1:]
+    return [*heads, *[reader.record(item) for item in items]]
+
+
+def _event(event: Event) -> dict[str, Any]:
+    shown: dict[str, Any] = {"timestamp": iso_time(event.at_ms), "type": event.type}
+    if event.id:
+        shown = {"id": event.id, "previousEventId": event.previous, **shown}
+    if event.details:
+        shown[details_name(event.type)] = details_of(event)
+    return {**shown, "holdfast": dict(event.holdfast)} if event.holdfast else shown
+
+
+def details_of(event: Event) -> dict[str, Any]:
+    """-> AWS's details of the event: what is data as JSON text, the rest as it is."""
+    return {key: _text(key, value) for key, value in event.details.items()}
+
+
+def details_name(event_type: str) -> str:
+    """TaskStateEntered -> stateEnteredEventDetails, as AWS names it; else by the type."""
+    own = f"{event_type[0].lower()}{event_type[1:]}"
+    shared = (name for ending, name in _DETAILS.items() if event_type.endswith(ending))
+    return f"{next(shared, own)}EventDetails"
+
+
+def _text(key: str, value: Any) -> Any:
+    if key == "assignedVariables":
+        return {name: json_text(item) for name, item in value.items()}
+    return json_text(value) if key in _TEXTS else value
+
+
+def json_text(value: Any) -> str:
+    """-> the value as AWS hands it over: compact JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def listed(item: Item) -> dict[str, Any]:
+    """One row of the list index."""
+    _, workflow, status, _ = str(item["lp"]).split("#")
+    started, _, run = str(item["ls"]).partition("#")
+    row = {
+        "execution": run,
+        "name": str(item["nm"]),
+        "workflow": workflow,
+        "status": status,
+        "started": iso_time(int(started)),
+        "started_ms": int(started),
+    }
+    if "en" in item:
+        row["stopped"] = iso_time(int(item["en"]))
+    return {**row, "error": str(item["er"])} if "er" in item else row
+
+
+def is_kept(item: Item, now_ms: int) -> bool:
+    """-> whether a row of the index is still shown: behind some the log may be gone already."""
+    return "en" not in item or now_ms - int(item["en"]) < ENDED_RETENTION_SECONDS * 1_000
+
+
+def without_stale(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A RUNNING row that its end has not removed yet gives way to the end's own."""
+    ended = {row["execution"] for row in rows if row["status"] != "RUNNING"}
+    return [row for row in rows if row["status"] != "RUNNING" or row["execution"] not in ended]
+
+
+def early_event(item: Item) -> dict[str, Any]:
+    row = {
+        "event": str(item["id"]),
+        "name": str(item["name"]),
+        "key": str(item["key"]),
+        "expires": iso_time(int(item["expires"])),
+    }
+    return {**row, "refused": str(item["refused"])} if "refused" in item else row

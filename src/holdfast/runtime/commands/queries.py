@@ -1,0 +1,169 @@
+"""What people see: one execution, its history, the list, and what does not move.
+
+What a workflow marked as secret is hidden here, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final
+
+from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
+from holdfast.errors import RequestError
+from holdfast.limits import LIST_SHARDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
+from holdfast.runtime.commands import presentation
+from holdfast.runtime.commands.lookup import Lookup, no_execution
+from holdfast.runtime.commands.tokens import Token, make_token
+from holdfast.runtime.effects import Clock, Effect, JsonResult, Query, QueryList
+from holdfast.runtime.maintenance import doctor, quarantine
+from holdfast.runtime.storage import keys
+from holdfast.sealed import hidden
+
+LISTED_MAX = 100
+#: The place of the last event of a page.
+_AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
+
+
+def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
+    """`identifier`: an execution's id, or its name: the business key of what it works for.
+
+    `omitted` names what is too large to be shown, if anything is.
+    """
+    log = yield from known.require_log(tenant, identifier)
+    held = yield from quarantine.held_in(log)
+    if log.state is None and held is not None:
+        return quarantine.not_begun(held)
+    if log.state is None:
+        return {"execution": log.run, "status": "RUNNING", "waits": [{"kind": "start"}]}
+    definition = yield from known.programs.fetch(tenant, log.state.definition)
+    now_ms = yield Clock()
+
+    def token_of(state: Execution, frame: Frame) -> str:
+        assert isinstance(frame.waiting, Awaiting)
+        expires_ms = frame.waiting.due_ms or now_ms + TOKEN_SECONDS_MAX * 1_000
+        waiting = frame.waiting
+        token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
+        return make_token(token, known.keys)
+
+    shown: dict[str, Any] = hidden(
+        presentation.execution(log.state, definition.source_map, token_of)
+    )
+    if held is not None:
+        shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
+    return _without_large(shown)
+
+
+def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
+    """What an execution waits for has to fit the answer, or nobody could give it; data need not."""
+    large = [
+        key
+        for key in ("input", "output")
+        if len(presentation.json_text(shown.get(key)).encode()) > SHOWN_BYTES_MAX
+    ]
+    return {**shown, **dict.fromkeys(large), "omitted": large} if large else shown
+
+
+def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> JsonResult:
+    """-> the events since the start, in AWS's form; ours under `holdfast`.
+
+    `after`: what the last page gave as `next`; None for the first. There is a `next` when there
+    are more. Costs a read of the whole log for each page. Raises RequestError HF209.
+    """
+    place = _place(after)
+    run = yield from known.find_run(tenant, identifier)
+    if run is None:
+        raise no_execution(identifier)
+    items = yield Query("executions", keys.execution(tenant, run))
+    records = yield from presentation.records_of(tenant, run, items, known.formats)
+    if not records:
+        run = (yield from known.require_log(tenant, identifier)).run
+    return {"execution": run, **_page(presentation.history(records, place))}
+
+
+def _page(events: Iterable[tuple[presentation.EventPlace, dict[str, Any]]]) -> dict[str, Any]:
+    """As many as an answer holds, and one at least: who asks goes on."""
+    shown: list[dict[str, Any]] = []
+    last, size_bytes = presentation.BEGINNING, 0
+    for place, event in events:
+        row = presentation.fitting(hidden(event))
+        size_bytes += presentation.sent_bytes(row)
+        if shown and size_bytes > PAGE_BYTES_MAX:
+            return {"events": shown, "next": "{}.{}".format(*last)}
+        shown.append(row)
+        last = place
+    return {"events": shown}
+
+
+def _place(after: Any) -> presentation.EventPlace:
+    if after is None:
+        return presentation.BEGINNING
+    matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
+    if matched is None:
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    return int(matched[1]), int(matched[2])
+
+
+def executions(known: Lookup, tenant: str, workflow: str | None, status: str | None) -> JsonResult:
+    """-> the newest executions. The list may be a moment behind; describe is not.
+
+    `workflow` need not be deployed any more, as long as there are executions of it.
+    """
+    if status is not None and status not in STATUSES:
+        expected = ", ".join(STATUSES)
+        raise RequestError("HF204", f"status {status!r} is not one of {expected}")
+    is_deployed = workflow is None or workflow in known.workflows
+    if not is_deployed and not keys.is_name(workflow):
+        raise known.no_workflow(workflow)
+    # Of what is not deployed all is read: "none that runs" is something else than "no such name".
+    found = []
+    for name in [workflow] if workflow is not None else sorted(known.workflows):
+        for wanted in [status] if status is not None and is_deployed else STATUSES:
+            for shard in range(LIST_SHARDS):
+                partition = keys.list_partition(tenant, name, wanted, shard)
+                found += yield QueryList(partition, LISTED_MAX)
+    now_ms = yield Clock()
+    kept = [item for item in found if presentation.is_kept(item, now_ms)]
+    rows = presentation.without_stale([presentation.listed(item) for item in kept])
+    rows = yield from _with_held(tenant, workflow, rows)
+    if not is_deployed and not rows:
+        raise known.no_workflow(workflow)
+    rows = [row for row in rows if status in {None, row["status"]}]
+    rows.sort(key=lambda row: row["started_ms"], reverse=True)
+    return {"executions": rows[:LISTED_MAX]}
+
+
+def _with_held(
+    tenant: str, workflow: str | None, rows: list[dict[str, Any]]
+) -> Generator[Effect, Any, list[dict[str, Any]]]:
+    """Marks what rests in quarantine, and adds what was accepted and never began."""
+    resting = yield from quarantine.resting(tenant)
+    is_redrive = {held.run: held.is_redrive for held in resting}
+    marked = [
+        {**row, "waits_for": quarantine.WAIT}
+        if is_redrive.get(row["execution"]) is (row["status"] != "RUNNING")
+        else row
+        for row in rows
+    ]
+    begun = {row["execution"] for row in rows}
+    unlisted = [held for held in resting if not (held.is_redrive or held.run in begun)]
+    more = [quarantine.listed(held) for held in unlisted]
+    return [*marked, *(row for row in more if workflow in {None, row["workflow"]})]
+
+
+def report(
+    known: Lookup, tenant: str, request: Mapping[str, Any], *, is_repairing: bool
+) -> JsonResult:
+    """What should move and does not. `request`: execution?, or after? (`doctor.report`)."""
+    identifier = request.get("execution")
+    if identifier is None:
+        after = request.get("after")
+        return (yield from doctor.report(tenant, known.workflows, after, is_repairing=is_repairing))
+    run = yield from known.find_run(tenant, str(identifier))
+    if run is None:
+        raise no_execution(str(identifier))
+    name = None if run == identifier else str(identifier).rpartition(":")[2]
+    answer = yield from doctor.report_one(tenant, run, name, is_repairing=is_repairing)
+    if not answer["examined"]:
+        yield from known.require_log(tenant, str(identifier))  # or nobody has accepted it
+    return answer

@@ -1,0 +1,138 @@
+"""Callback tokens: they name one attempt of one wait, and prove that Holdfast made them.
+
+A token is base64url of `tenant.format.key.run.entry.attempt.expiry.mac`. It is checked before
+anything is read; an unknown, wrong, expired or foreign token gets the same answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.errors import RequestError, ServiceFault
+
+FORMAT: Final = "1"
+TOKEN_CHARACTERS_MAX: Final = 2_048
+KEY_BYTES_MIN: Final = 32
+# A token's fields are separated by dots.
+_KEY_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    tenant: str
+    run: str
+    entry: int
+    attempt: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
+    """Signing keys by id. `current` signs; all verify, so that a key can be rotated."""
+
+    current: str
+    secrets: Mapping[str, bytes]
+
+    @property
+    def secret(self) -> bytes:
+        return self.secrets[self.current]
+
+
+def parse_keys(secret: str) -> SigningKeys:
+    """`secret` is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`.
+
+    Raises ServiceFault HF326, which quotes no key.
+    """
+    if not secret.startswith("{"):
+        return _require_keys("1", {"1": secret})
+    try:
+        document = json.loads(secret)
+        return _require_keys(document["current"], document["keys"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _bad_keys('it is not {"current": id, "keys": {id: text}}') from None
+
+
+def _require_keys(current: str, texts: Mapping[str, str]) -> SigningKeys:
+    for key, text in texts.items():
+        if not _KEY_ID.fullmatch(key):
+            raise _bad_keys("a key's id is not 1 to 64 of A-Z a-z 0-9 _ -")
+        if len(text.encode()) < KEY_BYTES_MIN:
+            raise _bad_keys(f"the key {key} is shorter than {KEY_BYTES_MIN} bytes")
+    if current not in texts:
+        raise _bad_keys("the current key is none of the keys")
+    return SigningKeys(current, {key: text.encode() for key, text in texts.items()})
+
+
+def _bad_keys(problem: str) -> ServiceFault:
+    return ServiceFault("HF326", f"the secret of the signing keys: {problem}", retry="never")
+
+
+def make_token(token: Token, keys: SigningKeys) -> str:
+    text = (
+        f"{token.tenant}.{FORMAT}.{keys.current}.{token.run.replace('.', '/')}."
+        f"{token.entry}.{token.attempt}.{token.expires_ms}"
+    )
+    return _written(f"{text}.{_mac(text, keys.secret)}".encode())
+
+
+def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
+    """Raises RequestError HF230 (403) for every token that is not this tenant's and in time."""
+    token = _read(text, keys) if isinstance(text, str) else None
+    if token is None or token.tenant != tenant or token.expires_ms <= now_ms:
+        raise RequestError(
+            "HF230",
+            "the token is not valid here",
+            status=403,
+            help="take the token from the execution's own description; tokens expire",
+        )
+    return token
+
+
+def mark_of(text: str, keys: SigningKeys) -> str:
+    """-> by what the same text is known again. It may hold a secret: nobody else can try texts."""
+    return _mark(text, keys.secret)
+
+
+def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
+    """Also by a key that was current once."""
+    marks = [_mark(text, secret) for secret in keys.secrets.values()]
+    return any(hmac.compare_digest(mark, found) for found in marks)
+
+
+def _mark(text: str, secret: bytes) -> str:
+    return hmac.new(secret, b"text:" + text.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _read(text: str, keys: SigningKeys) -> Token | None:
+    if len(text) > TOKEN_CHARACTERS_MAX or not text.isascii():
+        return None
+    try:
+        signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        if _written(signed) != text:  # other characters and left-over bits say the same bytes
+            return None
+        body, _, mac = signed.decode("ascii").rpartition(".")
+        tenant, token_format, key, run, entry, attempt, expires = body.split(".")
+    except (binascii.Error, ValueError):
+        return None
+    secret = keys.secrets.get(key, b"")
+    # Compared also for an unknown key: the same work for every wrong token.
+    is_ours = hmac.compare_digest(mac, _mac(body, secret)) and bool(secret)
+    if not is_ours or token_format != FORMAT:
+        return None
+    return Token(tenant, run.replace("/", "."), int(entry), int(attempt), int(expires))
+
+
+def _written(signed: bytes) -> str:
+    return base64.urlsafe_b64encode(signed).decode().rstrip("=")
+
+
+def _mac(text: str, secret: bytes) -> str:
+    return hmac.new(secret, b"token:" + text.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,284 @@
+"""Mail: what comes from outside, stored under a condition before anybody is told.
+
+An item of mail is never deleted and never marked: the state says whether it was applied, and a
+closed entry refuses it. This file writes mail items and reads them as facts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from holdfast.asl.program import Json
+from holdfast.core import facts
+from holdfast.core.advance import is_stopped_by
+from holdfast.core.facts import Fact
+from holdfast.core.state import Awaiting, Execution
+from holdfast.errors import HoldfastBug
+from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
+from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage.json_values import plain_text
+
+FactsResult: TypeAlias = Generator[Effect, Any, list[Fact]]
+
+MAIL: Final = "mail"
+
+
+# -- values too large for an item or a message -----------------------------------------------------
+
+
+def stow(
+    tenant: str, place: str, value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
+) -> Generator[Effect, Any, dict[str, Any]]:
+    """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
+
+    Every value from outside comes through here. Raises RequestError HF243, HF244.
+    """
+    stowed, data = form_of(value, inline_bytes_max)
+    if "ref" in stowed:
+        yield PutBlob(keys.blob(tenant, place, stowed["ref"]), data)
+    return stowed
+
+
+def form_of(
+    value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
+) -> tuple[dict[str, Any], bytes]:
+    """-> what `stow` gives, and the bytes of the blob. Raises RequestError HF243, HF244."""
+    text = plain_text(value, "the value")
+    data = text.encode()
+    if len(data) <= inline_bytes_max:
+        return {"v": text}, data
+    return {"ref": hashlib.sha256(data).hexdigest()}, data
+
+
+def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:
+    """Raises HoldfastBug for what `stow` has not made, and for a blob that is not the one named."""
+    with reading("a stored value"):
+        if "v" in stowed:
+            return _parsed(stowed["v"])
+        digest = str(stowed["ref"])
+        data = yield GetBlob(keys.blob(tenant, place, digest))
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise HoldfastBug(f"the stored value {digest} has another hash")
+        return _parsed(data)
+
+
+def _parsed(text: Any) -> Json:
+    value: Json = json.loads(text, parse_constant=_no_number)
+    return value
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def answer_in(item: Mapping[str, Any]) -> dict[str, Any]:
+    """-> the answer itself, of all that its item holds."""
+    return {name: item[name] for name in ("v", "ref", "error", "cause", "sh") if name in item}
+
+
+def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> FactsResult:
+    """The stored answer to one callback or human task, and its heartbeat."""
+    inbox = keys.inbox(tenant, run)
+    found: list[Fact] = []
+    if awaiting.kind == "activity" and not awaiting.is_begun:
+        found += yield from taken_by_key(tenant, run, keys.taken(awaiting.entry, awaiting.attempt))
+    item = yield Get(MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
+    if item is not None:
+        answer = yield from _answer(tenant, run, awaiting.entry, awaiting.attempt, item)
+        return [*found, answer]
+    if awaiting.heartbeat_seconds is None:
+        return found
+    beat = yield Get(MAIL, inbox, keys.heartbeat(awaiting.entry))
+    if beat is not None:
+        require_format(beat, "a heartbeat")
+        with reading("a heartbeat"):
+            found.append(facts.HeartbeatSeen(awaiting.entry, int(beat["at"])))
+    return found
+
+
+def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
+    """The one answer that a wake names: `t#<entry>.<attempt>`. An activity's comes after its start:
+    the wake of that may still be under way.
+    """
+    item = yield Get(MAIL, keys.inbox(tenant, run), key)
+    if item is None:
+        return []
+    entry, attempt = _ticket(key)
+    found: list[Fact] = []
+    if "act" in item:
+        found += yield from taken_by_key(tenant, run, keys.taken(entry, attempt))
+    return [*found, (yield from _answer(tenant, run, entry, attempt, item))]
+
+
+def _ticket(key: str) -> tuple[int, int]:
+    """-> entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
+    with reading("a key of mail"):
+        entry, _, attempt = key[2:].partition(".")
+        return int(entry), int(attempt)
+
+
+def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
+    """Who has taken an activity's task: `worker` as it calls itself. The first one has it."""
+    return {"pk": keys.inbox(tenant, run), "sk": key, "f": FORMAT, "w": nonce, **fields}
+
+
+def taken_by_key(tenant: str, run: str, key: str) -> FactsResult:
+    """Who has taken the task that a wake names: `s#<entry>.<attempt>`."""
+    item = yield Get(MAIL, keys.inbox(tenant, run), key)
+    if item is None:
+        return []
+    require_format(item, "the start of an activity's task")
+    worker = item.get("worker")
+    name = None if worker is None else str(worker)
+    return [facts.ActivityStarted(*_ticket(key), name)]
+
+
+def _answer(
+    tenant: str, run: str, entry: int, attempt: int, item: Item
+) -> Generator[Effect, Any, Fact]:
+    require_format(item, "an answer")
+    if "v" not in item and "ref" not in item:
+        error, cause = item.get("error"), item.get("cause")
+        return facts.FailedWith(
+            entry,
+            attempt,
+            None if error is None else str(error),
+            None if cause is None else str(cause),
+        )
+    output = yield from unstow(tenant, run, item)
+    return facts.Succeeded(entry, attempt, output)
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
+    """Before the look: whoever stores an event after that look finds the registration (R13)."""
+    yield Put(
+        MAIL,
+        {
+            "pk": keys.event(tenant, awaiting.event_name, awaiting.event_key),
+            "sk": keys.registration(run),
+            "f": FORMAT,
+            "ttl": ttl,
+        },
+    )
+
+
+def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
+    """Every stored, unexpired event for the wait, earliest first; used ones refuse themselves."""
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    items = yield Query(MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    for item in items:
+        require_format(item, "an event")
+    found: list[Fact] = []
+    with reading("an event"):
+        for item in sorted(items, key=lambda item: (int(item["at"]), str(item["sk"]))):
+            expires_ms = int(item["expires"])
+            if expires_ms > now_ms:
+                event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
+                data = yield from unstow(tenant, "events", item)
+                found.append(facts.EventReceived(awaiting.entry, event_id, data, expires_ms))
+    return found
+
+
+# -- control ---------------------------------------------------------------------------------------
+
+
+#: The kind of control mail that asks for another go; what has no kind asks for an end, and so does
+#: what comes from a parent.
+REDRIVE: Final = "redrive"
+PARENT: Final = "parent"
+
+
+def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
+    """-> an id for control mail: later than all that the state has applied.
+
+    Those may be from a host whose clock is ahead, or of the same millisecond; a wish that seems to
+    be older than they are would be taken for one of theirs, and lost.
+    """
+    applied_ms = 0 if state is None else int(state.last_control[:15] or 0)
+    return f"{max(now_ms, applied_ms + 1):015d}{chance.hex()[:12]}"
+
+
+def control_item(
+    tenant: str, run: str, control_id: str, now_ms: int, fields: Item
+) -> dict[str, str | int | bytes]:
+    return {
+        "pk": keys.inbox(tenant, run),
+        "sk": keys.control(control_id),
+        "f": FORMAT,
+        "at": now_ms,
+        "ttl": now_ms // 1_000 + CONTROL_RETENTION_SECONDS,
+        **fields,
+    }
+
+
+def control_facts(tenant: str, state: Execution) -> FactsResult:
+    """Control mail that still means something to the state, in the order of its ids."""
+    return [fact for _, fact in (yield from stored_control(tenant, state))]
+
+
+def stored_control(
+    tenant: str, state: Execution
+) -> Generator[Effect, Any, list[tuple[int, facts.StopRequested | facts.RedriveRequested]]]:
+    """The same, each with the moment at which it was stored: not every id tells it."""
+    items: Iterable[Item] = yield Query(
+        MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
+    )
+    found = []
+    for item in items:
+        require_format(item, "control mail")
+        control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+        if control_id > state.last_control:
+            with reading("control mail"):
+                fact, stored_ms = _control(control_id, item), int(item["at"])
+            if _is_open(state, fact):
+                found.append((stored_ms, fact))
+    return found
+
+
+def _is_open(state: Execution, fact: facts.StopRequested | facts.RedriveRequested) -> bool:
+    """A wish to redrive is for an end: nothing waits for it while the execution runs. A stop that
+    repeats another is never applied: who took it for unread would look again for ever.
+    """
+    if isinstance(fact, facts.StopRequested):
+        return is_stopped_by(state, fact)
+    return bool(state.resting)
+
+
+def _control(control_id: str, item: Item) -> facts.StopRequested | facts.RedriveRequested:
+    if item.get("kind") == REDRIVE:
+        return facts.RedriveRequested(control_id)
+    error, cause = item.get("error"), item.get("cause")
+    return facts.StopRequested(
+        control_id,
+        None if error is None else str(error),
+        None if cause is None else str(cause),
+        by_parent=item.get("kind") == PARENT,
+        now=bool(item.get("now", 0)),
+    )
+
+
+def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
+    """All mail of every open wait: what a recovering worker, or a wake about events, looks at."""
+    found: list[Fact] = []
+    for frame in list(state.frames.values()):
+        if isinstance(frame.waiting, Awaiting):
+            found += yield from mail_of(tenant, state.run, frame.waiting, now_ms)
+    return found
+
+
+def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
+    if awaiting.kind == "event":
+        return (yield from event_facts(tenant, awaiting, now_ms))
+    return (yield from answer_facts(tenant, run, awaiting))

@@ -1,0 +1,317 @@
+"""One execution examined: what in it should have happened, by the time and by the mail.
+
+What is found is compared with the clock later: it may be young, and somebody about to see to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias, assert_never
+
+from holdfast.core.advance import is_redriven_by
+from holdfast.core.children import abandoned
+from holdfast.core.diagnosis import diagnose
+from holdfast.core.facts import RedriveRequested, StopRequested
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution, Frame, is_told
+from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault, is_passing
+from holdfast.limits import STUCK_SECONDS
+from holdfast.runtime import children, inbox
+from holdfast.runtime.effects import Effect, Get, Item, Query
+from holdfast.runtime.maintenance.quarantine import Quarantined
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import require_format
+from holdfast.runtime.storage.log import Log
+
+Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
+
+
+class Symptom(StrEnum):
+    """What is wrong, beside what time alone asks for (`core.diagnosis.Reason`)."""
+
+    CONTROL_UNSEEN = "a stop or a redrive is stored and nobody has carried it out"
+    EVENT_UNAPPLIED = "the event that it waits for is stored and nobody has applied it"
+    ANSWER_UNAPPLIED = "the answer that it waits for is stored and nobody has applied it"
+    NOTICE_UNAPPLIED = "a child has told its end and nobody has counted it"
+    CHILD_UNTOLD = "it has ended and has not told the execution that waits for it"
+    CHILD_MISSING = "its child was asked for and has not begun"
+    UNKNOWN_FUNCTION = "no worker knows the function that it calls"
+    NOT_WATCHED = "the sweeper does not look after it: its watch row is missing"
+    CHILD_UNSTOPPED = "nobody waits for its child any more, and nobody has stopped that one"
+    LIST_STALE = "it has ended and is still listed as RUNNING"
+    NOT_BEGUN = "it was accepted and has not begun"
+    QUARANTINED = "its message was quarantined"
+    UNREADABLE_LOG = "its log, or what came for it, cannot be read"
+    NEWER_FORMAT = "its log, or what came for it, was written by newer code"
+    UNREADABLE_LETTER = "a message in a dead-letter queue cannot be read"
+
+
+class Repair(StrEnum):
+    """What `--repair` does about it."""
+
+    TELL = "a worker is told to look at it"
+    WATCH = "its watch row is put again"
+    RELEASE = "its message is sent again, alone in its batch"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """`run` is whom the repair is for; `says` is for people, and holds no values."""
+
+    run: str
+    reason: str
+    says: str
+    since_ms: int
+    repair: Repair
+    name: str | None = None
+    workflow: str | None = None
+    state: str = ""
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class Examination:
+    """What the walk knows: whose list it is, now, whom the sweeper watches, who is held."""
+
+    tenant: str
+    now_ms: int
+    held: Mapping[str, Quarantined]
+    watched: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def stuck_ms(self) -> int:
+        """What should have happened before this moment is late."""
+        return self.now_ms - 1_000 * STUCK_SECONDS
+
+
+# -- one execution ---------------------------------------------------------------------------------
+
+
+def examine(place: Examination, run: str) -> Generator[Effect, Any, tuple[Log, list[Diagnosed]]]:
+    """-> its log, loaded as far as that goes, and all that is wrong, however young."""
+    log = log_of(place, run)
+    if run in place.held:
+        return log, []  # found in the quarantine
+    try:
+        return log, (yield from _all_of(place, log))
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        # One that is damaged is told of, and hides no other.
+        return log, [unreadable(run, error)]
+
+
+def _all_of(place: Examination, log: Log) -> Findings:
+    yield from log.load()
+    if log.state is None:
+        return []
+    if log.state.is_ended:
+        return (yield from _of_control(log))
+    found = [
+        finding_of(log, one.reason, one.since_ms, state=one.state)
+        for one in diagnose(log.state, place.now_ms)
+    ]
+    if abandoned(log.state):
+        found.append(finding_of(log, Symptom.CHILD_UNSTOPPED, log.records[-1].at_ms))
+    found += yield from _of_control(log)
+    for frame in log.state.frames.values():
+        found += yield from _of_frame(place, log, frame)
+    found += yield from _of_watch(place, log)
+    return found
+
+
+def log_of(place: Examination, run: str) -> Log:
+    return Log(place.tenant, run, "doctor", "")
+
+
+def finding_of(
+    log: Log,
+    why: StrEnum,
+    since_ms: int,
+    *,
+    repair: Repair = Repair.TELL,
+    state: str = "",
+    advice: str = "",
+) -> Diagnosed:
+    assert log.state is not None
+    named = (log.state.name, log.state.workflow)
+    return Diagnosed(log.run, why.name, why.value, since_ms, repair, *named, state, advice)
+
+
+def unreadable(run: str, error: HoldfastError) -> Diagnosed:
+    why = Symptom.NEWER_FORMAT if isinstance(error, NewerFormatError) else Symptom.UNREADABLE_LOG
+    advice, message = error.help, error.message
+    if isinstance(error, ServiceFault):
+        # What AWS says of a refusal names roles and tables: it is not for callers.
+        message = "a service that this stack works with does not give it"
+        advice = "docs/reference/errors.md says what the code asks for; nothing writes to its log"
+    advice = advice or "restore it from a backup of the table; nothing writes to its log"
+    said = f"{why}: {error.code}: {message}"
+    return Diagnosed(run, why.name, said, keys.minted_ms(run), Repair.NONE, advice=advice)
+
+
+def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
+    """-> one finding for each reason and execution, the oldest; nothing that is still young."""
+    oldest: dict[tuple[str, str], Diagnosed] = {}
+    for one in sorted(found, key=lambda one: one.since_ms):
+        if one.since_ms <= place.stuck_ms:
+            oldest.setdefault((one.run, one.reason), one)
+    return list(oldest.values())
+
+
+# -- mail ------------------------------------------------------------------------------------------
+
+
+def _of_control(log: Log) -> Findings:
+    assert log.state is not None
+    state = log.state
+    if state.is_ended and not state.resting:
+        return []
+    found: list[Diagnosed] = []
+    for stored_ms, fact in (yield from inbox.stored_control(log.tenant, state)):
+        match fact:
+            case StopRequested():
+                is_due = not state.is_ended
+            case RedriveRequested():
+                is_due = is_redriven_by(state, fact)
+            case _:
+                assert_never(fact)
+        if is_due:
+            found.append(finding_of(log, Symptom.CONTROL_UNSEEN, stored_ms))
+    return found
+
+
+def _stored_ms(item: Item, what: str) -> int:
+    require_format(item, what)
+    with reading(what):
+        return int(item["at"])
+
+
+def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
+    match frame.waiting:
+        case Attempt(is_unknown=True) as attempt:
+            advice = f"deploy a module with {attempt.target!r}"
+            why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
+            return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
+        case Awaiting(kind="event") as awaiting:
+            stored_ms = yield from _event_ms(place, log, awaiting)
+            return _unapplied(log, frame, Symptom.EVENT_UNAPPLIED, stored_ms)
+        case Awaiting() as awaiting:
+            return (yield from _of_answer(place, log, frame, awaiting))
+        case ChildExecutions() as waiting:
+            return (yield from _of_lanes(place, log, frame, waiting))
+        case _:
+            return []
+
+
+def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> list[Diagnosed]:
+    if stored_ms is None:
+        return []
+    return [finding_of(log, why, max(stored_ms, frame.entered_ms), state=frame.position)]
+
+
+def _event_ms(
+    place: Examination, log: Log, awaiting: Awaiting
+) -> Generator[Effect, Any, int | None]:
+    """-> when the first event that fits was stored."""
+    assert log.state is not None
+    used = log.state.used_events
+    partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
+    items = yield Query(inbox.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    fitting = [
+        _stored_ms(item, "an event")
+        for item in items
+        if str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
+        and not _is_expired(place, item)
+    ]
+    return min(fitting, default=None)
+
+
+def _is_expired(place: Examination, item: Item) -> bool:
+    with reading("an event"):
+        return int(item["expires"]) <= place.now_ms
+
+
+def _of_answer(place: Examination, log: Log, frame: Frame, awaiting: Awaiting) -> Findings:
+    partition = keys.inbox(place.tenant, log.run)
+    item = yield Get(inbox.MAIL, partition, keys.answer(awaiting.entry, awaiting.attempt))
+    if item is not None:
+        return _unapplied(log, frame, Symptom.ANSWER_UNAPPLIED, _stored_ms(item, "an answer"))
+    if not is_told(awaiting.target):
+        return []
+    child = log_of(place, child_run(log.run, awaiting.entry, awaiting.attempt))
+    return (yield from _of_child(place, log, child, frame))
+
+
+def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutions) -> Findings:
+    """Children of a distributed Map are listed under it alone: they are looked at from here."""
+    found: list[Diagnosed] = []
+    for lane in waiting.open_lanes:
+        key = children.notice_key(waiting.entry, lane)
+        item = yield Get(inbox.MAIL, keys.inbox(place.tenant, log.run), key)
+        if item is not None:
+            stored_ms = _stored_ms(item, "a notice of a child's end")
+            found += _unapplied(log, frame, Symptom.NOTICE_UNAPPLIED, stored_ms)
+            continue
+        run = child_run(log.run, waiting.entry, lane)
+        child, own = yield from examine(place, run)
+        found += own or (yield from _of_child(place, log, child, frame))
+    return found
+
+
+def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Findings:
+    """Nothing in the mail says that the child is over: has it begun, is it over?"""
+    held = place.held.get(child.run)
+    if held is not None and not held.is_end:
+        return []  # found in the quarantine
+    if child.state is None:
+        try:
+            yield from child.load()
+        except HoldfastError as error:
+            if is_passing(error):
+                raise
+            return []  # it is listed, and the walk says so
+    if child.state is None:
+        is_lane = isinstance(frame.waiting, ChildExecutions)
+        repair = Repair.TELL if is_lane else Repair.NONE
+        advice = "" if is_lane else f"`holdfast stop {log.run}` ends it; then start it anew"
+        since_ms, state = frame.entered_ms, frame.position
+        why = Symptom.CHILD_MISSING
+        return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]
+    if child.state.is_ended and child.state.stopped_ms is not None:
+        return [finding_of(child, Symptom.CHILD_UNTOLD, child.state.stopped_ms)]
+    return []
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def _of_watch(place: Examination, log: Log) -> Findings:
+    state: Execution | None = log.state
+    assert state is not None
+    if not state.is_opened:
+        return []  # its message guards it
+    watched = yield from watched_in(place, keys.due_shard(log.run))
+    if keys.execution(place.tenant, log.run) in watched:
+        return []
+    # The rows were read before the log: what was opened in between is young.
+    return [finding_of(log, Symptom.NOT_WATCHED, state.opened_ms, repair=Repair.WATCH)]
+
+
+def watched_in(place: Examination, shard: int) -> Generator[Effect, Any, frozenset[str]]:
+    """-> the partitions of all logs that the sweeper looks after there, of every tenant."""
+    if shard not in place.watched:
+        rows = yield Query(inbox.MAIL, keys.due_partition(shard))
+        place.watched[shard] = frozenset(_watched(rows))
+    return place.watched[shard]
+
+
+def _watched(rows: Iterable[Item]) -> Iterator[str]:
+    for row in rows:
+        watched = keys.watched_by(str(row["sk"]))
+        if watched is not None:
+            yield watched

@@ -1,0 +1,354 @@
+"""What should move and does not: found, said why, and told again.
+
+The list of running executions is walked page by page; each is examined. Then the watch rows, for
+who is in no list of what is deployed: a workflow may be gone or have another name now, and its
+executions run on. What is younger than a few minutes is nobody's concern: its message may be on its
+way, or come back. A repair stores nothing but a row that is missing; else it sends what the engine
+itself would.
+
+What has neither a log nor a place in a list (a name whose start was lost) is found by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from itertools import product
+from typing import Any, Final, TypeAlias, assert_never
+
+from holdfast.core.decision import iso_time
+from holdfast.core.run_ids import child_run, parent_run
+from holdfast.core.state import ChildExecutions
+from holdfast.errors import HoldfastError, RequestError, is_passing
+from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, LIST_SHARDS, WATCH_GRID_SECONDS
+from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Item,
+    JsonResult,
+    Message,
+    Put,
+    Query,
+    QueryList,
+    Send,
+)
+from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.maintenance.diagnostics import (
+    Diagnosed,
+    Examination,
+    Findings,
+    Repair,
+    Symptom,
+    examine,
+    finding_of,
+    late,
+    log_of,
+    unreadable,
+    watched_in,
+)
+from holdfast.runtime.maintenance.quarantine import Quarantined
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
+
+#: Findings, and beside them how many were `examined` and where the `next` page begins, if any does.
+Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
+
+#: Shard and workflow of the list that comes next, and how far it was read.
+_AFTER: Final = re.compile(r"([0-9])#([^#]{1,200})#([0-9]{15}#[0-9A-Za-z.]{1,900})?")
+#: Shard of those that are watched and in no list, and the last one that was examined.
+_AFTER_WATCHED: Final = re.compile(rf"w([0-{LIST_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
+#: So many rows take as long to read as one execution does to examine.
+_ROWS_PER_LOG: Final = 50
+_WHOLE_LIST: Final = 1_000_000
+
+
+# -- the door --------------------------------------------------------------------------------------
+
+
+def report(tenant: str, workflows: Iterable[str], after: Any, *, is_repairing: bool) -> JsonResult:
+    """`after`: what the last page gave as `next`; None for the first.
+
+    -> `findings`, how many running executions were `examined`, and `next` when there are more.
+    Raises RequestError HF209.
+    """
+    place = yield from _place(tenant)
+    found = [] if after is not None else (yield from _of_quarantine(place))
+    names = yield from _listed(tenant, sorted(workflows))
+    more, answer = yield from _page(place, names, after)
+    if is_repairing and after is None:
+        yield from quarantine.forget_moved(tenant)
+    return (yield from _told(place, [*found, *more], answer, is_repairing=is_repairing))
+
+
+def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -> JsonResult:
+    """The same of one execution, ended or not. `examined` is 0 when it has no log."""
+    place = yield from _place(tenant)
+    if run in place.held:
+        found = [(yield from _of_held(place, place.held[run]))]
+        return (yield from _told(place, found, {"examined": 1}, is_repairing=is_repairing))
+    log, found = yield from examine(place, run)
+    is_there = bool(found) or log.state is not None
+    if not is_there:
+        found = [_not_begun(run, name)]
+    answer = {"examined": int(is_there)}
+    return (yield from _told(place, late(place, found), answer, is_repairing=is_repairing))
+
+
+def _place(tenant: str) -> Generator[Effect, Any, Examination]:
+    now_ms = yield Clock()
+    resting = yield from quarantine.to_repair(tenant)
+    return Examination(tenant, now_ms, {held.run: held for held in resting})
+
+
+def _told(
+    place: Examination, found: list[Diagnosed], answer: dict[str, Any], *, is_repairing: bool
+) -> JsonResult:
+    if is_repairing:
+        yield from _repair_all(place, found)
+    return {**answer, "findings": [_shown(finding) for finding in found]}
+
+
+def _shown(finding: Diagnosed) -> dict[str, Any]:
+    shown = {
+        "execution": finding.run,
+        "name": finding.name,
+        "workflow": finding.workflow,
+        "reason": finding.reason,
+        "says": finding.says,
+        "since": iso_time(finding.since_ms),
+        "state": finding.state,
+        "repair": finding.repair.value,
+        "advice": finding.advice,
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+# -- the walk --------------------------------------------------------------------------------------
+
+
+def _listed(tenant: str, workflows: list[str]) -> Generator[Effect, Any, list[str]]:
+    """-> under what executions are listed: workflows, and state machines."""
+    machines = yield Query(inbox.MAIL, keys.machines(tenant))
+    return sorted([*workflows, *(keys.machine_workflow(str(item["sk"])) for item in machines)])
+
+
+def _page(place: Examination, workflows: list[str], after: Any) -> Page:
+    watched = _AFTER_WATCHED.fullmatch(after) if isinstance(after, str) else None
+    if watched is not None:
+        position = int(watched[1]), watched[2] or ""
+        return (yield from _of_watched(place, workflows, position, DOCTOR_EXAMINED_MAX))
+    found, answer, left = yield from _of_lists(place, workflows, after)
+    if "next" in answer:
+        return found, answer
+    more, rest = yield from _of_watched(place, workflows, (0, ""), left)
+    return [*found, *more], {**rest, "examined": answer["examined"] + rest["examined"]}
+
+
+def _of_lists(
+    place: Examination, workflows: list[str], after: Any
+) -> Generator[Effect, Any, tuple[list[Diagnosed], dict[str, Any], int]]:
+    """Shard by shard, so that few watch rows are read for many executions. The last of what it
+    gives: how many more may be examined for this page.
+    """
+    parts = list(product(range(LIST_SHARDS), workflows))
+    part, before = _position(parts, after)
+    found: list[Diagnosed] = []
+    examined, left = 0, DOCTOR_EXAMINED_MAX
+    while part < len(parts) and left > 0:
+        shard, workflow = parts[part]
+        partition = keys.list_partition(place.tenant, workflow, "RUNNING", shard)
+        rows = yield QueryList(partition, left, before)
+        for row in rows:
+            found += yield from _of_row(place, row)
+        examined += len(rows)
+        if len(rows) == left:
+            position = f"{shard}#{workflow}#{rows[-1]['ls']}"
+            return found, {"examined": examined, "next": position}, 0
+        part, before, left = part + 1, None, left - len(rows) - 1
+    if part == len(parts):
+        return found, {"examined": examined}, left
+    shard, workflow = parts[part]
+    return found, {"examined": examined, "next": f"{shard}#{workflow}#"}, 0
+
+
+def _position(parts: list[tuple[int, str]], after: Any) -> tuple[int, str | None]:
+    """-> where the next page begins. A workflow that is gone by now is passed over."""
+    if after is None:
+        return 0, None
+    matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
+    if matched is None:
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    shard, workflow, before = matched.groups()
+    for number, part in enumerate(parts):
+        if part == (int(shard), workflow):
+            return number, before or None
+        if part > (int(shard), workflow):
+            return number, None
+    return len(parts), None
+
+
+def _of_watched(
+    place: Examination, workflows: list[str], position: tuple[int, str], left: int
+) -> Page:
+    """Those that no list has given, by shard and then by id: a row that moves meanwhile is neither
+    passed over nor met twice.
+    """
+    shard, after = position
+    found: list[Diagnosed] = []
+    examined = 0
+    while shard < LIST_SHARDS and left > 0:
+        runs, cost = yield from _unlisted(place, workflows, shard)
+        runs = [run for run in runs if run > after]
+        for run in (yield from _without_lanes(place, runs[:left])):
+            _, own = yield from examine(place, run)
+            found += late(place, own)
+            examined += 1
+        if len(runs) > left:
+            return found, {"examined": examined, "next": f"w{shard}#{runs[left - 1]}"}
+        shard, after, left = shard + 1, "", left - len(runs) - cost
+    more = {} if shard == LIST_SHARDS else {"next": f"w{shard}#"}
+    return found, {"examined": examined, **more}
+
+
+def _unlisted(
+    place: Examination, workflows: list[str], shard: int
+) -> Generator[Effect, Any, tuple[list[str], int]]:
+    """-> the tenant's executions that are watched and in none of the lists, in order; and what it
+    cost to know, in executions examined.
+    """
+    watched: set[str] = set()
+    # One hash gives both shards, so those of one list are in these partitions and no other.
+    for due_shard in range(shard, DUE_SHARDS, LIST_SHARDS):
+        watched |= yield from watched_in(place, due_shard)
+    own = keys.execution(place.tenant, "")
+    runs = {key.removeprefix(own) for key in watched if key.startswith(own)}
+    listed: set[str] = set()
+    for workflow in workflows:
+        partition = keys.list_partition(place.tenant, workflow, "RUNNING", shard)
+        rows = yield QueryList(partition, _WHOLE_LIST)
+        listed |= {_run_of(row) for row in rows}
+    return sorted(runs - listed), 1 + (len(watched) + len(listed)) // _ROWS_PER_LOG
+
+
+def _without_lanes(place: Examination, runs: list[str]) -> Generator[Effect, Any, list[str]]:
+    """A distributed Map's children are listed under it alone: they are looked at from there."""
+    parents = {parent_run(run) for run in runs} - {None, *place.held}
+    lanes: set[str] = set()
+    for parent in sorted(filter(None, parents)):
+        lanes |= yield from _lanes_of(log_of(place, parent))
+    return [run for run in runs if run not in lanes]
+
+
+def _lanes_of(log: Log) -> Generator[Effect, Any, set[str]]:
+    try:
+        yield from log.load()
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        return set()
+    frames = () if log.state is None else log.state.frames.values()
+    return {
+        child_run(log.run, frame.waiting.entry, lane)
+        for frame in frames
+        if isinstance(frame.waiting, ChildExecutions)
+        for lane in frame.waiting.open_lanes
+    }
+
+
+def _of_row(place: Examination, row: Item) -> Findings:
+    run = _run_of(row)
+    log, found = yield from examine(place, run)
+    if log.state is not None and log.state.is_ended and log.state.stopped_ms is not None:
+        found.append(finding_of(log, Symptom.LIST_STALE, log.state.stopped_ms))
+    return late(place, found)
+
+
+def _run_of(row: Item) -> str:
+    return str(row["ls"]).partition("#")[2]
+
+
+def _of_quarantine(place: Examination) -> Findings:
+    found: list[Diagnosed] = []
+    for one in place.held.values():
+        found.append((yield from _of_held(place, one)))  # noqa: PERF401
+    found += [unreadable(*one) for one in (yield from quarantine.damaged(place.tenant))]
+    if place.tenant == keys.TENANT_DEFAULT:
+        found += yield from _of_letters(place.now_ms)
+    return found
+
+
+def _of_held(place: Examination, held: Quarantined) -> Generator[Effect, Any, Diagnosed]:
+    name, workflow = held.body.get("name"), held.body.get("workflow")
+    refusal = yield from quarantine.refusal(held, place.now_ms)
+    advice = refusal or "mend the cause and deploy before"
+    if not (held.is_redrive or held.is_end):
+        advice = f"{advice}; `holdfast stop {held.run}` ends it"
+    return Diagnosed(
+        run=held.run,
+        reason=Symptom.QUARANTINED.name,
+        says=f"{Symptom.QUARANTINED}: {held.reason}",
+        since_ms=held.at_ms,
+        repair=Repair.RELEASE if refusal is None else Repair.NONE,
+        name=None if name is None else str(name),
+        workflow=None if workflow is None else str(workflow),
+        advice=advice,
+    )
+
+
+def _not_begun(run: str, name: str | None) -> Diagnosed:
+    """A root's id says when it was made, and so does its child's."""
+    return Diagnosed(
+        run=run,
+        reason=Symptom.NOT_BEGUN.name,
+        says=Symptom.NOT_BEGUN.value,
+        since_ms=keys.minted_ms(run),
+        repair=Repair.NONE,
+        name=name,
+        advice="start it again with the same name and input: that is the same execution",
+    )
+
+
+def _of_letters(now_ms: int) -> Findings:
+    """Who may see them is who may see the queues: the account itself."""
+    letters = yield from quarantine.unreadable(now_ms)
+    return [
+        Diagnosed(
+            run="",
+            reason=Symptom.UNREADABLE_LETTER.name,
+            says=f"{Symptom.UNREADABLE_LETTER}: {letter.message_id}, {letter.said}",
+            since_ms=letter.seen_ms,
+            repair=Repair.NONE,
+            advice="HF301: deploy newer code; else read it in the queue, and delete it there",
+        )
+        for letter in letters
+    ]
+
+
+# -- repair ----------------------------------------------------------------------------------------
+
+
+def _repair_all(place: Examination, found: list[Diagnosed]) -> Generator[Effect, Any, None]:
+    """Once for each execution and kind of repair."""
+    done = set[tuple[str, Repair]]()
+    for one in found:
+        if (one.run, one.repair) not in done:
+            done.add((one.run, one.repair))
+            yield from _repair(place, one)
+
+
+def _repair(place: Examination, finding: Diagnosed) -> Generator[Effect, Any, None]:
+    match finding.repair:
+        case Repair.TELL:
+            yield Send((Message(messages.recover(place.tenant, finding.run)),))
+        case Repair.WATCH:
+            # The record that it goes with is there; the next sweep looks whether more is wrong.
+            look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
+            row = follow_ups.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
+            yield Put(inbox.MAIL, row)
+        case Repair.RELEASE:
+            yield from quarantine.release(place.held[finding.run])
+        case Repair.NONE:
+            return
+        case _:
+            assert_never(finding.repair)

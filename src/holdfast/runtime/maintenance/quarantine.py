@@ -1,0 +1,390 @@
+"""Quarantine: what failed in every delivery rests here, by name, until somebody looks.
+
+* One item holds one execution. A start is kept: it is the only copy of what was accepted, while
+  any other message only said «look», and looking again is all that its release asks for.
+* It holds until the log goes on. What has moved since is not stuck, whatever the item says; such
+  an item is deleted by a repair.
+* What has ended is held by the redrive that nobody could carry out, as long as its wish is stored.
+  Else it is not held, and rests here for a repair alone: what its end owes may not have been done,
+  and no message is left that knows of it.
+* Who is held is left alone: the sweeper does not wake it. Its own timers, events and answers may,
+  and a stop does.
+* Who is held is watched (R11), or nobody would renew its log (R16).
+* A dead letter that nobody can read has no execution. It stays in its queue; a note says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.core.advance import is_redriven_by
+from holdfast.core.decision import iso_time
+from holdfast.core.facts import RedriveRequested
+from holdfast.errors import HoldfastError, is_passing
+from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, NAME_RETENTION_SECONDS, RECORD_RETENTION_SECONDS
+from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime.effects import (
+    Clock,
+    Delete,
+    Effect,
+    Get,
+    Item,
+    Measure,
+    Message,
+    NoResult,
+    Put,
+    PutIfAbsent,
+    Query,
+    Send,
+)
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, FORMATS, Formats, require_format
+from holdfast.runtime.storage.log import Log
+
+#: No tenant is called so.
+_UNREADABLE: Final = "~"
+#: A name that is kept for less may be free before it is kept for longer.
+_NAME_SECONDS_MIN: Final = 3_600
+#: A note of a letter that is still in its queue is written again each minute.
+_NOTE_SECONDS: Final = 86_400
+NOTE_FRESH_MS: Final = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """`body` is the message that failed, `letters` the ids under which it did, in turn.
+
+    `is_redrive`: the execution has ended, and the redrive that it was asked for failed; `is_end`:
+    it has, and what its end owes failed.
+    """
+
+    tenant: str
+    run: str
+    body: Mapping[str, Any]
+    letters: tuple[str, ...]
+    at_ms: int
+    is_redrive: bool = False
+    is_end: bool = False
+
+    @property
+    def is_start(self) -> bool:
+        return str(self.body["k"]) == messages.START
+
+    @property
+    def reason(self) -> str:
+        rounds = f"failed in every delivery, {DEAD_LETTER_ROUNDS_MAX + 1} times round"
+        if self.is_end:
+            return f"a message {rounds}: its end may be unknown to its list, the bus or its parent"
+        what = "its redrive" if self.is_redrive else f"a message of kind {self.body['k']}"
+        return f"{what} {rounds}: its worker may die of it"
+
+    def may_be_over(self, now_ms: int) -> bool:
+        """A start that is so old may have begun since, and its log be gone by TTL."""
+        oldest_ms = now_ms - RECORD_RETENTION_SECONDS * 1_000
+        return self.is_start and int(self.body["t0"]) < oldest_ms
+
+    def holds(self, log: Log) -> bool:
+        """The log has neither ended nor gone on since. `log` is loaded. For what has ended see
+        `held_in`.
+        """
+        if log.state is None:
+            return self.is_start
+        return not (log.state.is_ended or log.records[-1].at_ms > self.at_ms)
+
+
+# -- in and out ------------------------------------------------------------------------------------
+
+
+def put(
+    body: Mapping[str, Any], letters: tuple[str, ...], now_ms: int, formats: Formats = FORMATS
+) -> NoResult:
+    item: Item = {
+        "pk": keys.QUARANTINE,
+        "sk": keys.execution(body["t"], body["run"]),
+        "f": FORMAT,
+        "body": json.dumps(body, ensure_ascii=False),
+        "of": ",".join(letters),
+        "at": now_ms,
+    }
+    is_start = body["k"] == messages.START
+    if not is_start:
+        yield from _watch(Log(body["t"], body["run"], "quarantine", "", formats), now_ms)
+    # An older start is not lost to what came after it: without a log nothing else can begin it.
+    yield from _put_over(item, is_start=is_start)
+    yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
+
+
+def _watch(log: Log, now_ms: int) -> NoResult:
+    """What was never opened was guarded by the message that rests now."""
+    try:
+        yield from log.load()
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        return  # nobody can write to it, either
+    if log.state is not None and not (log.state.is_ended or log.state.is_opened):
+        look_ms = follow_ups.next_look_ms(log.state, now_ms, now_ms)
+        yield Put("mail", follow_ups.watch_item(log.tenant, log.run, look_ms, log.sequence, now_ms))
+
+
+def _put_over(item: Item, *, is_start: bool) -> NoResult:
+    found = None if is_start else (yield PutIfAbsent("mail", item))
+    if is_start or found is not None:
+        kept = {} if found is None else {"body": found["body"]}
+        yield Put("mail", {**item, **kept})
+
+
+def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
+    """-> what is known of the execution, whether it holds or not; see `held_in`."""
+    item = yield Get("mail", keys.QUARANTINE, keys.execution(tenant, run))
+    return None if item is None else _read(item)
+
+
+def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
+    """-> why nobody works on the execution, if it rests here. `log` is loaded."""
+    if log.state is not None and log.state.is_ended and not log.state.resting:
+        return None
+    held = yield from find(log.tenant, log.run)
+    return None if held is None else (yield from _if_it_holds(held, log))
+
+
+def _if_it_holds(held: Quarantined, log: Log) -> Generator[Effect, Any, Quarantined | None]:
+    if held.holds(log):
+        return held
+    if (yield from _is_redrive_held(held, log)):
+        return replace(held, is_redrive=True)
+    return None
+
+
+def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool]:
+    """The record that redrives it holds what its workers die of, so the log stays at its end."""
+    state = log.state
+    if state is None or not state.is_ended or log.records[-1].at_ms > held.at_ms:
+        return False
+    wishes = yield from inbox.stored_control(log.tenant, state)
+    return any(
+        isinstance(wish, RedriveRequested)
+        and stored_ms <= held.at_ms
+        and is_redriven_by(state, wish)
+        for stored_ms, wish in wishes
+    )
+
+
+def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
+    """-> everything of the tenant's that can be read, whether it holds or not."""
+    found = yield from _all_of(tenant)
+    return [held for _, held in found if isinstance(held, Quarantined)]
+
+
+def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError]]]:
+    """-> the executions whose item cannot be read, and why: they hide no other."""
+    found = yield from _all_of(tenant)
+    return [(run, error) for run, error in found if isinstance(error, HoldfastError)]
+
+
+def _all_of(
+    tenant: str,
+) -> Generator[Effect, Any, list[tuple[str, Quarantined | HoldfastError]]]:
+    items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(tenant, ""))
+    return [(str(item["sk"]).partition("#")[2], _read_if_it_goes(item)) for item in items]
+
+
+def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
+    try:
+        return _read(item)
+    except HoldfastError as error:
+        return error
+
+
+def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
+    """-> those that hold. A log that cannot be read has not gone on."""
+    return [held for held in (yield from to_repair(tenant)) if not held.is_end]
+
+
+def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
+    """-> those that hold, and the ends that may not have been told."""
+    found: list[Quarantined] = []
+    for held in (yield from of_tenant(tenant)):
+        still = yield from _still(held)
+        if still is not None:
+            found.append(still)
+    return found
+
+
+def forget_moved(tenant: str) -> NoResult:
+    """Deletes what does not hold any more."""
+    for held in (yield from of_tenant(tenant)):
+        # It may have been set aside again since: what is deleted is what was looked at.
+        if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
+            yield from drop(held)
+
+
+def _still(held: Quarantined) -> Generator[Effect, Any, Quarantined | None]:
+    log = Log(held.tenant, held.run, "quarantine", "")
+    try:
+        yield from log.load()
+        return (yield from _if_it_holds(held, log)) or _if_it_is_an_end(held, log)
+    except HoldfastError as error:
+        if is_passing(error):
+            raise
+        return held
+
+
+def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
+    state = log.state
+    is_end = state is not None and state.is_ended and log.records[-1].at_ms <= held.at_ms
+    return replace(held, is_end=True) if is_end else None
+
+
+def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
+    """-> why it is not sent again; None: `release` does it."""
+    if held.is_end:
+        return None
+    if held.may_be_over(now_ms):
+        return "it may have begun and ended: no log is kept for so long"
+    if _has_name(held) and (yield from _name_row(held, now_ms)) is None:
+        return "its name is kept for it no longer: it may have been started again by another call"
+    return None
+
+
+def _has_name(held: Quarantined) -> bool:
+    return held.is_start and held.body.get("name") is not None
+
+
+def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | None]:
+    """-> the row of its name, if that is its own, and TTL is not about to take it."""
+    body = held.body
+    name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
+    row = yield Get("mail", name, keys.ONLY)
+    with reading("the row of a name"):
+        is_own = row is not None and row["run"] == held.run
+        return row if is_own and int(row["ttl"]) > now_ms // 1_000 + _NAME_SECONDS_MIN else None
+
+
+def release(held: Quarantined) -> NoResult:
+    """It goes round once more, alone in its batch, and counts from the beginning.
+
+    It names the last dead letters: nobody has to wait until what their workers had claimed lapses.
+    A start whose log has begun would find nothing to do: what is owed since is for who recovers it.
+    """
+    body, log = held.body, keys.execution(held.tenant, held.run)
+    if not held.is_start or (yield Query("executions", log, reverse=True, limit=1)):
+        body = messages.recover(held.tenant, held.run)
+    elif _has_name(held):
+        now_ms = yield Clock()
+        row = yield from _name_row(held, now_ms)
+        if row is None:
+            return  # see `refusal`
+        # It begins now, so its name is kept from now on. No other call writes to this row: it is
+        # there, and who extends it works on the log that there is none of.
+        yield Put("mail", {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
+    yield from _send_again(held, body)
+
+
+def release_to_stop(held: Quarantined) -> NoResult:
+    """A start begins its log and evaluates nothing: then there is something that can be stopped."""
+    yield from _send_again(held, {**held.body, "held": True})
+
+
+def _send_again(held: Quarantined, body: Mapping[str, Any]) -> NoResult:
+    # An end was written under one of them, and its message alone tells the bus of it.
+    letters = held.letters if held.is_end else held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
+    again = {**body, "of": list(letters), "released": len(letters)}
+    yield Send((Message(again),), queue="single")
+    yield from drop(held)
+
+
+def drop(held: Quarantined) -> NoResult:
+    yield Delete("mail", keys.QUARANTINE, keys.execution(held.tenant, held.run))
+
+
+def _read(item: Item) -> Quarantined:
+    require_format(item, "a quarantined message")
+    with reading("a quarantined message"):
+        tenant, _, run = str(item["sk"]).partition("#")
+        letters = tuple(str(item["of"]).split(","))
+        body = messages.require_readable(json.loads(str(item["body"])))
+        return Quarantined(tenant, run, body, letters, int(item["at"]))
+
+
+# -- letters that nobody can read ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableMessage:
+    """A message in a dead-letter queue. `said` is why it cannot be read; never what is in it."""
+
+    message_id: str
+    said: str
+    seen_ms: int
+
+
+def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
+    yield Put(
+        "mail",
+        {
+            "pk": keys.QUARANTINE,
+            "sk": keys.execution(_UNREADABLE, message_id),
+            "f": FORMAT,
+            "said": f"{error.code}: {error.message}",
+            "at": now_ms,
+            "ttl": now_ms // 1_000 + _NOTE_SECONDS,
+        },
+    )
+
+
+def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
+    """-> the letters that a sweep has met lately: those are in their queues still."""
+    items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
+    found: list[UnreadableMessage] = []
+    for item in items:
+        require_format(item, "a note of a dead letter")
+        message_id = str(item["sk"]).partition("#")[2]
+        found.append(UnreadableMessage(message_id, str(item["said"]), int(item["at"])))
+    return [one for one in found if one.seen_ms > now_ms - NOTE_FRESH_MS]
+
+
+# -- what people see -------------------------------------------------------------------------------
+
+
+#: The kind of the wait.
+WAIT: Final = "quarantined"
+
+
+def wait_of(held: Quarantined) -> dict[str, Any]:
+    """The named wait of an execution that is held."""
+    return {"kind": WAIT, "since": iso_time(held.at_ms), "reason": held.reason}
+
+
+def not_begun(held: Quarantined) -> dict[str, Any]:
+    """-> the execution as people see it whose start is held, and which has no log."""
+    body = held.body
+    return {
+        "execution": held.run,
+        "name": body.get("name"),
+        "workflow": body["workflow"],
+        "definition": body["definition"],
+        "status": "RUNNING",
+        "started": iso_time(body["t0"]),
+        "waits": [wait_of(held)],
+    }
+
+
+def listed(held: Quarantined) -> dict[str, Any]:
+    """-> its row in a list, where no index has one: a start tells more than what followed it."""
+    body = held.body
+    started_ms = int(body.get("t0", held.at_ms))
+    return {
+        "execution": held.run,
+        "name": body.get("name") or held.run,
+        "workflow": body.get("workflow", ""),
+        "status": "RUNNING",
+        "started": iso_time(started_ms),
+        "started_ms": started_ms,
+        "waits_for": WAIT,
+    }

@@ -1,0 +1,284 @@
+"""The sweeper: what history says should move, gets a message again.
+
+It decides nothing. Each minute it reads, for each shard, the rows that are due: a timer row becomes
+a delayed message, a watch row a look at its execution. An execution that rests costs it nothing.
+A row is always written at its next place before it is deleted at the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import resources
+from holdfast.core.children import abandoned
+from holdfast.core.diagnosis import OverdueReason, diagnose
+from holdfast.core.facts import RedriveRequested
+from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution, Frame
+from holdfast.errors import HoldfastError, is_passing
+from holdfast.limits import (
+    DEAD_LETTER_ROUNDS_MAX,
+    OVERDUE_SECONDS,
+    SQS_DELAY_SECONDS_MAX,
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_ROWS_MAX,
+    WATCH_GRID_SECONDS,
+    WATCH_LOOK_SECONDS_MIN,
+    WATCH_WITHOUT_LOG_SECONDS_MAX,
+)
+from holdfast.runtime import follow_ups, inbox, messages, status_events
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    Measure,
+    Message,
+    NoResult,
+    Put,
+    Query,
+    Send,
+)
+from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.format_control import require_writable
+from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
+from holdfast.runtime.storage.log import Log
+
+
+def sweep(
+    shard: int, owner: str, formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[HoldfastError]]:
+    """-> what kept rows of this shard from being worked off; they come again."""
+    require_writable(formats)
+    refused: list[HoldfastError] = []
+    now_ms = yield Clock()
+    until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
+    rows = yield Query("mail", keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
+    looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
+    oldest_ms = min(looks, default=now_ms)
+    yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
+    for row in rows:
+        try:
+            yield from _work_off(row, owner, formats, now_ms)
+        except HoldfastError as error:
+            # A damaged log, or one that newer code wrote, must not hide the rows behind it.
+            yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
+            refused.append(error)
+            if not is_passing(error):
+                later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
+                yield from _move(row, follow_ups.on_grid(now_ms + later_seconds * 1_000))
+    return refused
+
+
+def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
+    require_format(row, "a due row")
+    with reading("a due row"):
+        if "entry" in row:
+            yield from _timer(row, now_ms)
+        else:
+            yield from _visit(row, owner, formats, now_ms)
+
+
+def _look_ms(row: Item) -> int | None:
+    """None for a key that is not one of ours: such a row must not hide the others."""
+    digits = str(row["sk"]).partition("#")[0]
+    return int(digits) if digits.isascii() and digits.isdecimal() else None
+
+
+def _timer(row: Item, now_ms: int) -> NoResult:
+    due_ms = int(row["due"])
+    # No hint: the row may be months old, and a load without one is bounded anyway.
+    body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
+    # A row that is looked at too soon, by a clock that is ahead, sends a wake that comes early.
+    delay_seconds = min(follow_ups.delay_until(due_ms, now_ms), SQS_DELAY_SECONDS_MAX)
+    yield Send((Message(body, delay_seconds),))
+    yield from follow_ups.drop_row(row)
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
+    log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
+    yield from log.load()
+    is_announced = log.sequence < int(row["seq"])
+    is_asking = keys.is_asking(str(row["sk"]))
+    if is_announced and is_asking:
+        # It sends nothing: while nothing can be written, each receipt of a message puts one more.
+        yield from _wait_for_record(row, now_ms)
+        return
+    if log.state is None or (is_announced and log.state.is_ended):
+        if log.state is not None and (yield from _is_to_be_redriven(log, log.state)):
+            # Who put the row may have died before the record, and the wake been lost with it.
+            yield Send((Message(messages.recover(log.tenant, log.run)),))
+        yield from _wait_for_record(row, now_ms)
+        return
+    if log.state.is_ended:
+        yield from _finish(log, log.state)
+        yield from follow_ups.drop_row(row)
+        return
+    controls = yield from inbox.control_facts(log.tenant, log.state)
+    is_old = log.is_aging(now_ms) or log.is_behind
+    if controls or is_old or is_asking or _needs_a_look(log.state, now_ms):
+        if controls or not (yield from _is_quarantined(log)):
+            yield Send((Message(messages.recover(log.tenant, log.run)),))
+        elif is_old:
+            yield Send((Message(messages.renew(log.tenant, log.run)),))
+    parked_ms = log.records[-1].at_ms
+    ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
+    look_ms = follow_ups.next_look_ms(log.state, parked_ms, ahead_ms)
+    if is_announced and _may_still_come(row, now_ms):
+        # Who announced the record may have died before it: until then nothing else looks here.
+        yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
+    else:
+        made_ms = int(row["made"])
+        later = follow_ups.watch_item(log.tenant, log.run, look_ms, log.sequence, made_ms)
+        yield from _replace(row, later)
+
+
+def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
+    wishes = yield from inbox.control_facts(log.tenant, state)
+    is_wished = any(isinstance(wish, RedriveRequested) for wish in wishes)
+    return is_wished and not (yield from _is_quarantined(log))
+
+
+def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
+    """Workers die of it: who looks at it again is a person's choice."""
+    return (yield from quarantine.held_in(log)) is not None
+
+
+def _finish(log: Log, state: Execution) -> NoResult:
+    """The duties of the end, should their worker have died. He may not have told the bus either,
+    and a twin of his may have deleted the message: a worker does that, the sweeper has no right to.
+    """
+    is_listed = yield from _is_listed_as_running(log, state)
+    if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
+        yield Send((Message(messages.recover(log.tenant, log.run)),))
+    if is_listed or state.redrives:
+        yield from follow_ups.at_end(log)
+
+
+def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
+    """That goes last of all duties; and a read is cheaper than a write."""
+    if state.opened_at is None:
+        return False
+    opened = yield Get("executions", log.partition, state.opened_at)
+    return opened is not None and "lp" in opened
+
+
+def _wait_for_record(row: Item, now_ms: int) -> NoResult:
+    if _may_still_come(row, now_ms):
+        yield from _move(row, _record_look_ms(row, now_ms))
+    else:
+        yield from follow_ups.drop_row(row)
+
+
+def _may_still_come(row: Item, now_ms: int) -> bool:
+    """The record that the row announces may still be written by a worker that is frozen."""
+    return now_ms - int(row["made"]) <= WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000
+
+
+def _record_look_ms(row: Item, now_ms: int) -> int:
+    """-> when to look for that record again: the later the longer it has not come."""
+    ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
+    return follow_ups.on_grid(follow_ups.look_after_ms(int(row["made"]), ahead_ms))
+
+
+def _move(row: Item, look_ms: int) -> NoResult:
+    _, _, what = str(row["sk"]).partition("#")
+    yield from _replace(row, {**row, "sk": f"{look_ms:015d}#{what}"})
+
+
+def _replace(row: Item, later: Item) -> NoResult:
+    """Written at its next place, behind all that this sweep has read, before the old one goes."""
+    yield Put(inbox.MAIL, later)
+    yield from follow_ups.drop_row(row)
+
+
+def _needs_a_look(state: Execution, now_ms: int) -> bool:
+    """A lapsed claim, something overdue, or mail that its wake may never have announced."""
+    if abandoned(state) or any(map(_may_have_news, state.frames.values())):
+        return True
+    return any(
+        one.reason is OverdueReason.CLAIM_LAPSED or one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms
+        for one in diagnose(state, now_ms)
+    )
+
+
+def _may_have_news(frame: Frame) -> bool:
+    """Mail, or a worker that knows the function: neither is seen from here."""
+    match frame.waiting:
+        case Awaiting() | ChildExecutions() | Attempt(is_unknown=True):
+            return True
+        case _:
+            return False
+
+
+# -- dead letters ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeadLetter:
+    body: Any
+    message_id: str
+
+
+def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
+    """A dead letter goes round again, alone in its batch; the third time it is quarantined. A start
+    that somebody has stopped goes to be stopped.
+
+    Not one that died of being given back by code of another release: raises HF301, HF302 as long
+    as this code cannot read its log either, and the letter stays where it is.
+    """
+    require_writable(formats)
+    now_ms = yield Clock()
+    try:
+        body = messages.require_readable(letter.body)
+        has_begun = yield from _has_readable_log(body, formats)
+    except HoldfastError as error:
+        yield from quarantine.note(letter.message_id, error, now_ms)
+        raise
+    rounds = (*messages.replaced_by(body), letter.message_id)
+    released = messages.released_of(body)
+    if has_begun and body["k"] == messages.START:
+        # Kept as a start it would begin again what is over, once its log is gone.
+        body = messages.recover(body["t"], body["run"])
+    is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
+    if is_quarantined:
+        yield from quarantine.put(body, rounds, now_ms, formats)
+    # Looked for after that: who stops it later finds it in quarantine (R13).
+    if (yield from _is_to_be_stopped(body)):
+        held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
+        yield from quarantine.release_to_stop(held)
+    elif not is_quarantined:
+        delay_seconds = follow_ups.delay_after_wake(body, now_ms)
+        yield Send((Message(_again(body, rounds, released), delay_seconds),), queue="single")
+
+
+def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> Mapping[str, Any]:
+    if body["k"] == messages.START:
+        return {**body, "of": list(rounds)}
+    again = messages.renew if body.get("held") else messages.recover
+    found = again(body["t"], body["run"], rounds, released)
+    # Nothing else says that the claim of who handed on is nobody's: it may be minutes long.
+    return {**found, "from": body["from"]} if "from" in body else found
+
+
+def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
+    """A start would be evaluated before its mail is read, and its workers may die of that."""
+    if body["k"] != messages.START or body.get("held"):
+        return False
+    inbox = keys.inbox(body["t"], body["run"])
+    return bool((yield Query("mail", inbox, begins_with=keys.CONTROL_PREFIX, limit=1)))
+
+
+def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
+    """-> whether there is one. Raises HF301, HF302."""
+    partition = keys.execution(body["t"], body["run"])
+    newest = yield Query("executions", partition, reverse=True, limit=1)
+    for record in newest:
+        require_format(record, f"the newest record of execution {body['run']}", formats)
+    return bool(newest)

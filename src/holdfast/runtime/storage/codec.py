@@ -1,0 +1,453 @@
+"""Log records and snapshots <-> items. The format is told in docs/reference/log.md.
+
+Rules of this file:
+* A value over 64 bytes is written once and referred to by (sequence, number) from then on; a
+  container refers to the values inside it. Values are found again by identity first (the same
+  object that was read or written before), else by content.
+* A snapshot stands on its own: it holds every value that the state needs, so a load reads nothing
+  older.
+* What is too large for an item goes to S3 under its own hash, before the record that names it.
+
+The payload of a record is lines: one value a line, the events on the last. A value is JSON, or
+`s3:<sha256>`; JSON text has no raw newline. A reference is {"@": [sequence, number]}; a key of only
+@s in a user's one-key object gets one more @, and loses it when read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from json.encoder import encode_basestring
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core.apply.apply import fold
+from holdfast.core.events import OWN_EVENTS, Event
+from holdfast.core.state import Execution
+from holdfast.core.state_json import UnknownState, from_json, to_json
+from holdfast.cost import item_bytes
+from holdfast.errors import HoldfastBug, SnapshotError
+from holdfast.limits import (
+    RECORD_BYTES_MAX,
+    VALUE_INLINE_BYTES_MAX,
+    VALUE_INTERN_BYTES_MIN,
+    WRITE_UNIT_BYTES,
+)
+from holdfast.runtime.effects import Item
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMATS, Formats, compress, inflate, require_format
+
+
+@dataclass(slots=True)
+class ValueBook:
+    """Which values the log holds already, and under which number.
+
+    `written` maps the text of a value to its reference; `known` an object's identity to it, with
+    the object itself, so that the identity stays its own.
+    """
+
+    written: dict[str, str] = field(default_factory=dict)
+    known: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    values: dict[tuple[int, int], Json] = field(default_factory=dict)
+
+    def learn(self, sequence: int, number: int, value: Json, text: str) -> None:
+        reference = _reference(sequence, number)
+        self.written[text] = reference
+        self.values[sequence, number] = value
+        if isinstance(value, dict | list):
+            self.known[id(value)] = (value, reference)
+
+
+def _reference(sequence: int, number: int) -> str:
+    return f'{{"@":[{sequence},{number}]}}'
+
+
+class Packer:
+    """Writes one record's values: new ones become lines, old ones references."""
+
+    def __init__(self, book: ValueBook, header: Header, first_number: int = 0) -> None:
+        self._book = book
+        self._sequence = header.sequence
+        self._format = header.format
+        self._first = first_number
+        self.lines: list[str] = []
+        self.blobs: list[bytes] = []
+
+    def pack(self, value: Json) -> str:
+        """-> JSON text in which every value over the limit is a reference."""
+        if isinstance(value, str):
+            return self._interned(value, encode_basestring(value))
+        if not isinstance(value, dict | list):
+            # Most are ids and times; `json.dumps` takes ten times as long for the same text.
+            return str(value) if type(value) is int else json.dumps(value)
+        known = self._book.known.get(id(value))
+        if known is not None:
+            return known[1]
+        return self._interned(value, self._container(value))
+
+    def _container(self, value: dict[str, Any] | list[Any]) -> str:
+        if isinstance(value, list):
+            return "[" + ",".join([self.pack(item) for item in value]) + "]"
+        if len(value) == 1:
+            ((key, item),) = value.items()
+            if key and not key.strip("@"):
+                return f'{{"{key}@":{self.pack(item)}}}'
+        return self.pack_fields(value)
+
+    def pack_fields(self, fields: Mapping[str, Any]) -> str:
+        """-> an object whose values are packed, and which is no value itself."""
+        return (
+            "{"
+            + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
+            + "}"
+        )
+
+    def _interned(self, value: Json, text: str) -> str:
+        if len(text) <= VALUE_INTERN_BYTES_MIN:
+            return text
+        known = self._book.written.get(text)
+        if known is None:
+            number = self._first + len(self.lines)
+            self.lines.append(self._line(text))
+            self._book.learn(self._sequence, number, value, text)
+            return _reference(self._sequence, number)
+        if isinstance(value, dict | list):
+            self._book.known[id(value)] = (value, known)
+        return known
+
+    def _line(self, text: str) -> str:
+        if len(text) <= VALUE_INLINE_BYTES_MAX:
+            return text
+        compressed = compress(text, self._format)
+        if len(compressed) <= VALUE_INLINE_BYTES_MAX:
+            return text
+        self.blobs.append(compressed)
+        return f"s3:{_digest(compressed)}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a record says besides its events. `listing` holds lp, ls and what the index projects."""
+
+    format: int
+    tenant: str
+    run: str
+    sequence: int
+    nonce: str
+    message: str
+    at_ms: int
+    ttl: int
+    newest_snapshot: int
+    listing: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One item, and the blobs that have to be stored before it. `book` is valid once it is."""
+
+    item: Item
+    blobs: Mapping[str, bytes]
+    book: ValueBook
+
+
+def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
+    """The book is written to: after a lost race it must be thrown away with the state."""
+    packer = Packer(book, header)
+    last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
+    text = "\n".join([*packer.lines, last])
+    blobs = _blobs(header, packer.blobs)
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.execution(header.tenant, header.run),
+        "sk": header.sequence,
+        "f": header.format,
+        "w": header.nonce,
+        "m": header.message,
+        "at": header.at_ms,
+        "st": status,
+        "sn": header.newest_snapshot,
+        "ttl": header.ttl,
+        **header.listing,
+    }
+    return Encoded(_with_payload(item, text, header, blobs), blobs, book)
+
+
+def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
+    """-> the record with the state after it. Its values get numbers after the record's own."""
+    sequence = header.sequence
+    first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
+    book = ValueBook()
+    packer = Packer(book, header, first)
+    last = packer.pack(to_json(state))
+    data = compress("\n".join([*packer.lines, last]), header.format)
+    blobs = {**encoded.blobs, **_blobs(header, packer.blobs)}
+    item = {**encoded.item, "sn": sequence, "so": first}
+    if len(data) > VALUE_INLINE_BYTES_MAX:
+        item["sb"] = _digest(data)
+        blobs |= _blobs(header, [data])
+    else:
+        item["ss"] = data
+    return Encoded(_fitting({**item, **_blob_names(blobs)}, header, blobs), blobs, book)
+
+
+def snapshot_bytes(encoded: Encoded) -> int:
+    snapshot = encoded.item.get("ss")
+    if isinstance(snapshot, bytes):
+        return len(snapshot)
+    return len(
+        next(data for key, data in encoded.blobs.items() if key.endswith(str(encoded.item["sb"])))
+    )
+
+
+def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
+    own = packer.pack_fields(event.holdfast)
+    details = _details_text(event.details, packer)
+    return f'["{event.type}",{event.previous},{event.at_ms - at_ms},{details},{own}]'
+
+
+def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
+    """Assigned variables are packed one by one: each is a value, their set is not."""
+    parts = [
+        f"{encode_basestring(key)}:"
+        + (packer.pack_fields(value) if key == "assignedVariables" else packer.pack(value))
+        for key, value in details.items()
+    ]
+    return "{" + ",".join(parts) + "}"
+
+
+def _with_payload(
+    item: dict[str, str | int | bytes], text: str, header: Header, blobs: dict[str, bytes]
+) -> Item:
+    plain = {**item, "ev": text, **_blob_names(blobs)}
+    if item_bytes(plain) <= WRITE_UNIT_BYTES:
+        return plain
+    data = compress(text, header.format)
+    compressed: Item = {**plain, "ev": data}
+    saves_a_unit = _units(compressed) < _units(plain)
+    return _fitting(compressed if saves_a_unit else plain, header, blobs)
+
+
+def _fitting(item: Item, header: Header, blobs: dict[str, bytes]) -> Item:
+    """An item that would be too large for the table has its events in a blob. With a snapshot and
+    the names of its blobs one may become so that was not before.
+    """
+    if "ev" not in item or item_bytes(item) <= RECORD_BYTES_MAX:
+        return item
+    events = item["ev"]
+    data = events if isinstance(events, bytes) else compress(str(events), header.format)
+    blobs |= _blobs(header, [data])
+    kept = {key: value for key, value in item.items() if key != "ev"}
+    return {**kept, "eb": _digest(data), **_blob_names(blobs)}
+
+
+def _units(item: Item) -> int:
+    return -(-item_bytes(item) // WRITE_UNIT_BYTES)
+
+
+def _blobs(header: Header, contents: Iterable[bytes]) -> dict[str, bytes]:
+    return {keys.blob(header.tenant, header.run, _digest(data)): data for data in contents}
+
+
+def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
+    if not blobs:
+        return {}
+    return {"bl": ",".join(key.rpartition("/")[2] for key in blobs)}
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the log, read. `is_folded`: its events are in a snapshot, and were not read."""
+
+    sequence: int
+    nonce: str
+    message: str
+    at_ms: int
+    events: tuple[Event, ...]
+    is_folded: bool = False
+
+
+def head(item: Item) -> Record:
+    """-> a record that a load does not fold: that with the snapshot it begins at, or before it."""
+    return replace(_as_record(item, ()), is_folded=True)
+
+
+def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
+    sequence, at_ms = int(item["sk"]), int(item["at"])
+    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
+
+
+#: What Python raises where stored bytes are not what was written.
+_DAMAGE: Final = (
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Whatever damage makes a reader stumble over becomes a HoldfastBug, and never a guess."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise HoldfastBug(f"{what} cannot be read: {type(error).__name__}") from error
+
+
+def blobs_named_by(item: Item) -> list[str]:
+    """-> the hashes of the blobs without which the item cannot be read."""
+    return [digest for digest in str(item.get("bl", "")).split(",") if digest]
+
+
+class _OlderValueError(LookupError):
+    """A reference to a value that no record which was read holds."""
+
+
+class Reader:
+    """Reads records in order, oldest first, growing the book and the state as it goes."""
+
+    def __init__(self, blobs: Mapping[str, bytes], formats: Formats = FORMATS) -> None:
+        self.book = ValueBook()
+        self.state: Execution | None = None
+        self._blobs = blobs
+        self._formats = formats
+        self._format = formats.oldest  # of the item that is being read
+        self._next_sequence = 0
+
+    def from_snapshot(self, item: Item) -> None:
+        """Begins at a record with a snapshot: its events are folded into it already.
+
+        Raises SnapshotError when the state holds what this code does not know.
+        """
+        with reading(f"the snapshot in {_what(item)}"):
+            try:
+                self.state = from_json(self._parse(self._values_of(item)))
+            except UnknownState as unknown:
+                raise SnapshotError(_what(item), str(unknown)) from None
+            self._next_sequence = int(item["sk"]) + 1
+
+    def _values_of(self, item: Item) -> str:
+        """Learns the values of a snapshot; -> the state."""
+        self._format = require_format(item, _what(item), self._formats)
+        data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
+        self.book = ValueBook()
+        assert isinstance(data, bytes)
+        return self._read_lines(self._inflated(data), int(item["sk"]), int(item["so"]))
+
+    def base(self, item: Item) -> Record:
+        """-> the record with the snapshot that was begun at.
+
+        Without its events, if they refer to values of records before it.
+        """
+        assert self.state is not None
+        with reading(_what(item)):
+            payload = self._payload(item)
+            try:
+                texts = self._parse(self._read_lines(payload, int(item["sk"]), 0))
+            except _OlderValueError:
+                return head(item)
+            numbered = sum(text[0] not in OWN_EVENTS for text in texts)
+            first_id = self.state.last_event - numbered + 1
+            return _as_record(item, _events(texts, int(item["at"]), first_id))
+
+    def record(self, item: Item) -> Record:
+        """-> the record, its events folded into `state`."""
+        self._format = require_format(item, _what(item), self._formats)
+        with reading(_what(item)):
+            return self._record(item)
+
+    def _record(self, item: Item) -> Record:
+        sequence, at_ms = int(item["sk"]), int(item["at"])
+        if sequence != self._next_sequence:
+            raise HoldfastBug(f"{_what(item)} stands where record {self._next_sequence} has to")
+        self._next_sequence += 1
+        last = self._read_lines(self._payload(item), sequence, 0)
+        first_id = 1 if self.state is None else self.state.last_event + 1
+        events = _events(self._parse(last), at_ms, first_id)
+        self.state = fold(events, self.state)
+        if "so" in item:
+            # What follows refers to the snapshot's values, not to older ones.
+            self._values_of(item)
+        return _as_record(item, events)
+
+    def _payload(self, item: Item) -> str:
+        payload = item["ev"] if "ev" in item else self._blob(str(item["eb"]))
+        return payload if isinstance(payload, str) else self._inflated(payload)  # type: ignore[arg-type]
+
+    def _inflated(self, data: bytes) -> str:
+        return inflate(data, self._format)
+
+    def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
+        """Learns every value line; -> the last line."""
+        *lines, last = text.split("\n")
+        for number, line in enumerate(lines, first_number):
+            value_text = line
+            if line.startswith("s3:"):
+                value_text = self._inflated(self._blob(line.removeprefix("s3:")))
+            self._learn(sequence, number, self._parse(value_text), value_text)
+        return last
+
+    def _learn(self, sequence: int, number: int, value: Json, text: str) -> None:
+        self.book.learn(sequence, number, value, text)
+
+    def _blob(self, digest: str) -> bytes:
+        data = self._blobs[digest]
+        if _digest(data) != digest:
+            raise HoldfastBug(f"the stored value {digest} has another hash")
+        return data
+
+    def _parse(self, text: str) -> Any:
+        return json.loads(text, object_hook=self._resolved)
+
+    def _resolved(self, found: dict[str, Any]) -> Any:
+        if len(found) != 1:
+            return found
+        ((key, value),) = found.items()
+        if not key or key.strip("@"):
+            return found
+        if key == "@":
+            known = value[0], value[1]
+            if known not in self.book.values:
+                raise _OlderValueError(known)
+            return self.book.values[known]
+        return {key[:-1]: value}
+
+
+def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ...]:
+    if type(texts) is not list:
+        raise TypeError("a record's events")
+    events = []
+    for event_type, previous, delta, details, own in texts:
+        # What no fold looks at would be believed, and shown, as it stands.
+        if (
+            type(previous) is not int
+            or type(delta) is not int
+            or type(details) is not dict
+            or type(own) is not dict
+        ):
+            raise TypeError("an event's parts")
+        event_id = 0
+        if event_type not in OWN_EVENTS:
+            event_id, next_id = next_id, next_id + 1
+        events.append(Event(event_type, event_id, previous, at_ms + delta, details, own))
+    return tuple(events)
+
+
+def _what(item: Item) -> str:
+    return f"record {item.get('sk')!r} of execution {str(item.get('pk')).rpartition('#')[2]}"

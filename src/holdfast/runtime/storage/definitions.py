@@ -1,0 +1,117 @@
+"""Definitions by hash: stored once, never changed, parsed once per process."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.asl.parsing.parse import definition_hash, read_program
+from holdfast.asl.program import Json, Program
+from holdfast.errors import HoldfastBug
+from holdfast.runtime.effects import Effect, Get, Put, PutIfAbsent
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, require_format
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`source_map` is the compiler's map: sources, events, answers; {} for foreign ASL."""
+
+    asl: Json
+    source_map: dict[str, Any]
+    hash: str
+
+
+def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]:
+    text = json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
+    return {
+        "pk": keys.definition(tenant, definition.hash),
+        "sk": keys.ONLY,
+        "f": FORMAT,
+        "doc": zlib.compress(text.encode(), 9),
+    }
+
+
+def read_item(item: Any) -> Definition:
+    require_format(item, "a definition")
+    with reading("a definition"):
+        asl, source_map = json.loads(zlib.decompress(item["doc"]))
+        found = Definition(asl, source_map, definition_hash(asl))
+        if not str(item["pk"]).endswith(f"#{found.hash}"):
+            raise HoldfastBug(f"the definition stored as {item['pk']} has the hash {found.hash}")
+        return found
+
+
+@dataclass
+class Programs:
+    """The process's cache: definitions and their programs by hash.
+
+    What comes here was validated: by the compiler, or when its state machine was created.
+    `definitions` are the deployed ones. A hash is of the ASL alone, so of those that were stored
+    each tenant has its own, with its own source map: what a payload has to be, and whether it is
+    secret, nobody else's state machine may say.
+    """
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    _fetched: dict[tuple[str, str], Definition] = field(default_factory=dict)
+    _programs: dict[str, Program] = field(default_factory=dict)
+    _stored: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, definition: Definition) -> None:
+        self.definitions[definition.hash] = definition
+
+    def is_known(self, tenant: str, definition_hash: str) -> bool:
+        return definition_hash in self.definitions or (tenant, definition_hash) in self._fetched
+
+    def program(self, definition_hash: str) -> Program:
+        found = self._programs.get(definition_hash)
+        if found is None:
+            found = self._read(self.definitions[definition_hash])
+        return found
+
+    def _read(self, definition: Definition) -> Program:
+        assert isinstance(definition.asl, dict)
+        found = self._programs[definition.hash] = read_program(definition.asl)
+        return found
+
+    def store(self, tenant: str, definition: Definition) -> Generator[Effect, Any, None]:
+        """Before an execution names it. Costs one write for each process that starts any."""
+        if (tenant, definition.hash) in self._stored:
+            return
+        found = yield PutIfAbsent("mail", item_of(tenant, definition))
+        # One that newer code has stored is left as it is.
+        if found is not None and definition.source_map and int(found["f"]) <= FORMAT:
+            stored = read_item(found)
+            newest = _with_secrets_of(stored, definition)
+            if newest.source_map != stored.source_map:
+                # The same steps with other types: what waits for them is of this deployment.
+                yield Put("mail", item_of(tenant, newest))
+        self._stored.add((tenant, definition.hash))
+
+    def fetch(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition]:
+        """Raises HoldfastBug when it is nowhere: a definition outlives what uses it."""
+        key = (tenant, definition_hash)
+        found = self.definitions.get(definition_hash) or self._fetched.get(key)
+        if found is None:
+            item = yield Get("mail", keys.definition(tenant, definition_hash), keys.ONLY)
+            if item is None:
+                raise HoldfastBug(f"the definition {definition_hash} is not stored")
+            found = read_item(item)
+            if definition_hash not in self._programs:
+                self._read(found)
+            # Last: from now on the threads of other deliveries ask for its program.
+            self._fetched[key] = found
+        return found
+
+
+def _with_secrets_of(stored: Definition, definition: Definition) -> Definition:
+    """What was secret once stays so where no type says any more what it is: executions of then wait
+    for it, and it must not be stored in clear.
+    """
+    secrets = {*stored.source_map.get("secrets", ()), *definition.source_map.get("secrets", ())}
+    more = {"secrets": sorted(secrets)} if secrets else {}
+    return replace(definition, source_map={**definition.source_map, **more})

@@ -1,0 +1,118 @@
+"""`~ctl`: what an operator asks of all code of a stack. Today that is the format to write.
+
+A new format is deployed first, by code that reads it and goes on writing the old one; when no
+older code is left, an operator asks for it. From there on only code that reads it may run. The
+number never falls: what has been written in a format is not written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.errors import RequestError
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, PutIfAbsent, Query, Replace
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, FORMATS, Formats, require_format
+
+LOOK_SECONDS: Final = 60
+
+
+@dataclass
+class Control:
+    """What `~ctl` says, as one process last read it. Mutable; lives as long as the process."""
+
+    formats: Formats = FORMATS
+    until_ms: int = 0
+
+    def look(self, now_ms: int) -> Generator[Effect, Any, Formats]:
+        """-> what to read and write. Costs one read a minute.
+
+        Nothing rests on its freshness: no log is written in an older format than it has.
+        """
+        if now_ms >= self.until_ms:
+            asked = _asked((yield from _read()), self.formats)
+            self.formats = self.formats.asking(asked)
+            self.until_ms = now_ms + LOOK_SECONDS * 1_000
+        return self.formats
+
+
+def require_writable(formats: Formats) -> None:
+    """Raises HF301, HF302: this code must not run on a stack that asks for what it cannot read."""
+    formats.require(formats.asked, "what the stack is to write (`~ctl`)")
+
+
+def show(formats: Formats) -> JsonResult:
+    """-> `format`: what is asked for; `readable`: what the code that answers can read."""
+    return _shown(_asked((yield from _read()), formats), formats)
+
+
+def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
+    """`request`: format. Asks for it from now on. Raises RequestError HF250, HF251."""
+    wanted = request.get("format")
+    if type(wanted) is not int or wanted not in formats:
+        raise RequestError(
+            "HF250",
+            f"format {wanted!r:.20} is none that this code reads: that is {_words(formats)}",
+            help="deploy code that reads it, everywhere, before you ask for it",
+        )
+    while True:
+        item = yield from _read()
+        asked = _asked(item, formats)
+        if wanted < asked:
+            raise RequestError(
+                "HF251",
+                f"the stack writes format {asked}, and may have done so: format {wanted} would "
+                "leave its executions to code that cannot read them",
+                status=409,
+                help="a format is never taken back; keep code that reads it",
+            )
+        if item is not None and wanted == asked:
+            return _shown(wanted, formats)
+        if (yield from _put(wanted, item)):
+            return _shown(wanted, formats)
+
+
+def _read() -> Generator[Effect, Any, Item | None]:
+    """A query, as that is what every function may do."""
+    items = yield Query("mail", keys.STACK_CONTROL, limit=1)
+    return items[0] if items else None
+
+
+def _asked(item: Item | None, formats: Formats) -> int:
+    """Nobody has asked: the oldest, which any code that may still be running can read."""
+    if item is None:
+        return formats.oldest
+    require_format(item, "~ctl")
+    with reading("~ctl"):
+        return int(item["format"])
+
+
+def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
+    """-> False when somebody else was faster."""
+    version = 0 if seen is None else int(seen["rv"])
+    item: Item = {
+        "pk": keys.STACK_CONTROL,
+        "sk": keys.ONLY,
+        "f": FORMAT,
+        "format": wanted,
+        "at": (yield Clock()),
+        "rv": version + 1,
+    }
+    if seen is None:
+        return (yield PutIfAbsent("mail", item)) is None
+    return bool((yield Replace("mail", item, version)))
+
+
+def _shown(asked: int, formats: Formats) -> dict[str, Any]:
+    return {"format": asked, "readable": _readable(formats)}
+
+
+def _words(formats: Formats) -> str:
+    return " or ".join(map(str, _readable(formats)))
+
+
+def _readable(formats: Formats) -> list[int]:
+    return list(range(formats.oldest, formats.newest + 1))

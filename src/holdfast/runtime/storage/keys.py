@@ -1,0 +1,322 @@
+"""Every key of every item, message and blob, and the ids in them. Layout: docs/reference/log.md.
+
+All but the sweeper's `~` partitions begin with the tenant, which comes from the verified identity
+and never from a body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import zlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+from holdfast.core.run_ids import (
+    ALPHABET,
+    CHANCE_CHARACTERS,
+    MAC_CHARACTERS,
+    TIME_CHARACTERS,
+    digits,
+    number,
+    run_of_map_run,
+)
+from holdfast.errors import RequestError
+from holdfast.limits import (
+    BUSINESS_KEY_CHARACTERS_MAX,
+    DUE_SHARDS,
+    LIST_SHARDS,
+    NAME_CHARACTERS_MAX,
+    RUN_CHARACTERS_MAX,
+)
+from holdfast.runtime.storage.json_values import is_unicode
+
+TENANT_DEFAULT: Final = "default"
+ONLY: Final = "-"
+QUARANTINE: Final = "~hurt"
+STACK_CONTROL: Final = "~ctl"
+
+# Not `.` or `..`: on its way in a URL such a name is read as a folder, and lost.
+_NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
+# Written as `child_run` writes it: no other text may name the same execution.
+_NUMBER: Final = "(0|[1-9][0-9]{0,8})"
+_RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
+_TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def require_name(name: str, what: str) -> str:
+    """-> the name. Raises RequestError HF201."""
+    if not is_name(name):
+        raise RequestError(
+            "HF201",
+            f"{what} {str(name)[:NAME_CHARACTERS_MAX]!r} is not a name",
+            help=f"use 1 to {NAME_CHARACTERS_MAX} of the characters A-Z a-z 0-9 _ . -, not . or ..",
+        )
+    return name
+
+
+def require_execution_name(name: str) -> str:
+    """-> the name. One that has the form of an id could never be found again by name (HF201)."""
+    require_name(name, "the name of the execution")
+    if is_run(name):
+        raise RequestError(
+            "HF201",
+            f"the name of the execution {name!r} has the form of an execution's id",
+            help="choose a name of another length, or with another character in it",
+        )
+    return name
+
+
+def require_business_key(key: str) -> str:
+    is_text = isinstance(key, str) and is_unicode(key)
+    if not is_text or not 1 <= len(key) <= BUSINESS_KEY_CHARACTERS_MAX:
+        raise RequestError(
+            "HF202",
+            f"the key of an event has to be text of 1 to {BUSINESS_KEY_CHARACTERS_MAX} characters",
+        )
+    return key
+
+
+def is_tenant(text: str) -> bool:
+    """No tenant holds a "#": it would reach into the partitions of another."""
+    return _TENANT.fullmatch(text) is not None
+
+
+# -- run ids ---------------------------------------------------------------------------------------
+
+
+def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
+    """-> 26 characters: time, chance, and a MAC by which the API knows the tenant's own ids."""
+    body = digits(now_ms, TIME_CHARACTERS) + digits(
+        int.from_bytes(chance, "big"), CHANCE_CHARACTERS
+    )
+    return body + _mac(tenant, body, secret)
+
+
+def is_minted(tenant: str, run: str, secret: bytes) -> bool:
+    """No empty secret has made any: a host that was given no keys knows no ids."""
+    body, mac = run[:-MAC_CHARACTERS], run[-MAC_CHARACTERS:]
+    is_one = bool(secret) and is_run(run) and "." not in run
+    return is_one and hmac.compare_digest(mac, _mac(tenant, body, secret))
+
+
+def is_run(text: str) -> bool:
+    return len(text) <= RUN_CHARACTERS_MAX and _RUN.fullmatch(text) is not None
+
+
+def minted_ms(run: str) -> int:
+    """-> when a minted id was made."""
+    return number(run[:TIME_CHARACTERS])
+
+
+def _mac(tenant: str, body: str, secret: bytes) -> str:
+    digest = hmac.new(secret, f"run:{tenant}.{body}".encode(), hashlib.sha256).digest()
+    return digits(int.from_bytes(digest[:4], "big"), MAC_CHARACTERS)
+
+
+# -- the names of executions and map runs ----------------------------------------------------------
+
+
+def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str, int]]:
+    """-> run and entry that the map run may be of: one for each key that may have signed it."""
+    found = run_of_map_run(text)
+    if found is None:
+        return []
+    body, entry = found
+    return [(body + _mac(tenant, body, secret), entry) for secret in secrets]
+
+
+def run_of_child(text: str) -> str | None:
+    """-> the id of a child, None when the text is no child's name."""
+    run = text.replace("-", ".")
+    return run if is_run(run) and "." in run else None
+
+
+# -- partitions ------------------------------------------------------------------------------------
+
+
+def execution(tenant: str, run: str) -> str:
+    return f"{tenant}#{run}"
+
+
+def name(tenant: str, workflow: str, execution_name: str) -> str:
+    return f"{tenant}#n#{workflow}#{execution_name}"
+
+
+def inbox(tenant: str, run: str) -> str:
+    return f"{tenant}#in#{run}"
+
+
+def answer(entry: int, attempt: int) -> str:
+    return f"t#{entry}.{attempt}"
+
+
+def control(control_id: str) -> str:
+    return f"x#{control_id}"
+
+
+CONTROL_PREFIX: Final = "x#"
+HEARTBEAT_PREFIX: Final = "h#"
+
+
+def heartbeat(entry: int) -> str:
+    return f"{HEARTBEAT_PREFIX}{entry}"
+
+
+def taken(entry: int, attempt: int) -> str:
+    """Who has taken an activity's task."""
+    return f"{TAKEN_PREFIX}{entry}.{attempt}"
+
+
+TAKEN_PREFIX: Final = "s#"
+
+
+def event(tenant: str, event_name: str, business_key: str) -> str:
+    """The business key is hashed: any text fits, and no key is too long or holds a separator."""
+    digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
+    return f"{tenant}#ev#{event_name}#{digest}"
+
+
+EVENT_PREFIX: Final = "e#"
+REGISTRATION_PREFIX: Final = "w#"
+
+
+def stored_event(event_id: str) -> str:
+    return EVENT_PREFIX + event_id
+
+
+def registration(run: str) -> str:
+    return REGISTRATION_PREFIX + run
+
+
+def definition(tenant: str, definition_hash: str) -> str:
+    return f"{tenant}#def#{definition_hash}"
+
+
+def machines(tenant: str) -> str:
+    """The state machines of the API, by name. No name of the API holds a "#"."""
+    return f"{tenant}#sm"
+
+
+def machine(tenant: str, machine_name: str) -> str:
+    """What belongs to one state machine: its versions and aliases."""
+    return f"{tenant}#sm#{machine_name}"
+
+
+VERSION_PREFIX: Final = "v#"
+ALIAS_PREFIX: Final = "a#"
+
+
+def version(number: int) -> str:
+    return f"{VERSION_PREFIX}{number:09d}"
+
+
+def alias(alias_name: str) -> str:
+    return ALIAS_PREFIX + alias_name
+
+
+def definition_texts(tenant: str, definition_hash: str) -> str:
+    """The texts, letter by letter, that one definition was given in."""
+    return f"{tenant}#text#{definition_hash}"
+
+
+def activities(tenant: str) -> str:
+    return f"{tenant}#ac"
+
+
+def activity_tasks(tenant: str, activity_name: str) -> str:
+    """The tasks of one activity that nobody has taken, the earliest due first."""
+    return f"{tenant}#act#{activity_name}"
+
+
+def activity_task(due_ms: int, run: str, entry: int, attempt: int) -> str:
+    return f"{due_ms:015d}#{run}#{entry}.{attempt}"
+
+
+def machine_workflow(machine_name: str) -> str:
+    """What stands where a workflow's name does: no workflow's own name holds a ":"."""
+    return f"stateMachine:{machine_name}"
+
+
+def map_run_workflow(map_run_arn: str) -> str:
+    """The items of one map run are listed under it."""
+    return "mapRun:" + map_run_arn.partition(":mapRun:")[2]
+
+
+def starts(tenant: str, workflow: str, shard: int) -> str:
+    """What was asked for by the API's starts, by `list_sort`. `shard` is `list_shard`'s."""
+    return f"{tenant}#st#{workflow}#{shard}"
+
+
+def blob(tenant: str, run: str, digest: str) -> str:
+    return f"{tenant}/{run}/{digest}"
+
+
+def early_events(tenant: str) -> str:
+    return f"{tenant}#early"
+
+
+# -- due rows --------------------------------------------------------------------------------------
+
+
+def due_partition(shard: int) -> str:
+    return f"~due#{shard}"
+
+
+def due_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % DUE_SHARDS
+
+
+def watch_row(look_ms: int, tenant: str, run: str) -> str:
+    return f"{look_ms:015d}#{tenant}#{run}#w"
+
+
+def asking_row(look_ms: int, tenant: str, run: str, sequence: int) -> str:
+    """A watch row that asks what has become of that record. Its own: another row that moves to the
+    same look must not replace it.
+    """
+    return f"{look_ms:015d}#{tenant}#{run}#a{sequence}"
+
+
+def is_asking(row: str) -> bool:
+    return _kind(row).startswith("a")
+
+
+def watched_by(row: str) -> str | None:
+    """-> `T#run` of a watch row, be it one that asks; None: a timer's."""
+    is_watching = _kind(row) == "w" or is_asking(row)
+    return row.partition("#")[2].rpartition("#")[0] if is_watching else None
+
+
+def _kind(row: str) -> str:
+    """Of a timer's the entry."""
+    return row.rpartition("#")[2]
+
+
+def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:
+    return f"{look_ms:015d}#{tenant}#{run}#t#{entry}"
+
+
+def due_until(at_ms: int) -> str:
+    """-> the greatest sort key of a row that is due by `at_ms`."""
+    return f"{at_ms:015d}$"  # "$" follows "#"
+
+
+# -- listing ---------------------------------------------------------------------------------------
+
+
+def list_partition(tenant: str, workflow: str, status: str, shard: int) -> str:
+    return f"{tenant}#{workflow}#{status}#{shard}"
+
+
+def list_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % LIST_SHARDS
+
+
+def list_sort(started_ms: int, run: str) -> str:
+    return f"{started_ms:015d}#{run}"

@@ -1,0 +1,360 @@
+"""One execution's log: loading it, and appending one record to it.
+
+Rules of this file (R1, R2, R6 in docs/reference/log.md):
+* A commit is one PutIfAbsent at (execution, last + 1). Who is refused has lost and reloads.
+* Any doubt is settled by reading that key. Our nonce there: it was us. Nothing there: the same
+  bytes again, since the first may still land.
+* A nonce names bytes. New bytes get a new nonce.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from holdfast.core.advance import Transition
+from holdfast.core.state import Execution
+from holdfast.cost import item_bytes
+from holdfast.errors import SnapshotError
+from holdfast.limits import (
+    CLOCK_ERROR_MS,
+    END_SPAN_SECONDS_MAX,
+    LOAD_RECORDS_WITHOUT_HINT,
+    READ_BACK_QUERIES_MAX,
+    RECORD_AGING_SECONDS,
+    RECORD_RETENTION_SECONDS,
+    SNAPSHOT_BYTES_MIN,
+    SNAPSHOT_RATIO,
+)
+from holdfast.runtime.effects import (
+    Clock,
+    Doubt,
+    Effect,
+    Get,
+    GetBlob,
+    Item,
+    PutBlob,
+    PutIfAbsent,
+    Query,
+)
+from holdfast.runtime.messages import Hint
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import (
+    Encoded,
+    Header,
+    Reader,
+    Record,
+    ValueBook,
+    blobs_named_by,
+    encode_record,
+    head,
+    reading,
+    snapshot_bytes,
+    with_snapshot,
+)
+from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
+
+Reads: TypeAlias = Generator[Effect, Any, None]
+
+DOUBTS_MAX = 5  # the same bytes are sent so often before the message is given back
+
+
+@dataclass
+class Log:
+    """What this worker knows of one execution's log. Mutable; lives for one delivery.
+
+    `sequence` is the newest record's, -1 when there is none. `records` are those that were read,
+    oldest first; those before the newest snapshot, and its own, are not folded. `base_ms` is when
+    the first one that is needed was written: it may not be taken by TTL.
+
+    A log's format never falls: `format` is that of its newest record, `base_format` that of the
+    first one needed. `unmeasured`: records that `bytes_since_snapshot` leaves out until a commit
+    asks. `is_gone`: there is no state, for it has ended, and TTL has begun to take it.
+    """
+
+    tenant: str
+    run: str
+    owner: str
+    message: str
+    formats: Formats = FORMATS
+    state: Execution | None = None
+    is_gone: bool = False
+    sequence: int = -1
+    snapshot: int = -1
+    book: ValueBook = field(default_factory=ValueBook)
+    records: tuple[Record, ...] = ()
+    base_ms: int = 0
+    base_format: int = 0
+    format: int = 0
+    bytes_since_snapshot: int = 0
+    unmeasured: list[Item] = field(default_factory=list)
+    snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
+    nonces: int = 0
+
+    def is_aging(self, now_ms: int) -> bool:
+        """TTL will soon take what is needed: the base of the log, or the record that is listed."""
+        return self._is_base_aging(now_ms) or (
+            self.state is not None
+            and self.state.is_opened
+            and now_ms - self.state.opened_ms > RECORD_AGING_SECONDS * 1_000
+        )
+
+    def _is_base_aging(self, now_ms: int) -> bool:
+        return self.sequence >= 0 and now_ms - self.base_ms > RECORD_AGING_SECONDS * 1_000
+
+    @property
+    def is_behind(self) -> bool:
+        """Part of what a load needs is in an older format than the stack asks for."""
+        return self.sequence >= 0 and self.base_format < self.formats.asked
+
+    @property
+    def hint(self) -> Hint:
+        return Hint(self.sequence, self.snapshot)
+
+    @property
+    def partition(self) -> str:
+        return keys.execution(self.tenant, self.run)
+
+    # -- loading -----------------------------------------------------------------------------------
+
+    def load(self, hint: Hint | None = None) -> Reads:
+        """One strong query, backwards to the newest snapshot; then folds from there."""
+        limit = LOAD_RECORDS_WITHOUT_HINT
+        if hint is not None:
+            limit = max(1, hint.sequence - hint.snapshot + 3)
+        newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
+        now_ms = yield Clock()
+        self._forget()
+        if not newest_first:
+            return
+        with reading(f"the log of execution {self.run}"):
+            if _is_over(newest_first[0], now_ms):
+                # TTL deletes in any order: what is left of a log must not come to life.
+                return
+            what = f"the newest record of execution {self.run}"
+            require_format(newest_first[0], what, self.formats)
+            items = yield from self._back_to_snapshot(newest_first)
+            self.is_gone = _is_being_taken(items, now_ms)
+            if not self.is_gone:
+                yield from self._fold(items)
+                first = self.records[0].sequence
+                before = [head(item) for item in newest_first[::-1] if int(item["sk"]) < first]
+                self.records = (*before, *self.records)
+
+    def read_back(self, to_ms: int) -> Reads:
+        """Older records, too, unless it is too far: whether they were written by somebody who has
+        had a message since then.
+        """
+        for _ in range(READ_BACK_QUERIES_MAX):
+            if not self.may_reach_beyond(to_ms):
+                return
+            until = self.records[0].sequence - 1
+            query = Query("executions", self.partition, until=until, reverse=True, limit=100)
+            older = yield query
+            if not older:
+                return
+            with reading(f"the log of execution {self.run}"):
+                self.records = (*[head(item) for item in older[::-1]], *self.records)
+
+    def may_reach_beyond(self, to_ms: int) -> bool:
+        """There are older records than those that were read, and perhaps some since that moment."""
+        first = self.records[0]
+        return first.sequence > 0 and first.at_ms >= to_ms - 2 * CLOCK_ERROR_MS
+
+    def _back_to_snapshot(self, newest_first: list[Item]) -> Generator[Effect, Any, list[Item]]:
+        base = _base_of(newest_first[0])
+        items = [item for item in reversed(newest_first) if int(item["sk"]) >= base]
+        if int(items[0]["sk"]) > base:
+            older = yield Query(
+                "executions", self.partition, after=base - 1, until=int(items[0]["sk"]) - 1
+            )
+            items = [*older, *items]
+        return items
+
+    def _fold(self, items: list[Item]) -> Reads:
+        try:
+            yield from self._read(items, has_snapshot=int(items[0]["sn"]) == int(items[0]["sk"]))
+        except SnapshotError:
+            base = int(items[0]["sk"])
+            older = yield Query("executions", self.partition, until=base - 1)
+            items = [*older, *items]
+            if int(items[0]["sk"]) > 0:
+                raise
+            # The snapshot is but the fold: whoever knows another state folds the log again.
+            yield from self._read(items, has_snapshot=False)
+
+    def _forget(self) -> None:
+        self.state, self.is_gone, self.sequence, self.snapshot = None, False, -1, -1
+        self.base_format = self.format = 0
+        self.book, self.records = ValueBook(), ()
+        self.bytes_since_snapshot, self.unmeasured = 0, []
+        self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+
+    def _read(self, items: list[Item], *, has_snapshot: bool) -> Reads:
+        blobs = yield from fetch_blobs(self.tenant, self.run, items, self.formats)
+        reader = Reader(blobs, self.formats)
+        since: list[Item] = items
+        heads: tuple[Record, ...] = ()
+        if has_snapshot:
+            reader.from_snapshot(items[0])
+            since, heads = items[1:], (head(items[0]),)
+        self.records = (*heads, *[reader.record(item) for item in since])
+        newest = items[-1]
+        self.state, self.book = reader.state, reader.book
+        self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
+        self.base_ms = self.records[0].at_ms
+        self.base_format, self.format = int(items[0]["f"]), int(newest["f"])
+        self.bytes_since_snapshot, self.unmeasured = 0, list(since)
+        self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def commit(self, step: Transition, now_ms: int, listing: Item) -> Generator[Effect, Any, bool]:
+        """-> True when the record is in the log; False when another writer's stands there."""
+        encoded = self._encode(step, now_ms, listing)
+        for key, data in encoded.blobs.items():
+            yield PutBlob(key, data)
+        if not (yield from put_surely("executions", encoded.item)):
+            return False
+        self._committed(step, encoded, now_ms)
+        return True
+
+    def _encode(self, step: Transition, now_ms: int, listing: Item) -> Encoded:
+        self.nonces += 1
+        header = Header(
+            format=max(self.formats.asked, self.format),
+            tenant=self.tenant,
+            run=self.run,
+            sequence=self.sequence + 1,
+            nonce=f"{self.owner}.{self.nonces}",
+            message=self.message,
+            at_ms=now_ms,
+            ttl=now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+            newest_snapshot=self.snapshot,
+            listing=listing,
+        )
+        must_snapshot = self._must_snapshot(step.state, header)
+        # The events of such a record are read when those before it are gone.
+        book = ValueBook() if must_snapshot else self.book
+        encoded = encode_record(header, step.events, step.state.status, book)
+        if step.state.is_ended and not must_snapshot:
+            return encoded
+        grown = self._measured() + item_bytes(encoded.item)
+        if grown <= self.snapshot_check_bytes and not must_snapshot:
+            return encoded
+        candidate = with_snapshot(encoded, header, step.state)
+        pays_from = SNAPSHOT_RATIO * snapshot_bytes(candidate)
+        if grown > pays_from or must_snapshot:
+            return candidate
+        self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
+        return encoded
+
+    def _must_snapshot(self, state: Execution, header: Header) -> bool:
+        """Nobody needs what TTL will have taken (R16), or what newer code does not read."""
+        if self.sequence < 0:
+            return False
+        if state.is_ended:
+            return header.at_ms - self.base_ms > END_SPAN_SECONDS_MAX * 1_000
+        return self._is_base_aging(header.at_ms) or self.base_format < header.format
+
+    def _committed(self, step: Transition, encoded: Encoded, now_ms: int) -> None:
+        self.state = step.state
+        self.sequence += 1
+        self.book = encoded.book
+        self.format = int(encoded.item["f"])
+        has_snapshot = int(encoded.item["sn"]) == self.sequence
+        if self.sequence == 0 or has_snapshot:
+            self.base_ms, self.base_format = now_ms, self.format
+        if has_snapshot:
+            self.snapshot = self.sequence
+            self.bytes_since_snapshot, self.unmeasured = 0, []
+            self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+        else:
+            self.unmeasured.append(encoded.item)
+
+    def _measured(self) -> int:
+        """-> bytes since the snapshot. Most who load a log never ask."""
+        self.bytes_since_snapshot += sum(map(item_bytes, self.unmeasured))
+        self.unmeasured = []
+        return self.bytes_since_snapshot
+
+
+# -- what TTL takes --------------------------------------------------------------------------------
+
+
+def kept(items: list[Item], now_ms: int) -> list[Item]:
+    """`items`: the whole log, as far as it is there, oldest first.
+
+    -> what can be read of it: from record 0, or from the first snapshot behind what TTL takes.
+    Nothing, where `Log.load` finds no log.
+    """
+    young = [item for item in items if not _is_over(item, now_ms)]
+    if not young or int(young[0]["sk"]) == 0:
+        return young
+    snapshots = (number for number, item in enumerate(young) if "so" in item)
+    first = next(snapshots, None)
+    if first is not None:
+        return young[first:]
+    return [] if _is_being_taken(young, now_ms) else items
+
+
+def _is_over(item: Item, now_ms: int) -> bool:
+    return "ttl" in item and int(item["ttl"]) * 1_000 <= now_ms
+
+
+def _is_being_taken(items: list[Item], now_ms: int) -> bool:
+    """It has ended, and of what its last record needs the oldest is over, or has been deleted.
+
+    What is missing before TTL can have come is damage, and so is all that an open log misses.
+    """
+    oldest, newest = items[0], items[-1]
+    if newest["st"] == "RUNNING":
+        return False
+    if int(oldest["sk"]) == _base_of(newest):
+        return _is_over(oldest, now_ms)
+    # Whoever wrote it: no end is further from what it needs.
+    sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
+    return int(newest["at"]) + 1_000 * sure_seconds <= now_ms
+
+
+def _base_of(newest: Item) -> int:
+    """-> the number of the first record that a load needs."""
+    return max(int(newest["sn"]), 0)
+
+
+# -- writing and reading surely --------------------------------------------------------------------
+
+
+def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
+    """-> True when this very item is stored (nonce `w`), False when another one is there (R6)."""
+    for _ in range(DOUBTS_MAX):
+        try:
+            found = yield PutIfAbsent(table, item)
+            return found is None or found.get("w") == item["w"]
+        except Doubt as doubt:
+            there = yield Get(table, str(item["pk"]), item["sk"])  # type: ignore[arg-type]
+            if there is not None:
+                return bool(there.get("w") == item["w"])
+            last = doubt
+    raise last
+
+
+def fetch_blobs(
+    tenant: str, run: str, items: Iterable[Item], formats: Formats = FORMATS
+) -> Generator[Effect, Any, dict[str, bytes]]:
+    """-> the blobs that the items name, by hash. Each is checked against its hash when read."""
+    found: dict[str, bytes] = {}
+    for item in items:
+        require_format(item, f"record {item['sk']!r} of execution {run}", formats)
+        for digest in blobs_named_by(item):
+            if digest not in found:
+                found[digest] = yield GetBlob(keys.blob(tenant, run, digest))
+    return found
+
+
+def draw(run: str, sequence: int, counter: int) -> float:
+    """-> in [0, 1): chance that is the same for whoever writes this record."""
+    digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
+    return int.from_bytes(digest[:7], "big") / (1 << 56)

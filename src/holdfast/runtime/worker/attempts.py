@@ -1,0 +1,294 @@
+"""The attempts that one delivery runs: which it takes, how it begins them, what they come to.
+
+Rules of this file (docs/reference/log.md):
+* R3 Before record 0 only the first tasks run: they follow from the start message alone.
+* R9 An attempt is begun only if it fits before the deadline; the first of a delivery always.
+* R15 The due time decides, by the clock of whoever begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from holdfast.asl.program import TaskState
+from holdfast.core import facts
+from holdfast.core.facts import Fact
+from holdfast.core.pending_commands import StartTimer, pending_commands
+from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, MachineOrigin
+from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
+    CLAIM_GRACE_MS,
+    CLAIM_LATE_MS,
+    CLOCK_ERROR_MS,
+    FAST_PATH_TIMEOUT_SECONDS_MAX,
+    OVERDUE_SECONDS,
+)
+from holdfast.runtime.child_workflows import call, name_in
+from holdfast.runtime.effects import Begin, Clock, Effect, Finished, RunTask, Ticket
+from holdfast.runtime.inbox import FactsResult
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.runtime.worker.delivery import Delivery, RequestedWork
+from holdfast.runtime.worker.leases import attempts_of, result_fact, run_seconds, ticket_of
+
+_NEVER_MS: Final = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """`deadline_ms` is 0 for an attempt without a time-out.
+
+    `polls` is how often the job had been asked for.
+    """
+
+    deadline_ms: int
+    is_answered_later: bool
+    polls: int = 0
+
+
+@dataclass
+class Attempts:
+    """Mutable; lives for one delivery.
+
+    `begun`: attempts and questions that are at work. `taken`: attempts that it may run though the
+    log names no claim of its own; an intention, until they are begun.
+    """
+
+    setting: WorkerConfig
+    errand: Delivery
+    log: Log
+    begun: dict[Ticket, Begun] = field(default_factory=dict)
+    taken: set[Ticket] = field(default_factory=set)
+    has_run_tasks: bool = False
+
+    # -- which -------------------------------------------------------------------------------------
+
+    def take(self) -> FactsResult:
+        """-> the take-overs that have to be in the log first."""
+        assert self.log.state is not None
+        now_ms = yield Clock()
+        taken_over: list[Fact] = []
+        is_overtaken = self.errand.is_overtaken(self.log)
+        places = self.errand.places(self.log) if self.errand.is_recovering else None
+        for attempt in attempts_of(self.log.state):
+            ticket, claim = ticket_of(attempt), attempt.claim
+            if is_overtaken and not self.errand.has_message_of(claim):
+                continue
+            if claim is None:
+                if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
+                    taken_over += self._take_unclaimed(attempt, places, now_ms)
+            elif self.errand.is_handed(claim) and not self.errand.is_recovering:
+                self.taken.add(ticket)
+            elif self.errand.may_take_over and self.errand.has_lost(claim, now_ms):
+                taken_over.append(facts.TakenOver(*ticket))
+        return taken_over
+
+    def _take_unclaimed(
+        self, attempt: Attempt, places: RequestedWork | None, now_ms: int
+    ) -> list[Fact]:
+        """`places`: if this delivery recovers.
+
+        Whose wake it is has it, and needs no claim for as long as nobody looks for him. Another
+        one takes it only if there may be no wake: it is overdue, or was ours to send.
+        """
+        ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of(attempt.entry)
+        if places is None:
+            if is_wake:
+                self.taken.add(ticket)
+            return []
+        if attempt.is_unknown:
+            may_take = self._knows(attempt)
+        else:
+            is_overdue = attempt.due_ms + OVERDUE_SECONDS * 1_000 <= now_ms
+            may_take = is_wake or is_overdue or places.is_in_doubt(attempt.entry)
+        return [facts.TakenOver(*ticket)] if may_take else []
+
+    def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:
+        """-> claims of what runs for so long that the sweeper will soon look for whoever has it, or
+        find the claim of who handed it on lapsed; and when the next one is wanted.
+        """
+        claims: list[Fact] = []
+        next_ms = _NEVER_MS
+        for attempt in attempts_of(state) if self.taken else ():
+            ticket, claim = ticket_of(attempt), attempt.claim
+            # What another has taken over since is his, and he counts as lost if he does not end it.
+            if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
+                continue
+            late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
+            if late_ms <= now_ms:
+                claims.append(facts.TakenOver(*ticket, is_handed=True))
+            else:
+                next_ms = min(next_ms, late_ms)
+        return claims, next_ms
+
+    def hand_on(self, state: Execution) -> list[Fact]:
+        """-> claims of what this delivery has by a message alone, and hands on: whoever comes next
+        takes what is claimed by whom he has it from.
+        """
+        return [
+            facts.TakenOver(*ticket_of(attempt), is_handed=True)
+            for attempt in self.mine(state)
+            if attempt.claim is None or attempt.claim.owner != self.errand.delivery.owner
+        ]
+
+    def mine(self, state: Execution) -> list[Attempt]:
+        """Attempts that this delivery runs or is about to run."""
+        return [
+            attempt
+            for attempt in attempts_of(state)
+            if (attempt.claim is not None and attempt.claim.owner == self.errand.delivery.owner)
+            or ticket_of(attempt) in self.taken
+        ]
+
+    def idle(self, state: Execution) -> list[Attempt]:
+        """-> those to begin next: its own that are not at work, as many as there are places."""
+        idle = [attempt for attempt in self.mine(state) if ticket_of(attempt) not in self.begun]
+        return idle[: self._places()]
+
+    def fit(self, attempts: list[Attempt], left_ms: int) -> bool:
+        """R9. The first ones of a delivery always do, or nobody ever would begin them."""
+        longest_seconds = max(run_seconds(attempt.timeout_seconds) for attempt in attempts)
+        return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
+
+    def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
+        """The first tasks run before record 0: they follow from the message alone (R3).
+
+        Not beside a timer that may be due before then: nobody else would wake for it. Not those of
+        a workflow that another calls: hosts of two deployments may have sent its start, each with
+        its own definition, and record 0 says which of them counts. And not a call of one: whoever
+        dies of it may be stopped before it is tried again, and then nobody knows of the child.
+        """
+        if state.parent is not None and state.origin is None:
+            return False
+        attempts = attempts_of(state)
+        timers = [command for command in pending_commands(state) if isinstance(command, StartTimer)]
+        return (
+            bool(attempts)
+            and all(timer.due_ms > held_until_ms for timer in timers)
+            and all(
+                (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
+                and name_in(attempt.target) is None
+                and self._knows(attempt)
+                for attempt in attempts
+            )
+        )
+
+    def forget_intentions(self) -> None:
+        """After a lost race it is seen anew what may be run (R5). What is at work stays so."""
+        self.taken = {ticket for ticket in self.taken if ticket in self.begun}
+
+    def _knows(self, attempt: Attempt) -> bool:
+        workflow = name_in(attempt.target)
+        if workflow is not None:
+            return workflow in self.setting.workflows.definitions
+        if attempt.kind not in {"task", "pure"}:
+            return True  # a service's action: whoever calls it says when there is none
+        return self.setting.knows(attempt.target, attempt.kind == "pure")
+
+    def _places(self) -> int:
+        """-> how many more attempts and questions may be in flight."""
+        return ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)
+
+    # -- beginning ---------------------------------------------------------------------------------
+
+    def begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> FactsResult:
+        """-> what is known of them at once: that a task is unknown, that a workflow was called."""
+        known: list[Fact] = []
+        for attempt in attempts:
+            ticket = ticket_of(attempt)
+            if not self._knows(attempt):
+                self.taken.discard(ticket)
+                known.append(facts.TaskUnknown(*ticket))
+                continue
+            if name_in(attempt.target) is not None:
+                known.append((yield from self._start_workflow(attempt, now_ms)))
+                continue
+            deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
+            self.begun[ticket] = Begun(
+                deadline_ms if attempt.timeout_seconds else 0, attempt.kind in ANSWERED_LATER
+            )
+            self.has_run_tasks = True
+            yield Begin(ticket, self._task(state, attempt, deadline_ms))
+        return known
+
+    def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
+        """A child is begun here and now: two effects, no code of the user's but its types."""
+        workflows, programs = self.setting.workflows, self.setting.programs
+        called = yield from call(self.log, programs, workflows, attempt, now_ms)
+        self.taken.discard(ticket_of(attempt))
+        return called
+
+    def _task(self, state: Execution, waiting: Attempt | Awaiting, deadline_ms: int) -> RunTask:
+        frame = state.frame_of(waiting.entry)
+        program = self.setting.program_of(state)
+        task = None if frame is None else program.states[frame.position]
+        return RunTask(
+            name=waiting.target,
+            kind=waiting.kind,
+            arguments=waiting.arguments,
+            tenant=self.log.tenant,
+            run=self.log.run,
+            run_name=state.name,
+            workflow=state.workflow,
+            entry=waiting.entry,
+            attempt=waiting.attempt,
+            deadline_ms=deadline_ms,
+            credentials=waiting.credentials,
+            arns=_arns(state.origin),
+            resource=task.resource if isinstance(task, TaskState) else "",
+        )
+
+    def poll(self, now_ms: int) -> Generator[Effect, Any, None]:
+        """Asks for jobs whose time has come: upon their own wake, or when recovering.
+
+        Asking changes nothing, so it may come before a commit, and twice. Those for which there is
+        no place are left to their own wakes.
+        """
+        state = self.log.state
+        assert state is not None
+        for frame in state.frames.values():
+            job = frame.waiting
+            if not isinstance(job, Awaiting) or job.poll_due_ms is None:
+                continue
+            is_asked = self.errand.is_recovering or self.errand.is_wake_of(job.entry)
+            is_due = job.poll_due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+            if is_due and is_asked and self._places():
+                ticket = (job.entry, job.attempt)
+                deadline_ms = now_ms + run_seconds(None) * 1_000
+                self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
+                task = self._task(state, job, deadline_ms)
+                yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def collect(self, until_ms: int) -> FactsResult:
+        """Waits for results, not past a time-out of theirs nor past `until_ms`."""
+        timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
+        done = yield Finished(min([until_ms, *timeouts]))
+        seen: list[Fact] = []
+        for ticket, result in done:
+            begun = self.begun.get(ticket, _OVER)
+            later, polls = begun.is_answered_later, begun.polls
+            seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
+        finished = {ticket for ticket, _ in done}
+        now_ms = yield Clock()
+        for ticket, begun in self.begun.items():
+            is_over = begun.deadline_ms and begun.deadline_ms <= now_ms
+            if is_over and ticket not in finished:
+                seen.append(facts.TimedOut(*ticket))
+                finished.add(ticket)
+        for ticket in finished:
+            # A result that comes after its time-out has no ticket left and is dropped.
+            self.begun.pop(ticket, None)
+            self.taken.discard(ticket)
+        return seen
+
+
+#: A result that comes after its time-out; the state refuses it.
+_OVER = Begun(0, is_answered_later=False)
+
+
+def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:
+    return () if origin is None else (origin["state_machine_arn"], origin["execution_arn"])

@@ -1,0 +1,110 @@
+"""What has happened outside while nobody looked: the mail that a message names, and the time.
+
+* R14 Before a time-out is committed, its mail is read: a stored answer wins.
+* R15 The due time decides; a message only wakes, and one that is early is sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from holdfast.core import facts
+from holdfast.core.facts import Fact
+from holdfast.core.overdue import overdue_frames
+from holdfast.core.pending_commands import WHOLE_EXECUTION
+from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
+from holdfast.limits import CLOCK_ERROR_MS
+from holdfast.runtime import children, follow_ups, inbox, messages
+from holdfast.runtime.effects import Effect, Query
+from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.log import Log
+
+# -- mail ------------------------------------------------------------------------------------------
+
+
+def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.FactsResult:
+    """-> the mail under the key, or, where it names none, all that the open waits can read."""
+    if key.startswith(keys.CONTROL_PREFIX):
+        return (yield from inbox.control_facts(tenant, state))
+    if key.startswith("t#"):
+        return (yield from inbox.answer_by_key(tenant, state.run, key))
+    if key.startswith(keys.TAKEN_PREFIX):
+        return (yield from inbox.taken_by_key(tenant, state.run, key))
+    if key.startswith(children.NOTICE_PREFIX):
+        with reading("a key of mail"):
+            entry = int(key.removeprefix(children.NOTICE_PREFIX))
+        return (yield from _notices(tenant, state, entry))
+    return (yield from inbox.facts_for(tenant, state, now_ms))
+
+
+def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, None]:
+    """What rests in quarantine and never began has no log that could end: its stop begins one.
+
+    `body`: of the message that says so, or of one that replaces it, once it was a dead letter.
+    """
+    named = str(body.get("key", ""))
+    if body["k"] != messages.RECOVER and not named.startswith(keys.CONTROL_PREFIX):
+        return
+    held = yield from quarantine.find(tenant, run)
+    if held is None or not held.is_start:
+        return
+    control = yield Query("mail", keys.inbox(tenant, run), begins_with=keys.CONTROL_PREFIX, limit=1)
+    if control:
+        yield from quarantine.release_to_stop(held)
+
+
+def _notices(tenant: str, state: Execution, entry: int) -> inbox.FactsResult:
+    frame = state.frame_of(entry)
+    if frame is None or not isinstance(frame.waiting, ChildExecutions):
+        return []
+    return list((yield from children.notices(tenant, state.run, frame.waiting)))
+
+
+# -- the time --------------------------------------------------------------------------------------
+
+
+def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, bool]:
+    """The sender's clock ran ahead of ours: without a copy the only wake would be gone. -> whether
+    one was sent.
+    """
+    assert log.state is not None
+    is_open = entry == WHOLE_EXECUTION or log.state.is_open(entry)
+    if not is_open or now_ms >= due_ms + 2 * CLOCK_ERROR_MS:
+        return False
+    yield from follow_ups.start_timer(log, entry, due_ms, now_ms)
+    return True
+
+
+def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResult:
+    """R14: for each wait that is about to time out, its mail first; then the tick. When the time
+    of the whole execution is over, that is every wait.
+    """
+    past_ms = now_ms - 2 * CLOCK_ERROR_MS
+    overdue = overdue_frames(state, past_ms)
+    is_late = state.due_ms is not None and state.due_ms <= past_ms
+    if not overdue and not is_late:
+        return []
+    found: list[Fact] = []
+    for frame in state.frames.values() if is_late else overdue:
+        match frame.waiting:
+            case Awaiting() as awaiting:
+                found += yield from inbox.mail_of(tenant, state.run, awaiting, now_ms)
+            case ChildExecutions() as open_children:
+                found += yield from children.notices(tenant, state.run, open_children)
+    return [*found, facts.Tick()]
+
+
+def begins_a_wait(state: Execution, known: Iterable[Fact]) -> bool:
+    """A call is over, and the wait for its answer not written yet. It may have been answered
+    during the call, so it has to be written before anything times out (R14).
+    """
+    return any(isinstance(fact, facts.Submitted) and _is_open(state, fact) for fact in known)
+
+
+def _is_open(state: Execution, fact: facts.Submitted) -> bool:
+    frame = state.frame_of(fact.entry)
+    attempt = None if frame is None else frame.waiting
+    return isinstance(attempt, Attempt) and attempt.attempt == fact.attempt

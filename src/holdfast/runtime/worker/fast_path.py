@@ -1,0 +1,57 @@
+"""Whose first tasks may run before record 0, and whether what they came to counts (R3).
+
+They follow from the start message alone. But two messages may start one execution: a lane's is sent
+again by who recovers its parent, in its own time; those of one name say a secret in two ways. The
+record that is written first decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from holdfast.asl.program import Json, Program
+from holdfast.core import facts
+from holdfast.core.advance import advance
+from holdfast.core.facts import DecisionInputs
+from holdfast.core.state import Execution
+from holdfast.runtime.effects import Ticket
+from holdfast.runtime.worker.leases import attempts_of, ticket_of
+
+#: Ten years and more, on another day of the week: what depends on the time is mostly another then.
+_LATER_MS: Final = 333_333_333_333
+
+
+def asks_for_the_same_later(
+    program: Program, started: facts.Started, state: Execution, moment: DecisionInputs
+) -> bool:
+    """Whether a start that is sent again asks for what this one asks for: `state`, before record 0.
+
+    A lane's bears another time, so its first tasks must not depend on that. That of a state machine
+    which another waits for may bear another definition, too.
+    """
+    if started.parent is None:
+        return True
+    if "lane" not in started.parent:
+        return False
+    later_ms = started.started_ms + _LATER_MS
+    later = advance(
+        program,
+        None,
+        [replace(started, started_ms=later_ms)],
+        replace(moment, now_ms=later_ms),
+    )
+    return _asked_by(later.state) == _asked_by(state)
+
+
+def _asked_by(state: Execution) -> list[tuple[Ticket, str, Json]]:
+    return [(ticket_of(one), one.target, one.arguments) for one in attempts_of(state)]
+
+
+def is_same_start(ours: Execution, theirs: Execution) -> bool:
+    """Tasks have run for `ours`, and record 0 is that of `theirs`."""
+    return _start_of(ours) == _start_of(theirs)
+
+
+def _start_of(state: Execution) -> tuple[str, int, Json]:
+    return state.definition, state.started_ms, state.input

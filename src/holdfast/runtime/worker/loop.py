@@ -1,0 +1,430 @@
+"""The worker: one delivery of one message, from load to acknowledgement.
+
+Rules of this file (docs/reference/log.md tells them in full; R numbers are the protocol's):
+* R3  What depends on a choice from outside the log starts only after the commit of that choice.
+* R4  A result is committed before anything that follows from it starts.
+* R5  After a lost race results and mail are offered again; intentions are drawn up anew.
+* R7  Effects come after the commit that asks for them, the acknowledgement comes last.
+* R9  Past its limit an invocation writes, claims and acknowledges nothing.
+* R10 A message under whose id another owner works is not acknowledged.
+* R11 Watched before unguarded: the watch row, then the record that says `Opened`.
+* R17 Out of the list, then in: the entry that a record replaces goes before that is put.
+
+    load ─ gather facts ─┬─► commit ─► effects ─┬─► run tasks ─► facts ─┐
+                         ▲                      └─► nothing left: ack    │
+                         └───────────────────────────────────────────────┘
+
+Beside it: what the delivery has come for (`errand.py`), what is done again by who recovers
+(`again.py`, R8), what has happened outside (`outside.py`, R14, R15), and the attempts in hand
+(`attempts.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from holdfast import resources
+from holdfast.core import facts
+from holdfast.core.advance import Transition, advance, note
+from holdfast.core.facts import DecisionInputs, Fact
+from holdfast.core.pending_commands import has_more, pending_commands
+from holdfast.core.state import Execution
+from holdfast.errors import FormatError
+from holdfast.limits import (
+    FIRST_HOLD_MS,
+    HIDDEN_SECONDS_MAX,
+    NAME_EXTENSION_SECONDS,
+    RACES_MAX,
+    VISIBILITY_EXTENSION_SECONDS,
+)
+from holdfast.runtime import follow_ups, inbox, messages, status_events
+from holdfast.runtime.effects import (
+    Clock,
+    Deadline,
+    Effect,
+    Limit,
+    Measure,
+    Message,
+    NoResult,
+    Send,
+    SetVisibility,
+)
+from holdfast.runtime.storage.format_control import require_writable
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker import external_facts, fast_path, recovery
+from holdfast.runtime.worker.attempts import Attempts
+from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
+from holdfast.runtime.worker.delivery import Delivery
+from holdfast.runtime.worker.leases import ReceivedMessage, attempts_of
+
+#: What `deliver` gives.
+Delivers: TypeAlias = Generator[Effect, Any, bool]
+#: The same, and None while there is more to do.
+MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
+
+OTHER_FORMAT_SECONDS = 60
+
+
+def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """-> True when the message may be deleted. False: it comes back by itself."""
+    try:
+        require_writable(setting.formats)
+        messages.require_readable(delivery.body)
+        return (yield from Processing(setting, Delivery(delivery)).run())
+    except FormatError:
+        # This code must not append to a log that it cannot fold; the right one will take it.
+        yield SetVisibility(OTHER_FORMAT_SECONDS)
+        return False
+
+
+@dataclass
+class Processing:
+    """A delivery at work on one execution.
+
+    `facts`: what was seen and is not yet offered. `offered`: what the next commit is made of; a
+    lost race offers it again. `run_for`: what record 0 should say, if tasks have run before it.
+    """
+
+    setting: WorkerConfig
+    errand: Delivery
+    log: Log = field(init=False)
+    attempts: Attempts = field(init=False)
+    moments: DecisionInputsFactory = field(init=False)
+    facts: list[Fact] = field(default_factory=list)
+    offered: list[Fact] = field(default_factory=list)
+    races: int = 0
+    held_until_ms: int = 0
+    run_for: Execution | None = None
+
+    def __post_init__(self) -> None:
+        setting, errand = self.setting, self.errand
+        tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
+        self.log = Log(tenant, run, delivery.owner, delivery.message_id, setting.formats)
+        self.attempts = Attempts(setting, errand, self.log)
+        self.moments = DecisionInputsFactory(errand, self.log, setting.keys)
+
+    @property
+    def state(self) -> Execution:
+        assert self.log.state is not None
+        return self.log.state
+
+    # -- the delivery ------------------------------------------------------------------------------
+
+    def run(self) -> Delivers:
+        yield from self._load(messages.hint_of(self.errand.body))
+        if self.log.is_gone:
+            return True
+        if self.log.state is None:
+            if self.errand.kind == messages.START:
+                return (yield from self._fresh())
+            yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
+            return True  # its mail is stored; whoever opens the execution looks for it
+        yield from self._look_back()
+        if self.state.is_ended:
+            source = self.setting.status_source
+            self.facts += yield from recovery.redrives(self.errand, self.log, source)
+            if not self.facts:
+                return (yield from self._leave_ended())
+        elif self.errand.is_renewal:  # else it has ended since: nothing is renewed
+            return (yield from self._renew())
+        if (yield from recovery.goes_alone(self.errand, self.log)):
+            return True
+        yield from self._fetch(self.state.definition)
+        yield from self._gather()
+        self.facts += yield from self.attempts.take()
+        return (yield from self._work())
+
+    def _load(self, hint: messages.Hint | None = None) -> NoResult:
+        yield from self.log.load(hint)
+        since_ms = self.errand.shared_since_ms
+        if self.log.state is not None and since_ms is not None:
+            yield from self.log.read_back(since_ms)
+
+    def _look_back(self) -> NoResult:
+        yield from recovery.look_back(self.errand, self.log, self.setting.status_source)
+
+    def _renew(self) -> Delivers:
+        """What rests in quarantine outlives its records, too (R16): nothing of it is evaluated."""
+        yield from self._fetch(self.state.definition)
+        now_ms, limit_ms = (yield Clock()), (yield Limit())
+        if now_ms >= limit_ms:
+            return False
+        if self.log.is_aging(now_ms) or self.log.is_behind:
+            yield from self._commit(Transition((), self.state), now_ms)
+        return not (yield from self._leave_to_another(now_ms))
+
+    def _leave_ended(self) -> Delivers:
+        """Others who wrote the end have their message for it, or the sweeper's look."""
+        if self.errand.is_recovering:
+            yield from follow_ups.at_end(self.log)
+        return True
+
+    def _fresh(self) -> Delivers:
+        """The start message of an execution that has no log yet."""
+        body, programs = self.errand.body, self.setting.programs
+        was_known = programs.is_known(self.log.tenant, body["definition"])
+        yield from self._fetch(body["definition"])
+        program = programs.program(body["definition"])
+        data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
+        started = self.errand.started(data)
+        yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
+        now_ms = yield Clock()
+        moment = self.moments.at(now_ms, body["t0"])
+        if body.get("held"):
+            step = note(program, None, started, moment)
+        else:
+            step = advance(program, None, [started], moment)
+        is_first_chance = self.errand.delivery.receive_count == 1 and not self.errand.is_recovering
+        self.held_until_ms = now_ms + FIRST_HOLD_MS
+        if (
+            was_known
+            and is_first_chance
+            and self.attempts.may_run_first(step.state, self.held_until_ms)
+            and fast_path.asks_for_the_same_later(program, started, step.state, self._unused())
+        ):
+            self.run_for = step.state
+            return (yield from self._work(step))
+        over = yield from self._step(step, now_ms)
+        return (yield from self._work()) if over is None else over
+
+    def _unused(self) -> DecisionInputs:
+        """For a decision that nobody writes: what it draws is not drawn from this delivery's."""
+        return DecisionInputsFactory(self.errand, self.log, self.setting.keys).at(0, 0)
+
+    def _fetch(self, definition_hash: str) -> NoResult:
+        yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
+
+    def _gather(self) -> NoResult:
+        """What has happened outside, as far as the message says where to look."""
+        tenant, body, kind = self.log.tenant, self.errand.body, self.errand.kind
+        now_ms = yield Clock()
+        if self.errand.is_recovering:
+            self.facts += yield from inbox.control_facts(tenant, self.state)
+            self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
+            yield from self._carry_out_again(now_ms)
+            if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
+                yield from follow_ups.keep_name(self.log, now_ms)
+        elif kind == messages.WAKE_MAIL:
+            self.facts += yield from external_facts.named_mail(
+                tenant, self.state, body["key"], now_ms
+            )
+        elif kind == messages.GO:
+            # Who handed on may have opened the execution, and had no time to look.
+            self.facts += yield from inbox.control_facts(tenant, self.state)
+        if kind == messages.WAKE_TIMER:
+            entry, due_ms = body["entry"], body["due"]
+            is_early = yield from external_facts.again_if_early(self.log, entry, due_ms, now_ms)
+            self.errand.is_sent_again = is_early
+        yield from self.attempts.poll(now_ms)
+
+    def _carry_out_again(self, now_ms: int) -> NoResult:
+        program = self.setting.program_of(self.state)
+        self.facts += yield from recovery.carry_out_again(self.errand, self.log, program, now_ms)
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def _work(self, pending: Transition | None = None) -> Delivers:
+        """Commits what is known, runs what it holds, until nothing is left.
+
+        `pending` is record 0 before its commit: its first tasks run, their results join it. It
+        does not wait for them for long: an execution without a log cannot be stopped.
+        """
+        while True:
+            now_ms, limit_ms = (yield Clock()), (yield Limit())
+            if now_ms >= limit_ms:
+                return False
+            state = pending.state if pending is not None else self.state
+            until_ms = self.held_until_ms
+            if pending is None:
+                if not external_facts.begins_a_wait(state, self.facts):
+                    self.facts += yield from external_facts.past_timeouts(
+                        self.log.tenant, state, now_ms
+                    )
+                claims, until_ms = self.attempts.claim_late(state, now_ms)
+                self.facts += claims
+            until_ms = min(limit_ms, until_ms)
+            step = self._decide(state, now_ms)
+            is_held = pending is not None and now_ms >= self.held_until_ms
+            over: bool | None = None
+            if step.events or is_held:
+                if pending is not None:
+                    step = Transition(pending.events + step.events, step.state)
+                    pending = None
+                over = yield from self._step(step, now_ms)
+            elif idle := self.attempts.idle(state):
+                left_ms = (yield Deadline()) - now_ms
+                if self.attempts.fit(idle, left_ms):
+                    self.facts += yield from self.attempts.begin(state, idle, now_ms)
+                elif self.attempts.begun:
+                    self.facts += yield from self.attempts.collect(until_ms)
+                else:
+                    over = yield from self._hand_on(now_ms)
+            elif self.attempts.begun:
+                self.facts += yield from self.attempts.collect(until_ms)
+            else:
+                over = yield from self._acknowledge(now_ms)
+            if over is not None:
+                return over
+
+    def _step(self, step: Transition, now_ms: int) -> MayDeliver:
+        if not (yield from self._commit(step, now_ms)):
+            return (yield from self._after_race())
+        if not self.state.is_ended:
+            return None
+        yield from follow_ups.at_end(self.log)
+        return True
+
+    def _decide(self, state: Execution, now_ms: int) -> Transition:
+        if not has_more(state) and not self._has_news(state):
+            return Transition((), state)
+        return self._decided(state, now_ms)
+
+    def _decided(self, state: Execution, now_ms: int) -> Transition:
+        self.offered, self.facts = self.facts, []
+        moment = self.moments.at(now_ms, now_ms, state, self.offered)
+        return advance(self.setting.program_of(state), state, self.offered, moment)
+
+    def _has_news(self, state: Execution) -> bool:
+        """That children were stopped is written with something else, or when nothing else comes."""
+        if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
+            is_at_work = self.attempts.begun or self.attempts.mine(state)
+            return bool(self.facts) and not is_at_work
+        return True
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def _commit(self, step: Transition, now_ms: int) -> Generator[Effect, Any, bool]:
+        """-> False: another writer's record stands there, and nothing else was done."""
+        before = self.log.state
+        is_redrive = before is not None and before.is_ended  # no start message guards that
+        must_open = (
+            not step.state.is_opened
+            and not step.state.is_ended
+            and (is_redrive or self._must_open(step.state, now_ms))
+        )
+        if must_open:
+            yield from follow_ups.watch(self.log, step.state, now_ms)
+        if self.errand.has_twin(self.log):
+            yield from follow_ups.watch_closely(self.log, now_ms)
+        was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
+        if must_open or was_aging:
+            step = self._with_opened(step, now_ms)
+        if was_aging or is_redrive:
+            yield from follow_ups.leave_list(self.log)
+        listing = follow_ups.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
+        if not (yield from self.log.commit(step, now_ms, listing)):
+            return False
+        self.offered = []
+        self.moments.draws = self.races = 0
+        if was_aging:
+            yield from follow_ups.keep_name(self.log, now_ms)
+        if not self.state.is_ended:  # else all that is owed belongs to the end
+            owed_before = [] if before is None or is_redrive else pending_commands(before)
+            new = [
+                command for command in pending_commands(self.state) if command not in owed_before
+            ]
+            program = self.setting.program_of(self.state)
+            self.facts += yield from follow_ups.carry_out(self.log, program, new, now_ms)
+        yield from status_events.publish(self.state, step.events, self.setting.status_source)
+        yield from follow_ups.measure(step)
+        if must_open or has_more(self.state):
+            # Just opened: mail from before. A full record: a loop without a wait has no other look.
+            self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
+        return True
+
+    def _must_open(self, state: Execution, now_ms: int) -> bool:
+        """It parks, or has run for so long that its start message is a poor guard."""
+        goes_on = has_more(state) or bool(self.attempts.mine(state))
+        return not goes_on or now_ms - state.started_ms > FIRST_HOLD_MS
+
+    def _with_opened(self, step: Transition, now_ms: int) -> Transition:
+        opened = facts.Opened(self.log.sequence + 1)
+        moment = self.moments.at(now_ms, now_ms, step.state)
+        more = note(self.setting.program_of(step.state), step.state, opened, moment)
+        return Transition(step.events + more.events, more.state)
+
+    def _after_race(self) -> MayDeliver:
+        """Another writer was first (R5): keep the facts, forget the intentions, look again.
+
+        To go on is for the loop: two that share an execution race hundreds of times.
+        """
+        self.races += 1
+        if self.races > RACES_MAX:
+            return False
+        self.facts = [*self.offered, *self.facts]
+        self.facts = [fact for fact in self.facts if not isinstance(fact, INTENTIONS)]
+        self.attempts.forget_intentions()
+        was_fresh = self.log.state is None
+        yield from self._load()
+        if self.log.state is None:
+            return False  # a refused put to an empty log: TTL or damage; let the message come back
+        if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
+            return False  # our tasks are not those that the log asks for: nothing of it counts
+        # Of a child's two starts another may have counted: that of another definition.
+        yield from self._fetch(self.state.definition)
+        yield from self._look_back()
+        if self.state.is_ended:
+            return (yield from self._leave_ended())
+        if self.errand.is_recovering:
+            now_ms = yield Clock()
+            if was_fresh:
+                # Whoever opened it may have died before he looked, and the message is his too.
+                self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
+            yield from self._carry_out_again(now_ms)
+        self.facts += yield from self.attempts.take()
+        return None
+
+    # -- letting go --------------------------------------------------------------------------------
+
+    def _hand_on(self, now_ms: int) -> MayDeliver:
+        """Too little time is left for the next attempt: another invocation takes it from here."""
+        self.facts += self.attempts.hand_on(self.state)
+        told = self._decided(self.state, now_ms)
+        if told.events and not (yield from self._commit(told, now_ms)):
+            return (yield from self._after_race())
+        if not self.state.is_opened:
+            yield from follow_ups.watch(self.log, self.state, now_ms)
+            step = self._with_opened(Transition((), self.state), now_ms)
+            listing = follow_ups.listing(self.log.tenant, step.state, is_opening=True)
+            if not (yield from self.log.commit(step, now_ms, listing)):
+                return (yield from self._after_race())
+        owner = self.errand.delivery.owner
+        body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
+        yield Send((Message(body),))
+        # R10: whoever has had our message later may have deleted it, or may need it still.
+        return not self.errand.is_overtaken(self.log)
+
+    def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
+        """-> R10: the message is another's too, for nothing of ours is left. It must outlive his
+        claim; and if he has it later than we, what he has committed may not be done yet.
+        """
+        if self.errand.is_overtaken(self.log):
+            return True
+        for attempt in attempts_of(self.state):
+            claim = attempt.claim
+            if claim is not None and self.errand.has_message_of(claim):
+                left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
+                yield SetVisibility(min(max(1, left_seconds), HIDDEN_SECONDS_MAX))
+                return True
+        return False
+
+    def _acknowledge(self, now_ms: int) -> MayDeliver:
+        if (yield from self._leave_to_another(now_ms)):
+            return False
+        is_behind = self.errand.is_recovering and self.log.is_behind
+        if self.log.is_aging(now_ms) or is_behind:
+            return (yield from self._refresh(now_ms))
+        return True
+
+    def _refresh(self, now_ms: int) -> MayDeliver:
+        """R16: what rests for months outlives its records, or their format, by a new snapshot."""
+        if not (yield from self._commit(Transition((), self.state), now_ms)):
+            return (yield from self._after_race())
+        return True
+
+
+#: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).
+INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)

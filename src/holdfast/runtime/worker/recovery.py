@@ -1,0 +1,197 @@
+"""What a delivery does again: what is owed, what had ended, what has killed its worker.
+
+Rules of this file (docs/reference/log.md):
+* R7 What is owed is a function of the state, so whoever recovers knows it.
+* R8 A recovering delivery carries out again what is owed; the others trust a foreign record.
+* R11 Nobody is sent elsewhere whom his start message still guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from holdfast.asl.program import Program
+from holdfast.core import facts
+from holdfast.core.advance import is_redriven_by
+from holdfast.core.pending_commands import (
+    Command,
+    RunAttempt,
+    StartChild,
+    StartTimer,
+    StopChild,
+    entry_of,
+    pending_commands,
+)
+from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
+    CLOCK_ERROR_MS,
+    TAKEOVERS_IN_COMPANY_MAX,
+    VISIBILITY_SECONDS,
+)
+from holdfast.resources import WORK
+from holdfast.runtime import children, follow_ups, inbox, messages, status_events
+from holdfast.runtime.effects import Clock, Effect, Message, Send
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker.delivery import Delivery
+
+# -- what is owed ----------------------------------------------------------------------------------
+
+
+def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effect, Any, None]:
+    """Who committed a beginning or an end under our message may not have told the bus (R8). Nor may
+    who wrote the end under another one, if a twin of his had deleted that before he died.
+
+    `source`: by whom it is told.
+    """
+    assert log.state is not None
+    errand.notice_twin(log)
+    if errand.is_recovering:
+        own = errand.own_records(log)
+        folded = [record for record in own if record.is_folded]
+        if folded:
+            yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
+        if len(folded) > 1:  # the end may be there, and the beginning in the first
+            yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
+        events = [event for record in own for event in record.events]
+        yield from status_events.publish(log.state, events, source)
+        newest = log.records[-1]
+        if log.state.is_ended and newest not in own:
+            yield from status_events.publish_folded(log.state, newest, log.sequence, source)
+
+
+def carry_out_again(errand: Delivery, log: Log, program: Program, now_ms: int) -> inbox.FactsResult:
+    """-> what was found while doing so: notices of children, answers that had come before."""
+    assert log.state is not None
+    state = log.state
+    ended = yield from children.all_notices(log.tenant, state)
+    known = [StartChild(fact.entry, fact.lane) for fact in ended]
+    again = [
+        command
+        for command in _owed_again(errand, log, now_ms)
+        if command not in known and not _sees_to(state, command, now_ms)
+    ]
+    found = yield from follow_ups.carry_out(log, program, again, now_ms)
+    return [*ended, *found]
+
+
+def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
+    """What may never have been carried out (R8).
+
+    The sweeper asks for all of it, and so does a message whose own records cannot be read any more.
+    A message that came back asks for what records of its own ask for: if each of them repeated
+    everything, every crash would multiply the messages. What others have opened since is theirs.
+    """
+    assert log.state is not None
+    places = errand.places(log)
+    has_begun = any(
+        event.type in status_events.BEGINNINGS for one in places.ours for event in one.events
+    )
+
+    def is_to_do(command: Command) -> bool:
+        if isinstance(command, RunAttempt):
+            # A second wake would run it twice. If there is none it will be overdue, and whoever
+            # looks then takes it over.
+            return places.is_in_doubt(entry_of(command))
+        record = places.whose.get(entry_of(command))
+        is_ours = record is not None and places.is_ours(record)
+        if isinstance(command, StopChild) or is_ours:
+            return True  # any record may close the wait for a child; its stop is told soon
+        if errand.kind != messages.RECOVER and not places.is_unread:
+            return record is None and has_begun  # the time of the whole has no place
+        return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
+
+    return [command for command in pending_commands(log.state) if is_to_do(command)]
+
+
+def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
+    """What is due happens in this very delivery; should it die, its message comes back.
+
+    To send a wake besides would let one whose worker always dies multiply without end: each
+    delivery one more wake, and of each, once it is a dead letter, one more that recovers.
+    """
+    match command:
+        case StartTimer(entry, due_ms):
+            is_due = due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+            return is_due and (_has_place_for_all(state) or not _is_question(state, entry))
+        case RunAttempt(attempt=attempt):
+            return attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms
+        case _:
+            return False
+
+
+def _has_place_for_all(state: Execution) -> bool:
+    return len(state.frames) <= ATTEMPTS_IN_FLIGHT_MAX
+
+
+def _is_question(state: Execution, entry: int) -> bool:
+    """A job is asked for there, if there is a place."""
+    frame = state.frame_of(entry)
+    waiting = None if frame is None else frame.waiting
+    return isinstance(waiting, Awaiting) and waiting.poll_due_ms is not None
+
+
+# -- what has come to rest -------------------------------------------------------------------------
+
+
+def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResult:
+    """Somebody asks that an execution goes on which has ended.
+
+    -> the redrive, if there is one that counts. Of several the last before a stop: it answers them
+    all, and none of them is left for the next end. `source`: by whom the bus is told.
+    """
+    assert log.state is not None
+    is_over = not log.state.resting or log.state.is_undone
+    if is_over or not (errand.is_recovering or errand.kind == messages.WAKE_MAIL):
+        return []
+    asked = yield from inbox.control_facts(log.tenant, log.state)
+    wish: facts.RedriveRequested | None = None
+    for fact in asked:
+        if isinstance(fact, facts.RedriveRequested) and is_redriven_by(log.state, fact):
+            wish = fact
+        elif wish is not None:
+            break
+    if wish is None:
+        return []
+    # The duties of this end may still be owed, and the next state knows nothing of them. The bus,
+    # too, if the message of who wrote it may still be hidden; who recovers has told it (R8).
+    assert log.state.stopped_ms is not None
+    hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
+    if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
+        yield from status_events.publish_folded(log.state, log.records[-1], log.sequence, source)
+    yield from follow_ups.at_end(log)
+    return [wish]
+
+
+# -- what kills its worker -------------------------------------------------------------------------
+
+
+def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
+    """An attempt whose owners die is tried again where nobody else's work dies with it.
+
+    -> True: it was sent there, and this delivery is over.
+    """
+    assert log.state is not None
+    running = [
+        (frame.waiting.claim, frame.waiting.takeovers)
+        for frame in log.state.frames.values()
+        if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
+    ]
+    suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
+    may_go = log.state.is_opened and errand.may_take_over  # opened: R11
+    if not suspects or errand.delivery.is_alone or not may_go or errand.is_overtaken(log):
+        return False
+    now_ms = yield Clock()
+    if not any(errand.has_lost(claim, now_ms) for claim in suspects):
+        return False
+    counted = messages.replaced_by(errand.body)
+    # Without our message nothing else says that they were handed on.
+    handed = {claim.message for claim, _ in running if errand.is_handed(claim)}
+    replaced = (*counted, *sorted(handed.difference(counted)), errand.delivery.message_id)
+    # These are no dead letters: they have gone no round.
+    uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
+    body = messages.recover(log.tenant, log.run, replaced, uncounted)
+    delay_seconds = follow_ups.delay_after_wake(errand.body, now_ms)
+    yield Send((Message(body, delay_seconds),), queue="single")
+    return True

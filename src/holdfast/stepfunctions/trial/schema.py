@@ -1,0 +1,177 @@
+"""A mocked result against the shape that the called action really answers.
+
+Source: AWS API reference, MockInput; wording as recorded. `STRICT` wants every required field,
+`PRESENT` only looks at the fields that are there, `NONE` at nothing. A field that the shape does
+not have is let pass in every mode: services add fields.
+
+Fields have the names by which the integration hands them on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from holdfast.asl.program import Json, TaskState
+
+if TYPE_CHECKING:
+    from botocore.model import OperationModel, ServiceModel
+
+Mode: TypeAlias = Literal["STRICT", "PRESENT", "NONE"]
+
+#: Services whose name in a Resource is not botocore's without hyphens, as far as their actions are
+#: mocked at all often; the result of another such service is not looked at.
+_BOTOCORE_NAMES: Final[Mapping[str, str]] = {
+    "cloudwatchlogs": "logs",
+    "cognitoidentityprovider": "cognito-idp",
+    "elasticloadbalancingv2": "elbv2",
+    "elasticmapreduce": "emr",
+    "eventbridge": "events",
+    "iotdataplane": "iot-data",
+    "sfn": "stepfunctions",
+    "states": "stepfunctions",
+}
+#: What `.sync` waits for is described by another action than the one that began it.
+_DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExecution"}
+#: Fields that an optimised integration hands on as JSON, whatever the action calls them.
+_JSON_FIELDS: Final[Mapping[str, frozenset[str]]] = {"lambda:invoke": frozenset({"Payload"})}
+_PARSED: Final = frozenset({"Input", "Output"})
+#: Results whose shape is the integration's own.
+_UNDESCRIBED: Final = frozenset({"apigateway:invoke", "http:invoke"})
+
+_NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
+_TEXTS: Final = frozenset({"string", "timestamp", "blob", "character"})
+
+
+def find_problem(task: TaskState, result: Json, mode: Mode) -> str | None:
+    """-> what AWS says of a mocked result that the task's action could not give, or None."""
+    if mode == "NONE":
+        return None
+    shape = _result_shape(task)
+    if shape is None:
+        return None
+    if not isinstance(result, dict):
+        return "Mocked result must be a JSON object."
+    is_parsed = task.resource.endswith(".sync:2")
+    json_fields = _PARSED if is_parsed else _JSON_FIELDS.get(task.target, frozenset())
+    problem = next(_Schema(mode == "STRICT").structure(shape, result, json_fields), None)
+    return problem and f"Mock result schema validation error: {problem}"
+
+
+def _result_shape(task: TaskState) -> Any:
+    """-> the shape of what the task's result is, or None when nothing describes it."""
+    action = task.target.removeprefix("aws-sdk:")
+    match task.kind:
+        case "service" if action not in _UNDESCRIBED:
+            service, _, name = action.partition(":")
+        case "sync" if action in _DESCRIBED_BY:
+            service, name = action.partition(":")[0], _DESCRIBED_BY[action]
+        case _:
+            return None
+    operation = _operation(service, name)
+    return None if operation is None else operation.output_shape
+
+
+def _operation(service: str, action: str) -> OperationModel | None:
+    model, name = _service(service), _field(action)
+    if model is None or name not in model.operation_names:
+        return None
+    return model.operation_model(name)
+
+
+@functools.lru_cache(maxsize=16)
+def _service(service: str) -> ServiceModel | None:
+    # botocore takes tens of milliseconds to import: only who mocks a service's answer pays.
+    import botocore.loaders  # noqa: PLC0415
+    import botocore.model  # noqa: PLC0415
+
+    loader = botocore.loaders.create_loader()
+    wanted = _BOTOCORE_NAMES.get(service, service)
+    for name in loader.list_available_services("service-2"):
+        if wanted in (name, name.replace("-", "")):
+            return botocore.model.ServiceModel(loader.load_service_model(name, "service-2"), name)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    is_strict: bool
+
+    def structure(
+        self, shape: Any, value: Mapping[str, Json], json_fields: frozenset[str] = frozenset()
+    ) -> Iterator[str]:
+        """Fields in `json_fields` may hold anything."""
+        if self.is_strict:
+            given = set(map(_key, value))
+            for name in map(_field, shape.required_members):
+                if _key(name) not in given:
+                    yield f"Required field '{name}' is missing"
+        members = {_key(_field(name)): member for name, member in shape.members.items()}
+        for name, item in value.items():
+            if _key(name) in members and name not in json_fields:
+                yield from self.value(name, members[_key(name)], item)
+
+    def value(self, name: str, shape: Any, value: Json) -> Iterator[str]:
+        """The problems of one value; `name` is the nearest field's, also within lists and maps."""
+        expected = _expected(shape, value)
+        if expected is not None:
+            yield f"Field '{name}' must be {expected}"
+            return
+        yield from _out_of_bounds(name, shape, value)
+        match shape.type_name, value:
+            case "structure", dict() if not getattr(shape, "is_document_type", False):
+                yield from self.structure(shape, value)
+            case "list", list():
+                for item in value:
+                    yield from self.value(name, shape.member, item)
+            case "map", dict():
+                for key, item in value.items():
+                    yield from self.value(key, shape.value, item)
+
+
+def _expected(shape: Any, value: Json) -> str | None:
+    """-> what the value should have been, None when it is that."""
+    kind = shape.type_name
+    if kind in _TEXTS:
+        return None if isinstance(value, str) else "a string"
+    if kind in _NUMBERS:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if is_number else "a number"
+    if kind == "boolean":
+        return None if isinstance(value, bool) else "a boolean"
+    if kind == "list":
+        return None if isinstance(value, list) else "an array"
+    if kind == "map" or not getattr(shape, "is_document_type", False):
+        return None if isinstance(value, dict) else "an object"
+    return None
+
+
+def _out_of_bounds(name: str, shape: Any, value: Json) -> Iterator[str]:
+    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    match value:
+        case bool() | None:
+            return
+        case int() | float():
+            if least is not None and value < least:
+                yield f"Field '{name}' is less than the minimum value"
+            if most is not None and value > most:
+                yield f"Field '{name}' exceeds the maximum value"
+        case str() | list() | dict():
+            if least is not None and len(value) < least:
+                yield f"Field '{name}' is smaller than the minimum length"
+            if most is not None and len(value) > most:
+                yield f"Field '{name}' exceeds the maximum length"
+    if isinstance(value, str) and getattr(shape, "enum", None) and value not in shape.enum:
+        yield f"Field '{name}' is not an expected value"
+
+
+def _field(member: str) -> str:
+    """executionArn -> ExecutionArn"""
+    return member[:1].upper() + member[1:]
+
+
+def _key(field: str) -> str:
+    """The Java SDK writes DbName for DBName: only the first letter's case says something."""
+    return field[:1] + field[1:].casefold()
