@@ -84,8 +84,7 @@ def _number(function: LambdaFunction, name: str, number: object) -> int:
     if bounds is None:
         raise _refused(number, "no value: a task may run for 14 minutes in a worker", place)
     least, most = bounds
-    is_number = isinstance(number, int) and not isinstance(number, bool)
-    if not is_number or not least <= number <= most:
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
         raise _refused(number, f"a whole number from {least} to {most}", place)
     return number
 
