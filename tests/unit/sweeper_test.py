@@ -479,7 +479,12 @@ def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody(
         return [one["reason"] for one in shop.world.call(handler)["findings"]]
 
     def listed(status: str) -> list[Any]:
-        rows = shop.insist(lambda: shop.front.executions("default", None, status))["executions"]
+        rows = shop.insist(
+            lambda: shop.front.executions(
+                "default",
+                {name: value for name, value in (("workflow", None), ("status", status)) if value},
+            )
+        )["executions"]
         return [row.get("waits_for") for row in rows]
 
     shop.world.hook = refuse

@@ -33,7 +33,6 @@ from holdfast.core.state import Attempt, Awaiting, ChildExecutions, ChildNumber,
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
-    ERROR_CHARACTERS_MAX,
     EVENT_RETENTION_SECONDS,
     NAME_RETENTION_SECONDS,
     OVERDUE_SECONDS,
@@ -289,40 +288,7 @@ def _is_in_hand(attempt: Attempt, now_ms: int) -> bool:
     return attempt.claim is not None or attempt.is_unknown or attempt.due_ms <= now_ms
 
 
-# -- listing and the end ---------------------------------------------------------------------------
-
-
-def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
-    """The attributes by which a record is listed: when it opens the execution, and when it ends."""
-    if not is_opening and not state.is_ended:
-        return {}
-    fields = {
-        "lp": keys.list_partition(tenant, state.workflow, state.status, keys.list_shard(state.run)),
-        "ls": keys.list_sort(state.started_ms, state.run),
-        "nm": state.name or state.run,
-        "dv": _listed_definition(state),
-    }
-    if state.stopped_ms is not None:
-        return {
-            **fields,
-            "en": state.stopped_ms,
-            **({"er": state.error[:ERROR_CHARACTERS_MAX]} if state.error else {}),
-        }
-    return fields
-
-
-def _listed_definition(state: Execution) -> str:
-    """-> definition, and of a state machine's execution: name, version, alias and times redriven.
-
-    `<hash>` or `<hash>#<name>#<version>#<alias>#<redrives>`. One attribute, so that the index stays
-    as it is; no part of it holds a "#".
-    """
-    short, origin = state.definition[:12], state.origin
-    if origin is None:
-        return short
-    qualifiers = (origin.get("version_arn", ""), origin.get("alias_arn", ""))
-    parts = [arn.rpartition(":")[2] for arn in qualifiers]
-    return "#".join((short, origin["execution_name"], *parts, str(state.redrives)))
+# -- the list and the end ---------------------------------------------------------------------------
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:

@@ -40,6 +40,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.listing import is_listed
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.codec import reading
@@ -166,7 +167,7 @@ def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, 
     if state.opened_at is None:
         return False
     opened = yield Get("executions", log.partition, state.opened_at)
-    return opened is not None and "lp" in opened
+    return opened is not None and is_listed(opened)
 
 
 def _wait_for_record(row: Item, now_ms: int) -> NoResult:

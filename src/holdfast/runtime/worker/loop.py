@@ -51,6 +51,7 @@ from holdfast.runtime.effects import (
     Send,
     SetVisibility,
 )
+from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import external_facts, fast_path, recovery
@@ -314,8 +315,8 @@ class Processing:
             step = self._with_opened(step, now_ms)
         if was_aging or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        listing = follow_ups.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
-        if not (yield from self.log.commit(step, now_ms, listing)):
+        listed = listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
+        if not (yield from self.log.commit(step, now_ms, listed)):
             return False
         self.offered = []
         self.moments.draws = self.races = 0
@@ -388,8 +389,8 @@ class Processing:
         if not self.state.is_opened:
             yield from follow_ups.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
-            listing = follow_ups.listing(self.log.tenant, step.state, is_opening=True)
-            if not (yield from self.log.commit(step, now_ms, listing)):
+            listed = listing(self.log.tenant, step.state, is_opening=True)
+            if not (yield from self.log.commit(step, now_ms, listed)):
                 return (yield from self._after_race())
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
