@@ -384,21 +384,13 @@ def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_
     shop, run = begun(machine(NAP))
     deploy(shop, "other")
 
-    def listed(workflow: str | None, status: str | None) -> list[str]:
-        answer = shop.insist(
-            lambda: shop.front.executions(
-                "default",
-                {
-                    name: value
-                    for name, value in (("workflow", workflow), ("status", status))
-                    if value
-                },
-            )
-        )
+    def listed(**filters: str) -> list[str]:
+        answer = shop.insist(lambda: shop.front.executions("default", filters))
         return [row["execution"] for row in answer["executions"]]
 
-    assert listed("flow", None) == listed("flow", "RUNNING") == [run]
-    assert listed("flow", "FAILED") == listed(None, None) == []
+    assert listed(workflow="flow") == listed(workflow="flow", status="RUNNING") == [run]
+    assert listed(workflow="flow", status="FAILED") == []
+    assert listed() == [run]  # every execution is listed, deployed or not
     for unknown in ("folw", "flow#RUNNING", "x" * 5_000):
         refused(
             shop,
@@ -408,7 +400,7 @@ def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_
         )
     shop.stop(run)
     settle(shop)
-    assert listed("flow", "RUNNING") == []
+    assert listed(workflow="flow", status="RUNNING") == []
 
 
 def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> None:
@@ -512,22 +504,13 @@ def test_executions_are_listed_newest_first_by_workflow_and_status() -> None:
     shop.stop("order-1")
     settle(shop)
 
-    def names(workflow: str | None, status: str | None) -> list[str]:
-        answer = shop.insist(
-            lambda: shop.front.executions(
-                "default",
-                {
-                    name: value
-                    for name, value in (("workflow", workflow), ("status", status))
-                    if value
-                },
-            )
-        )
+    def names(**filters: str) -> list[str]:
+        answer = shop.insist(lambda: shop.front.executions("default", filters))
         return [row["name"] for row in answer["executions"]]
 
-    assert names(None, None) == ["order-2", "order-1", "order-0"]
-    assert names("flow", "RUNNING") == ["order-2", "order-0"]
-    assert names(None, "ABORTED") == ["order-1"]
+    assert names() == ["order-2", "order-1", "order-0"]
+    assert names(workflow="flow", status="RUNNING") == ["order-2", "order-0"]
+    assert names(status="ABORTED") == ["order-1"]
     refused(shop, shop.front.executions("default", {"status": "DEAD"}), "HF204", 400)
     refused(shop, shop.front.executions("default", {"workflow": "other"}), "HF205", 404)
 

@@ -168,7 +168,7 @@ def note_restless(simulation: Simulation) -> None:
         simulation.evidence.restless += rests.violations()
 
 
-def note_findings(simulation: Simulation, workflows: list[str]) -> None:
+def note_findings(simulation: Simulation) -> None:
     """What `holdfast doctor` says of a world that has settled."""
     for tenant in tenants(simulation):
         handler = doctor.report(tenant, None, is_repairing=False)

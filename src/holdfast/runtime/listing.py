@@ -122,13 +122,12 @@ def _common(
 
 
 def attributes_of(tenant: str, entry: ListEntry) -> Item:
-    """-> the attributes that put a record into the list."""
+    """-> the attributes that put a record into the list. The record itself has the status."""
     attributes: dict[str, str | int | bytes | None] = {
         resources.LIST_PARTITION: partition_of(tenant, entry),
         resources.LIST_SORT: entry.key,
         resources.LIST_NAME: entry.name,
         resources.LIST_WORKFLOW: entry.workflow,
-        resources.LIST_STATUS: entry.status,
         resources.LIST_DEFINITION: entry.definition,
         resources.LIST_STOPPED: entry.stopped_ms,
         resources.LIST_ERROR: entry.error,

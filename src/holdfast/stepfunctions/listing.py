@@ -127,9 +127,9 @@ def _found(
         return _fitting(wanted, page.entries, page.after or "", size)
     indexed = {entry.run: entry for entry in page.entries}
     starts, floor = yield from _starts(service, wanted, before, size)
-    for key, start in starts:
+    for _, start in starts:
         if start.run not in indexed:
-            begun = yield from _of_log(service.tenant, key, start)
+            begun = yield from _of_log(service.tenant, start)
             if begun is not None:
                 indexed[start.run] = begun
     return _fitting(wanted, indexed.values(), max(page.after or "", floor), size)
@@ -157,7 +157,7 @@ def _starts(
     return found, floor
 
 
-def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
+def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
     """What the index does not show: begun or not, running or just ended.
 
     None for the row of a nested start that was repeated: another of its rows has the time.

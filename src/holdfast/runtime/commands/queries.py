@@ -131,9 +131,21 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
     if not (is_known or rows or page.after) and wanted.before == NEWEST:
-        raise lookup.no_workflow(wanted.workflow)
+        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
     rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
+
+
+def _require_listed(
+    lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
+) -> Generator[Effect, Any, None]:
+    """Raises RequestError HF205 for the name of a workflow that nothing was ever listed under.
+
+    That none of its executions has the status that was asked for is an answer, not an error.
+    """
+    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
+    if not page.entries and page.after is None:
+        raise lookup.no_workflow(workflow)
 
 
 @dataclass(frozen=True, slots=True)
