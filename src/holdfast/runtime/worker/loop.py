@@ -39,7 +39,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events
+from holdfast.runtime import follow_ups, inbox, messages, status_events, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
@@ -307,9 +307,9 @@ class Processing:
             and (is_redrive or self._must_open(step.state, now_ms))
         )
         if must_open:
-            yield from follow_ups.watch(self.log, step.state, now_ms)
+            yield from watchdog.watch(self.log, step.state, now_ms)
         if self.errand.has_twin(self.log):
-            yield from follow_ups.watch_closely(self.log, now_ms)
+            yield from watchdog.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
             step = self._with_opened(step, now_ms)
@@ -387,7 +387,7 @@ class Processing:
         if told.events and not (yield from self._commit(told, now_ms)):
             return (yield from self._after_race())
         if not self.state.is_opened:
-            yield from follow_ups.watch(self.log, self.state, now_ms)
+            yield from watchdog.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
             listed = listing(self.log.tenant, step.state, is_opening=True)
             if not (yield from self.log.commit(step, now_ms, listed)):
