@@ -1,4 +1,4 @@
-"""The state of lowering: names, their values and types at this point, and the refusals so far.
+"""The state of lowering: names, their values and types at this point, and the refusals so far."""
 
 from __future__ import annotations
 
