@@ -22,16 +22,15 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_PARKED_FACTOR,
 )
-from holdfast.runtime import inbox
 from holdfast.runtime.effects import Effect, Put
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 
 
 def watch(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, None]:
     look_ms = next_look_ms(state, now_ms, now_ms)
-    yield Put(inbox.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
+    yield Put(tables.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
 
 
 def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
@@ -44,7 +43,7 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
     sequence = log.sequence + 1
     item = watch_item(log.tenant, log.run, look_ms, sequence, now_ms)
     sk = keys.asking_row(look_ms, log.tenant, log.run, sequence)
-    yield Put(inbox.MAIL, {**item, "sk": sk})
+    yield Put(tables.MAIL, {**item, "sk": sk})
 
 
 def watch_item(
@@ -54,7 +53,7 @@ def watch_item(
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "t": tenant,
         "run": run,
         "seq": sequence,

@@ -19,7 +19,7 @@ from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Query
 from holdfast.runtime.listing import NEWEST, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.sealed import hidden
 
 LISTED_MAX: Final = 100
@@ -78,7 +78,7 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
     run = yield from known.find_run(tenant, identifier)
     if run is None:
         raise no_execution(identifier)
-    items = yield Query("executions", keys.execution(tenant, run))
+    items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
     records = yield from presentation.records_of(tenant, run, items, known.formats)
     if not records:
         run = (yield from known.require_log(tenant, identifier)).run
