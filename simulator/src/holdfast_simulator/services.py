@@ -232,10 +232,14 @@ class Services:
 
     def _unlist(self, effect: Unlist) -> None:
         before = self._tables[tables.EXECUTIONS].get(effect.pk, effect.sk)
-        if before is None or "lp" not in before:
+        if before is None or resources.LIST_PARTITION not in before:
             self._meter_refusal(before, None)
             return
-        after = {name: before[name] for name in before if name not in ("lp", "ls")}
+        after = {
+            name: before[name]
+            for name in before
+            if name not in (resources.LIST_PARTITION, resources.LIST_SORT)
+        }
         self._write(tables.EXECUTIONS, before, MappingProxyType(after))
 
     def _extend(self, effect: Extend) -> None:

@@ -11,10 +11,10 @@ executions table. So an entry costs one index write and no write to the table.
 
 **Partitions.** `lp` is tenant, scope, group and shard. There are three groups, by status:
 
-| group    | statuses                    | shards | writes a second in one, at 1,000 starts a second |
-| `open`   | RUNNING                     | 4      | 500, when all of them rest: 250 in and 250 out   |
-| `done`   | SUCCEEDED                   | 2      | 500, when all of them succeed                    |
-| `failed` | FAILED, TIMED_OUT, ABORTED  | 2      | 500, when all of them fail                       |
+| group    | statuses                   | shards | writes in one, at 1,000 starts a second        |
+| `open`   | RUNNING                    | 4      | 500, when all of them rest: 250 in and 250 out |
+| `done`   | SUCCEEDED                  | 2      | 500, when all of them succeed                  |
+| `failed` | FAILED, TIMED_OUT, ABORTED | 2      | 500, when all of them fail                     |
 
 DynamoDB takes 1,000 writes a second in one partition of an index. The shard is a hash of the id, so
 one busy workflow spreads over all shards, and a page of all workflows takes eight queries.
@@ -163,6 +163,12 @@ def read_entry(item: Item) -> ListEntry:
 def is_listed(record: Item) -> bool:
     """-> whether the record still has an entry in the list."""
     return resources.LIST_PARTITION in record
+
+
+def is_open_entry(record: Item) -> bool:
+    """-> whether the record has an entry among the executions that have not ended."""
+    group = str(record.get(resources.LIST_PARTITION, "")).split("#")[-2:-1]
+    return group == [OPEN]
 
 
 def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:

@@ -14,6 +14,7 @@ from holdfast.limits import (
     TAKEOVERS_IN_COMPANY_MAX,
     TAKEOVERS_MAX,
 )
+from holdfast.runtime import listing
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
@@ -65,8 +66,7 @@ def none_lost(case: Case) -> Iterator[str]:
 def _listed_as_running(case: Case) -> Iterator[str]:
     ended = {history.run for history in case.histories if history.state.is_ended}
     for item in case.services.items(tables.EXECUTIONS):
-        is_running_entry = str(item.get("lp", "")).split("#")[2:3] == ["RUNNING"]
-        if is_running_entry and str(item["ls"]).partition("#")[2] in ended:
+        if listing.is_open_entry(item) and listing.read_entry(item).run in ended:
             yield f"{item['pk']!r}: ended, and still listed as RUNNING"
 
 
