@@ -26,7 +26,7 @@ CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
-# -- The log (our choice; the reasons stand in docs/reference/log.md) ----------------------------------------
+# -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------
 WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
 RECORD_BYTES_MAX: Final = 350_000  # a record is closed here, below the 400 KB item
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # compressed; larger values go to S3

@@ -51,7 +51,7 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """-> the row. `sequence` is the record that it belongs to; a frozen worker may write it later."""
+    """-> the row. `sequence` is its record, which a frozen worker may write later."""
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
@@ -99,7 +99,8 @@ def on_grid(at_ms: int) -> int:
 def look_after_ms(due_ms: int, now_ms: int) -> int:
     """-> when the sweeper checks an execution that is due, or in work, since `due_ms`.
 
-    The first check is soon after. Each later one doubles the time since `due_ms`, by at most an hour.
+    The first check is soon after. Each later one doubles the time since `due_ms`, by at most an
+    hour.
     A row is read up to a minute before its time, and an execution is overdue a minute after
     `due_ms`. So the first check adds both, or it would find nothing overdue.
     """

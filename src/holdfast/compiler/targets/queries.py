@@ -34,7 +34,7 @@ def error_of_child() -> str:
     name = _found_in(
         cause, _NAME, f'{was_late} ? "{error_names.TIMEOUT}" : "{error_names.TASK_FAILED}"'
     )
-    # What failed the child may have been a function.
+    # A function may have failed the child.
     text = f"($text := {_found_in(cause, _CAUSE, _EMPTY)}; {_message_in('$text')})"
     childs = f'{{"Error": {name}, "Cause": {text}}}'
     return f'{ERROR}.Error = "{error_names.TASK_FAILED}" ? {childs} : {ERROR}'
@@ -45,7 +45,7 @@ def _message_in(text: str) -> str:
 
 
 def _found_in(text: str, pattern: str, otherwise: str) -> str:
-    """What the pattern's group finds in the text, read as JSON."""
+    """The text of the pattern's group, read as JSON."""
     found = f"$match({text}, {pattern}, 1)"
     return f"($found := {found}; $exists($found) ? $parse($found.groups[0]) : {otherwise})"
 
