@@ -129,7 +129,16 @@ def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
     tenant, region, account = place
     where = ArnRegion(region, account, PARTITION)
     front = host.front
-    return StatesApi(Service(front.programs, front.keys, tenant, where, host.payload_bytes_max))
+    service = Service(
+        front.programs,
+        front.keys,
+        tenant,
+        where,
+        host.payload_bytes_max,
+        front.workflows,
+        front.types,
+    )
+    return StatesApi(service)
 
 
 def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:

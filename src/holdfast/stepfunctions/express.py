@@ -37,7 +37,7 @@ from holdfast.runtime.worker.leases import attempts_of, result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import type_not_supported
-from holdfast.stepfunctions.starts import input_of, origin_of, workflow_of
+from holdfast.stepfunctions.starts import input_of, origin_of
 from holdfast.stepfunctions.versions import resolve_for_start
 
 Waits = Generator[Effect, Any, None]
@@ -130,9 +130,9 @@ class ExpressRun:
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
         """-> the state at the end; one that has not ended took too long."""
-        # Whoever asks waits for this process, which may end sooner than a run.
+        # The caller waits for this process, which may end sooner than a run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
-        workflow = workflow_of(self.origin)
+        workflow = keys.machine_workflow(self.origin["state_machine_name"])
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
         state = advance(self.program, None, [started], self._moment(run, now_ms)).state
         while not state.is_ended:

@@ -16,10 +16,10 @@ from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
 from holdfast.limits import LIST_SHARDS
 from holdfast.runtime.commands.presentation import is_kept
+from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query, QueryList
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
-from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ArnRegion, MachineArn, parse_machine_arn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import (
@@ -28,10 +28,10 @@ from holdfast.stepfunctions.faults import (
     type_not_supported,
     validation,
 )
-from holdfast.stepfunctions.lookup import is_here
+from holdfast.stepfunctions.lookup import find_machine, is_here
 from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
-from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start
+from holdfast.stepfunctions.workflows import own_name
 
 #: What sorts after every key of a list.
 _NEWEST: Final = "~"
@@ -60,17 +60,23 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run."""
+    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run.
+
+    `is_workflow`: the machine is a deployed workflow.
+    """
 
     machine: MachineArn
     statuses: tuple[str, ...]
     redrive: str | None
     map_run: str | None = None
+    is_workflow: bool = False
 
     @property
     def workflow(self) -> str:
         if self.map_run is not None:
             return keys.map_run_workflow(self.map_run)
+        if self.is_workflow:
+            return self.machine.name
         return keys.machine_workflow(self.machine.name)
 
     def takes(self, listed: Listed) -> bool:
@@ -116,12 +122,13 @@ def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, A
     machine = parse_machine_arn(str(machine_arn))
     found = None
     if is_here(service, machine):
-        found = yield from catalogue.machine(service.tenant, machine.name)
+        found = yield from find_machine(service, machine.name)
     if found is None:
         raise state_machine_does_not_exist(machine.text)
     if found.now.type == "EXPRESS":
         raise type_not_supported()
-    return Wanted(machine, statuses, redrive)
+    is_workflow = machine.name in service.workflows
+    return Wanted(machine, statuses, redrive, is_workflow=is_workflow)
 
 
 def _children(
@@ -168,8 +175,13 @@ def _found(
 
 def _of_index(item: Item) -> Listed:
     status = str(item["lp"]).split("#")[-2]
-    _, name, version, alias, redrives = str(item["dv"]).split("#")
     stopped_ms = int(item["en"]) if "en" in item else None
+    _, *of_machine = str(item["dv"]).split("#")
+    if not of_machine:
+        run = str(item["ls"]).partition("#")[2]
+        name = own_name(run) if item["nm"] == run else str(item["nm"])
+        return Listed(str(item["ls"]), name, status, stopped_ms, "", "", 0)
+    name, version, alias, redrives = of_machine
     return Listed(str(item["ls"]), name, status, stopped_ms, version, alias, int(redrives))
 
 
@@ -204,6 +216,7 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
         if not is_damage(error):
             raise
     state, origin = log.state, start.origin
+    assert origin is not None
     if state is not None and state.started_ms != start.started_ms:
         return None
     return Listed(

@@ -14,8 +14,9 @@ from holdfast.core.pending_commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
 from holdfast.runtime import children, follow_ups
-from holdfast.runtime.commands import api, tokens
+from holdfast.runtime.commands import events, start, tokens
 from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
 from holdfast.runtime.storage import keys
 from holdfast.runtime.worker import recovery
@@ -229,7 +230,7 @@ def _forget_to_list(patch: Patch) -> None:
     def nothing(*_given: Any) -> Iterator[Effect]:
         yield from ()
 
-    patch.setattr(api, "_keep_listed", nothing)
+    patch.setattr(events, "keep_listed", nothing)
 
 
 def _keep_events_twice(patch: Patch) -> None:
@@ -317,7 +318,7 @@ def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
     real = Front.stop
 
     def stop(self: Front, tenant: str, identifier: str, request: Any, chance: bytes) -> Handler:
-        log = yield from self._known.require_log(tenant, identifier)
+        log = yield from self.known.require_log(tenant, identifier)
         if log.state is None:
             return {"execution": log.run}
         return (yield from real(self, tenant, identifier, request, chance))
@@ -392,15 +393,17 @@ def _look_at_no_event(patch: Patch) -> None:
 
 
 def _start_twice(patch: Patch) -> None:
-    def claim(self: Front, tenant: str, flow: str, name: str, data: Any, started: Any) -> Handler:
-        return started
+    def claim(_tenant: str, wanted: Start, _data: Any) -> Iterator[Effect]:
+        return wanted
         yield
 
-    patch.setattr(Front, "_claim_name", claim)
+    patch.setattr(start, "claim_name", claim)
 
 
 def _hash_obeys_order(patch: Patch) -> None:
-    patch.setattr(api, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest())
+    patch.setattr(
+        start, "hash_of", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest()
+    )
 
 
 def _hash_ignores_whose(patch: Patch) -> None:
@@ -413,7 +416,7 @@ def _hash_ignores_whose(patch: Patch) -> None:
         keyed = sorted(word.rstrip(":") for word in words)
         return hashlib.sha256(json.dumps(keyed).encode()).hexdigest()
 
-    patch.setattr(api, "_hash", of_words)
+    patch.setattr(start, "hash_of", of_words)
 
 
 def _one_name_for_all_tenants(patch: Patch) -> None:

@@ -11,7 +11,8 @@ from holdfast.core.pending_commands import pending_commands
 from holdfast.errors import ServiceFault
 from holdfast.limits import LIST_SHARDS
 from holdfast.runtime import follow_ups
-from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands import start
+from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList
 from holdfast.runtime.storage import log
 from holdfast.runtime.storage.definitions import Programs
@@ -144,17 +145,15 @@ def _renew_performers(patch: Patch, kind: type[Any], query: Any) -> None:
 
 
 def _ask_the_index(patch: Patch) -> None:
-    def claim(
-        self: Any, tenant: str, workflow: str, name: str, data: Any, started: dict[str, Any]
-    ) -> Does:
+    def claim(tenant: str, wanted: Start, _data: Any) -> Does:
         for shard in range(LIST_SHARDS):
-            partition = list_partition(tenant, workflow, "RUNNING", shard)
+            partition = list_partition(tenant, wanted.workflow, "RUNNING", shard)
             for entry in (yield QueryList(partition, 100)):
-                if entry["nm"] == name:
-                    return {**started, "run": str(entry["ls"]).partition("#")[2]}
-        return started
+                if entry["nm"] == wanted.name:
+                    return replace(wanted, run=str(entry["ls"]).partition("#")[2])
+        return wanted
 
-    patch.setattr(Front, "_claim_name", claim)
+    patch.setattr(start, "claim_name", claim)
 
 
 # -- doubts ----------------------------------------------------------------------------------------

@@ -1,0 +1,135 @@
+"""Answers: the result that a person or another service gives to a wait, by its token.
+
+An answer is stored under the key of the wait's attempt, so the first one counts. The same answer
+sent again succeeds again (R12): the first response may have been lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.state import Attempt, Awaiting, WaitingFor
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands import fields
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import Payload, is_same, mark_of_secrets, normalised
+from holdfast.runtime.commands.tokens import Token, is_marked, mark_of, require_token
+from holdfast.runtime.effects import Clock, Get, JsonResult, Message, PutIfAbsent, Send
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage.json_values import require_plain
+
+
+def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+    """`request`: token, and output, or error and cause?.
+
+    Raises RequestError HF211, HF215, HF230 to HF233, HF243.
+    """
+    now_ms = yield Clock()
+    token = require_token(str(request.get("token", "")), known.keys, tenant, now_ms)
+    key = keys.answer(token.entry, token.attempt)
+    given = yield from answer_fields(known, token, request)
+    item = {
+        "pk": keys.inbox(tenant, token.run),
+        "sk": key,
+        "f": FORMAT,
+        "at": now_ms,
+        "ttl": token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
+        "ah": mark_of(_text_of(request), known.keys),
+        **given,
+    }
+    found = yield PutIfAbsent("mail", item)
+    if found is not None and not is_same(inbox.answer_in(found), given):
+        raise RequestError(
+            "HF231",
+            "another answer has been given before",
+            status=409,
+            help="see the execution",
+        )
+    yield Send((Message(messages.wake_mail(tenant, token.run, key)),))
+    return {"execution": token.run}
+
+
+def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
+    """-> the fields of the answer's item. Raises RequestError when no wait takes the answer."""
+    log = known.log(token.tenant, token.run)
+    yield from log.load()
+    state = log.state
+    frame = None if state is None else state.frame_of(token.entry)
+    if state is None:
+        # A first task may hand its token on before record 0 (R3).
+        is_open = yield from known.may_begin(log)
+    else:
+        is_open = frame is not None and waits_for(frame.waiting, token)
+    if not is_open:
+        return (yield from answered_before(known, token, request))
+    if "error" in request:
+        return _failure(request)
+    output = request.get("output")
+    # Only questions have a type. Before the first record no question is open: its token is made
+    # from the log.
+    if state is not None and frame is not None:
+        definition = yield from known.programs.fetch(token.tenant, state.definition)
+        wanted = Payload.of_answer(definition, frame.position)
+        what = f"answer to {frame.position}"
+        output = normalised(known.types, token.tenant, wanted, output, what)
+    return {**(yield from inbox.stow(token.tenant, token.run, output)), **mark_of_secrets(output)}
+
+
+def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
+    """The wait is over. The answer that ended it succeeds again (R12), another one is refused."""
+    partition = keys.inbox(token.tenant, token.run)
+    found = yield Get("mail", partition, keys.answer(token.entry, token.attempt))
+    if found is None or not _is_repeated(known, found, request):
+        raise RequestError(
+            "HF232",
+            "nobody waits for this answer any more",
+            status=409,
+            help="see what the execution waits for now",
+        )
+    return inbox.answer_in(found)
+
+
+def waits_for(waiting: WaitingFor | None, token: Token) -> bool:
+    """-> whether the wait takes an answer with this token.
+
+    The call that hands the token on may still run: its worker reads the answer after the call.
+    """
+    match waiting:
+        case Awaiting() | Attempt(kind="callback" | "sync"):
+            return waiting.attempt == token.attempt
+        case _:
+            return False
+
+
+def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """-> whether the request has the bytes of the one that stored the answer.
+
+    The stored value may be in another form, which its type gave it. An answer that the Step
+    Functions API stored has no mark of its request: there the values are compared.
+    """
+    text = _text_of(request)
+    if "ah" in found:
+        return is_marked(text, str(found["ah"]), known.keys)
+    if "error" in request:
+        return inbox.answer_in(found) == _failure(request)
+    return inbox.answer_in(found) == inbox.form_of(request.get("output"))[0]
+
+
+def _text_of(request: Mapping[str, Any]) -> str:
+    """-> an answer as it was sent. Raises RequestError HF243."""
+    given = {name: request[name] for name in ("output", "error", "cause") if name in request}
+    for value in given.values():
+        require_plain(value, "the answer")
+    return json.dumps(given, sort_keys=True)
+
+
+def _failure(request: Mapping[str, Any]) -> dict[str, str]:
+    """-> error and cause of an answer. Raises RequestError HF233 when it is an output as well."""
+    if "output" in request:
+        raise RequestError("HF233", "an answer is either an output or an error, and this is both")
+    return fields.error_and_cause(request)
