@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from holdfast.core.pending_commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
 from holdfast.runtime import children, follow_ups
-from holdfast.runtime.commands import events, start, tokens
+from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
@@ -281,12 +281,12 @@ def _not_bound_to_tenant(patch: Patch) -> None:
         token = tokens._read(text, known)
         return tokens.require_token(text, known, tenant if token is None else token.tenant, now_ms)
 
-    patch.setattr(api, "require_token", require)
+    patch.setattr(answers, "require_token", require)
 
 
 def _accept_expired(patch: Patch) -> None:
     real = tokens.require_token
-    patch.setattr(api, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
+    patch.setattr(answers, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
 
 
 def _accept_second_answers(patch: Patch) -> None:
@@ -393,7 +393,7 @@ def _look_at_no_event(patch: Patch) -> None:
 
 
 def _start_twice(patch: Patch) -> None:
-    def claim(_tenant: str, wanted: Start, _data: Any) -> Iterator[Effect]:
+    def claim(_tenant: str, wanted: Start, _data: Any) -> Generator[Effect, Any, Start]:
         return wanted
         yield
 
