@@ -323,7 +323,7 @@ def test_a_visit_looks_at_control_mail_though_only_a_timer_is_open() -> None:
 
     def plant(patch: Patch) -> None:
         blind = type("blind", (), {**vars(inbox), "control_facts": staticmethod(nothing)})
-        patch.setattr(sweeper, "mail", blind)
+        patch.setattr(sweeper, "inbox", blind)
 
     caught(schedule, plant)
 

@@ -169,7 +169,7 @@ def _see_no_control_mail(patch: Patch) -> None:
         yield
 
     blind = type("blind", (), {**vars(inbox), "control_facts": staticmethod(nothing)})
-    patch.setattr(sweeper, "mail", blind)
+    patch.setattr(sweeper, "inbox", blind)
 
 
 def _see_no_mail(patch: Patch) -> None:
