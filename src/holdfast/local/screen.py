@@ -101,7 +101,7 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
     put(_execution(shown, now))
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
-        # Of several tokens it does not show whose they are.
+        # With several tokens, each line says which wait its token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
         # Not in the table: a wrapped line cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
@@ -117,6 +117,10 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     table.add_row("id", shown["execution"])
     if "workflow" in shown:
         table.add_row("workflow", shown["workflow"])
+    if "arn" in shown:
+        table.add_row("ARN", shown["arn"])
+    if "retries" in shown:
+        table.add_row("retried", f"{shown['retries']}×")
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
     if "started" in shown:

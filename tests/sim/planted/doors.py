@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.core.state import Awaiting
 from holdfast.errors import RequestError
-from holdfast.runtime.commands import answers, start, tokens
+from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.start_rows import Start
@@ -88,15 +88,15 @@ def _put_heartbeats_over_newer_ones(patch: Patch) -> None:
 
 
 def _refuse_early_events(patch: Patch) -> None:
-    real = Front.event
+    real = events.event
 
-    def event(self: Front, tenant: str, request: Any, chance: bytes) -> Handler:
+    def event(known: Lookup, tenant: str, request: Any, chance: bytes) -> Handler:
         partition = keys.event(tenant, str(request["name"]), request["key"])
         if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
             raise RequestError("HF206", "nobody waits for it", status=404)
-        return (yield from real(self, tenant, request, chance))
+        return (yield from real(known, tenant, request, chance))
 
-    patch.setattr(Front, "event", event)
+    patch.setattr(events, "event", event)
 
 
 def _show_nothing_of_who_waits(patch: Patch) -> None:

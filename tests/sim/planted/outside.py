@@ -16,6 +16,7 @@ from holdfast.errors import ServiceFault
 from holdfast.runtime import children, follow_ups
 from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
 from holdfast.runtime.storage import keys
@@ -215,15 +216,15 @@ def _changed(patch: Patch, name: str, change: Callable[[Effect], Effect | None])
 
 
 def _drop_early_events(patch: Patch) -> None:
-    real = Front.event
+    real = events.event
 
-    def event(self: Front, tenant: str, request: Any, chance: bytes) -> Handler:
+    def event(known: Lookup, tenant: str, request: Any, chance: bytes) -> Handler:
         partition = keys.event(tenant, str(request["name"]), request["key"])
         if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
             return {"event": request["id"], "waiting": 0}
-        return (yield from real(self, tenant, request, chance))
+        return (yield from real(known, tenant, request, chance))
 
-    patch.setattr(Front, "event", event)
+    patch.setattr(events, "event", event)
 
 
 def _forget_to_list(patch: Patch) -> None:
@@ -286,7 +287,8 @@ def _not_bound_to_tenant(patch: Patch) -> None:
 
 def _accept_expired(patch: Patch) -> None:
     real = tokens.require_token
-    patch.setattr(answers, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
+    forever = lambda text, known, tenant, _: real(text, known, tenant, 0)  # noqa: E731
+    patch.setattr(answers, "require_token", forever)
 
 
 def _accept_second_answers(patch: Patch) -> None:
