@@ -120,7 +120,7 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     if "arn" in shown:
         table.add_row("ARN", shown["arn"])
     if "retries" in shown:
-        table.add_row("retried", f"{shown['retries']}×")
+        table.add_row("retried", f"{shown['retries']} times")
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
     if "started" in shown:
