@@ -15,6 +15,7 @@ from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service
 from holdfast_simulator.invariants import check
 from tests.builders import CHANCE, KEYS, Machine, Shop, call, chain, machine, wait_for
+from tests.unit.core_kit import part
 from tests.unit.host_kit import Site
 from tests.unit.states_kit import PLACE
 
@@ -187,15 +188,16 @@ def test_an_execution_that_succeeded_is_not_retried() -> None:
 
 
 def test_an_execution_that_has_undone_what_it_did_is_not_retried() -> None:
-    from tests.unit.core_unwinding_test import UNDONE_THEN_FAILED  # noqa: PLC0415
-
-    shop = Shop(UNDONE_THEN_FAILED, Tasks())
+    states, undo = part("paid")
+    tasks = Tasks()
+    shop = Shop(machine({**states, "paid": wait_for("paid")}, Holdfast={"Undo": [undo]}), tasks)
     run = shop.start()
     shop.world.run(until_ms=shop.world.now_ms + 1_000)
     shop.stop(run)
     shop.world.run()
 
     assert shop.describe(run)["status"] == "ABORTED"
+    assert tasks.calls == {"undo paid": 1}
     error = refused(shop, run)
     assert "has undone" in error.message
     assert "another name" in error.help

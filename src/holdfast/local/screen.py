@@ -203,7 +203,7 @@ def _go_on(wait: JsonRow) -> str | None:
 
 def history(rows: list[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # The last column alone gives way: rich narrows what may wrap, and its texts are cut instead.
+    # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
     table.columns[-1].no_wrap = False
     for row in map(harmless, rows):
         style = _style(row)
@@ -224,12 +224,15 @@ def _style(row: JsonRow) -> str:
 
 
 def _what(row: JsonRow) -> str:
-    """The state, the task, the error; what a task got and gave. Not every state's input again."""
+    """-> the state, the task, the error, and the input and output of tasks alone, on one line."""
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
+    if row["type"] == "ExecutionRedriven":
+        words = {"by": own.get("by"), "because": own.get("reason")}
+        parts += [f"{word} {text}" for word, text in words.items() if text is not None]
     if "due" in own:
         parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
     if not row["type"].endswith(("StateEntered", "StateExited")):
@@ -239,7 +242,7 @@ def _what(row: JsonRow) -> str:
 
 
 def _on_one_line(row: JsonRow) -> JsonRow:
-    """A text of several lines must not look like several rows."""
+    """-> the row with each text on one line, so that it does not look like several rows."""
     shown = harmless(dict(row))
     return {
         key: text.replace("\n", " ") if isinstance(text, str) else text
