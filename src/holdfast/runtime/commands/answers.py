@@ -7,7 +7,7 @@ sent again succeeds again (R12): the first response may have been lost.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from holdfast.core.state import Attempt, Awaiting, WaitingFor
@@ -18,7 +18,16 @@ from holdfast.runtime.commands import fields
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Payload, is_same, mark_of_secrets, normalised
 from holdfast.runtime.commands.tokens import Token, is_marked, mark_of, require_token
-from holdfast.runtime.effects import Clock, Get, JsonResult, Message, PutIfAbsent, Send
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    JsonResult,
+    Message,
+    PutIfAbsent,
+    Send,
+)
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.formats import FORMAT
 from holdfast.runtime.storage.json_values import require_plain
@@ -31,27 +40,46 @@ def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     """
     now_ms = yield Clock()
     token = require_token(str(request.get("token", "")), known.keys, tenant, now_ms)
-    key = keys.answer(token.entry, token.attempt)
     given = yield from answer_fields(known, token, request)
-    item = {
-        "pk": keys.inbox(tenant, token.run),
-        "sk": key,
-        "f": FORMAT,
-        "at": now_ms,
-        "ttl": token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
-        "ah": mark_of(_text_of(request), known.keys),
-        **given,
-    }
-    found = yield PutIfAbsent("mail", item)
-    if found is not None and not is_same(inbox.answer_in(found), given):
+    mark: Item = {"ah": mark_of(_text_of(request), known.keys)}
+    if not (yield from store_answer(token, now_ms, given, mark)):
         raise RequestError(
             "HF231",
             "another answer has been given before",
             status=409,
             help="see the execution",
         )
-    yield Send((Message(messages.wake_mail(tenant, token.run, key)),))
     return {"execution": token.run}
+
+
+def store_answer(
+    token: Token, now_ms: int, given: Mapping[str, Any], more: Item
+) -> Generator[Effect, Any, bool]:
+    """Stores the answer and wakes the execution. -> False: another answer was stored before.
+
+    `more`: attributes of the item that are no part of the answer. The item outlives the wait,
+    however long no worker works on the execution.
+    """
+    key = keys.answer(token.entry, token.attempt)
+    item = {
+        "pk": keys.inbox(token.tenant, token.run),
+        "sk": key,
+        "f": FORMAT,
+        "at": now_ms,
+        "ttl": expiry_of(token),
+        **more,
+        **given,
+    }
+    found = yield PutIfAbsent("mail", item)
+    if found is not None and not is_same(inbox.answer_in(found), given):
+        return False
+    yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
+    return True
+
+
+def expiry_of(token: Token) -> int:
+    """-> when TTL may delete an item about the wait, in seconds since the epoch."""
+    return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS
 
 
 def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:

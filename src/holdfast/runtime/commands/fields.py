@@ -33,7 +33,7 @@ def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, s
 def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
     """-> {name: 1} for true, {} for false or none. Raises RequestError HF233.
 
-    Only a boolean counts: a text such as "false" would else shorten an undo by mistake.
+    Any other value is refused: the text "false" would be true, and shorten an undo by mistake.
     """
     value = request.get(name, False)
     if not isinstance(value, bool):

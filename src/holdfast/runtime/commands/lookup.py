@@ -41,7 +41,7 @@ _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What the commands know of their stack. `workflows`: those that can be started, by name."""
+    """The stack, for every command. `workflows`: those that can be started, by name."""
 
     programs: Programs
     workflows: Mapping[str, Definition]
@@ -208,7 +208,7 @@ class Lookup:
             yield from log.load()
             if log.state is None or _is_named(log.state, text, machine):
                 return run
-        for workflow in _owners(machine):
+        for workflow in _owners(machine.partition("/")[0]):
             run = yield from self.find_named(tenant, workflow, name)
             if run is not None:
                 return run

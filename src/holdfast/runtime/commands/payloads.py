@@ -72,7 +72,7 @@ def _secrets(definition: Definition) -> Collection[str]:
 def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: str) -> Json:
     """-> the value in the form of its type, or unchanged when no type is declared or deployed.
 
-    A value whose type is no longer deployed is accepted: the wait could not be answered otherwise.
+    A value whose type was removed from the code is accepted, because an execution waits for it.
     Raises RequestError HF211; HF215 when such a value is a secret.
     """
     if wanted.reference is None:

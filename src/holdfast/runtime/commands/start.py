@@ -103,7 +103,7 @@ def accept(
     if wanted.name is not None:
         start = yield from claim_name(tenant, wanted, data)
         if wanted.parent is not None and start.run != wanted.run:
-            # The execution that has the name would not tell this parent of its end.
+            # The execution that has the name would not notify this parent of its end.
             raise NameTakenError
         is_owner = (start.run, start.started_ms) == (wanted.run, wanted.started_ms)
         if not is_owner and wanted.parent is None:
