@@ -5,7 +5,7 @@ Powertools' resolver reads API Gateway's payload format 2.0. The authoriser veri
 `X-Amz-Target` header is a call of AWS's own protocol, which `protocol` serves.
 
 A route refuses query parameters and body fields that it does not know (HF219): a misspelt `stauts`
-would else list every execution, and a misspelt `now` would undo what must not be undone.
+would list every execution, and a misspelt `now` would undo what must not be undone.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
 
 
 def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting what is not there is no error, as for machines, versions and activities."""
+    """Deleting an alias that does not exist succeeds, as for machines, versions and activities."""
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if is_here(service, arn):
         yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.alias(str(arn.alias)))

@@ -76,8 +76,8 @@ class Snapshot:
 class StateMachine:
     """`versions` is the greatest number ever given to a version of it.
 
-    `published` and `description` are those of the request that created it: an identical repeat of
-    that request is no second creation.
+    `published` and `description` are those of the request that created it. They tell an identical
+    repeat of that request from another one.
     """
 
     name: str

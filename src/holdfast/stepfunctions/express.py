@@ -1,8 +1,8 @@
-"""StartSyncExecution: a run of an express machine in memory, from the core that all others run on.
+"""StartSyncExecution: an express machine runs in memory, on the same core as every execution.
 
-No log and no messages: who asks waits. Tasks are begun and their results taken as a worker does;
-timers are waited for. If the process dies, so does the run, and the caller sees it: that is what
-express means (AWS docs, "Standard and Express workflows": at most once when synchronous).
+There is no log and there are no messages: the caller waits. Tasks begin and their results are taken
+as in a worker; the run waits for its timers. When the process crashes, the run is lost and the
+caller's request fails (AWS docs, "Standard and Express workflows": at most once when synchronous).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ExpressRun:
     draws: int = 0
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
-        """-> the state at the end; one that has not ended took too long."""
+        """-> the state at the end. A state that has not ended means a time-out."""
         # The caller waits for this process, which may end sooner than a run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])
@@ -174,7 +174,7 @@ class ExpressRun:
         )
 
     def _wait(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:
-        """For a result, a timer or a time-out, whichever comes first."""
+        """Waits for the first of a result, a timer and a time-out."""
         until_ms = min([self.until_ms, *self.begun.values(), *self._dues(state)])
         if not self.begun:
             yield Pause(max(0, until_ms - now_ms))

@@ -33,7 +33,7 @@ from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
 from holdfast.stepfunctions.workflows import own_name
 
-#: What sorts after every key of a list.
+#: Sorts after every key of a list.
 _NEWEST: Final = "~"
 
 
@@ -99,7 +99,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
     found, floor = yield from _found(service, wanted, before, size)
     page = [listed for listed in found if listed.key >= floor][:size]
     if not page and wanted.map_run is not None:
-        # Who finds children knows that there is a run; whether there is one costs the parent's log.
+        # Children prove that the run exists. Without any, the parent's log has to be read.
         yield from require_map_run(service, wanted.map_run)
     answer = {"executions": [_shown(service.place, wanted, listed) for listed in page]}
     if len(page) == size and len(found) > size:
@@ -204,15 +204,15 @@ def _starts(
 
 
 def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Listed | None]:
-    """What the index does not show: begun or not, running or just ended.
+    """-> an execution that the index does not show yet, as its log or its start says.
 
-    None for the row of a nested start that was repeated: another of its rows has the time.
+    None for the row of a nested start that was repeated: another of its rows has the start time.
     """
     log = Log(tenant, start.run, "api", "")
     try:
         yield from log.load()
     except HoldfastError as error:
-        # One that is damaged hides no other; the index would know of its end.
+        # A damaged log must not hide other executions. The index has its end, if there is one.
         if not is_damage(error):
             raise
     state, origin = log.state, start.origin

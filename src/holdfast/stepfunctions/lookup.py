@@ -20,7 +20,7 @@ from holdfast.stepfunctions.workflows import find_workflow
 def is_here(service: Service, arn: MachineArn) -> bool:
     """-> whether the ARN is of this stack's region and account.
 
-    An ARN with a label names a Map's part of a state machine, which is no resource of its own.
+    An ARN with a label names a Map's part of a state machine. No operation takes such a part.
     """
     return arn.place == service.place and arn.label is None
 

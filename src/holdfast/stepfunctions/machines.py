@@ -244,7 +244,7 @@ def references_in(text: str) -> dict[str, Any]:
 
 
 def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting a machine that does not exist is no error. Its running executions go on."""
+    """Deleting a machine that does not exist succeeds. Running executions of a machine go on."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if arn.qualifier is not None:
         raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")
@@ -280,7 +280,7 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
 
 
 def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> JsonResult:
-    """`severity` ERROR (the default) leaves warnings out; a warning alone is no failure."""
+    """`severity` ERROR (the default) leaves warnings out; a warning alone does not fail."""
     from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 
     yield from ()

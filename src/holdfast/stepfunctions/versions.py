@@ -123,7 +123,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
 
 
 def delete_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting a version that does not exist is no error. Executions of the version go on."""
+    """Deleting a version that does not exist succeeds. Executions of the version go on."""
     arn = parse_machine_arn(request["stateMachineVersionArn"])
     if arn.version is None:
         raise validation(f"A state machine version ARN is expected: '{arn.text}'")

@@ -30,7 +30,7 @@ CREATED_MS: Final = 0
 
 
 def find_workflow(service: Service, name: str) -> StateMachine | None:
-    """-> the deployed workflow in the form of a state machine, None when there is none."""
+    """-> the deployed workflow in the form of a state machine, None for any other name."""
     definition = service.workflows.get(name)
     if definition is None:
         return None
