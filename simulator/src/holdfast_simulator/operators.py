@@ -94,7 +94,7 @@ def _redrive(tenant: str, run: str, chance: bytes) -> Handler:
     log = Log(tenant, run, "front", "")
     yield from log.load()
     now_ms = yield Clock()
-    yield from send_retry(tenant, run, log.state, (now_ms, chance), {})
+    yield from send_retry(tenant, run, log.state, (now_ms, chance))
 
 
 def _forgeries(token: str, tenant: str, others: list[str]) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ Powertools' resolver reads API Gateway's payload format 2.0. The authoriser veri
 `tenant` claim of a JWT, or `default` for an IAM caller of this account. A request with an
 `X-Amz-Target` header is a call of AWS's own protocol, which `protocol` serves.
 
-A route refuses query parameters and body fields that it does not know (HF219): a misspelt `stauts`
-would list every execution, and a misspelt `now` would undo what must not be undone.
+A route refuses query parameters and body fields that it does not know (HF219). Otherwise a misspelt
+`stauts` would list every execution, and a misspelt `now` would undo what must not be undone.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, Final
 
 from holdfast.aws import protocol
 from holdfast.aws.host import Host
+from holdfast.aws.identity import caller_of, require_operator, tenant_of
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.runtime.commands.lookup import no_execution
 from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.definitions import Definition
-from holdfast.runtime.storage.json_values import is_unicode, parse_json_once, require_plain
-from holdfast.runtime.storage.keys import TENANT_DEFAULT, is_tenant
+from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 
 #: route -> the query parameters, and the fields of the body, that it knows.
 KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -264,30 +264,6 @@ def _refusal(error: RequestError) -> dict[str, Any]:
     }
 
 
-def tenant_of(request: Mapping[str, Any]) -> str:
-    """Raises RequestError HF240 (403) when the verified identity names no usable tenant.
-
-    A caller that signs with IAM is the tenant `default`. Any other authoriser has to be a JWT's.
-    """
-    authorizer = request.get("requestContext", {}).get("authorizer") or {}
-    if not authorizer.keys() - {"iam"}:
-        return TENANT_DEFAULT
-    claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    tenant = claims.get("tenant")
-    if not isinstance(tenant, str) or not is_tenant(tenant):
-        raise RequestError("HF240", "the identity has no usable `tenant` claim", status=403)
-    return tenant
-
-
-def caller_of(request: Mapping[str, Any]) -> str | None:
-    """-> the verified identity of the caller: the ARN of an IAM caller, or the subject of a JWT."""
-    authorizer = request.get("requestContext", {}).get("authorizer") or {}
-    found = (authorizer.get("iam") or {}).get("userArn")
-    if found is None:
-        found = ((authorizer.get("jwt") or {}).get("claims") or {}).get("sub")
-    return found if isinstance(found, str) and is_unicode(found) else None
-
-
 def require_here(identifier: str, request: Mapping[str, Any], region: str | None) -> str:
     """-> the identifier of an execution. Raises RequestError HF207 for an ARN of another place.
 
@@ -299,17 +275,6 @@ def require_here(identifier: str, request: Mapping[str, Any], region: str | None
         if any(known not in {None, found} for known, found in zip(own, place, strict=True)):
             raise no_execution(identifier)
     return identifier
-
-
-def require_operator(request: Mapping[str, Any]) -> None:
-    """Raises RequestError HF252 (403): a tenant does not decide what concerns every tenant."""
-    if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
-        raise RequestError(
-            "HF252",
-            "this concerns the whole stack, and a token speaks for one tenant",
-            status=403,
-            help="see docs/how-to/operate.md, Upgrade and rollback, for stacks that take tokens",
-        )
 
 
 def body_of(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.aws.host import Host
+from holdfast.aws.identity import caller_of
 from holdfast.core.state import Parent
 from holdfast.errors import HoldfastError
 from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS
@@ -36,8 +37,8 @@ HttpAnswer = tuple[int, dict[str, Any]]
 def is_states_call(request: Mapping[str, Any]) -> bool:
     """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer.
 
-    The path decides too: a caller with rights to `POST /answers` alone must not reach state machines
-    by adding a header.
+    The path decides too: a caller with rights to `POST /answers` alone must not reach state
+    machines by a header.
     """
     method = request.get("requestContext", {}).get("http", {}).get("method")
     is_root = method == "POST" and request.get("rawPath") == "/"
@@ -115,14 +116,14 @@ def _answer(
     except (ValueError, RecursionError):
         return HTTP_STATUS, {"__type": "SerializationException"}
     try:
-        call = _api(host, place).call(operation, body, os.urandom(CHANCE_BYTES))
+        call = _api(host, place, caller_of(request)).call(operation, body, os.urandom(CHANCE_BYTES))
         with host.task_pool() as pool:
             return 200, run(call, _performer(host, _deadline_ms(host, context)), pool)
     except StatesFault as fault:
         return HTTP_STATUS, {**_problem(fault.code, fault.message), **fault.extra}
 
 
-def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
+def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> StatesApi:
     from holdfast.stepfunctions.api import StatesApi  # noqa: PLC0415
     from holdfast.stepfunctions.arns import ArnRegion  # noqa: PLC0415
     from holdfast.stepfunctions.catalogue import Service  # noqa: PLC0415
@@ -138,6 +139,7 @@ def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
         host.payload_bytes_max,
         front.workflows,
         front.types,
+        caller,
     )
     return StatesApi(service)
 

@@ -39,6 +39,7 @@ class Service:
 
     `payload_bytes_max` bounds inputs and outputs of executions; None lifts the limit. `workflows`
     are the deployed ones, which this API shows as state machines; `types` are those of their data.
+    `caller` is the verified identity of the request, None for a task's.
     """
 
     programs: Programs
@@ -48,6 +49,7 @@ class Service:
     payload_bytes_max: int | None
     workflows: Mapping[str, Definition] = field(default_factory=dict)
     types: Types = field(default_factory=Untyped)
+    caller: str | None = None
 
     @property
     def known(self) -> Lookup:

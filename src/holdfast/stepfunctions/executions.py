@@ -245,5 +245,6 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
     reason = refusal(found.state, now_ms - (stopped_ms or now_ms))
     if reason is not None:
         raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
-    yield from send_retry(service.tenant, found.run, found.state, (now_ms, chance), {})
+    at = (now_ms, chance)
+    yield from send_retry(service.tenant, found.run, found.state, at, by=service.caller)
     return {"redriveDate": now_ms}

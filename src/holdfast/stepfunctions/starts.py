@@ -35,7 +35,7 @@ def origin_of(
 
 
 def input_of(service: Service, request: Mapping[str, Any]) -> Json:
-    """-> the request's input. Raises InvalidExecutionInput in Jackson's words for a text that is not JSON.
+    """-> the request's input. Raises InvalidExecutionInput in Jackson's words.
 
     An object that has a field twice is JSON; the last one counts.
     """

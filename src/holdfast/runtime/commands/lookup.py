@@ -3,7 +3,7 @@
 An execution is identified by one of:
 
     01jd…, 26 characters    its id
-    order-7                 its name, among the deployed workflows and the state machines
+    order-7                 its name, among the deployed workflows and up to 200 state machines
     fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
     01234567-89ab-…         the name that Step Functions gives an execution without one
     arn:aws:states:…        its ARN
@@ -33,6 +33,8 @@ from holdfast.runtime.storage.log import Log
 
 #: A start message lives no longer; an execution that has no log by then never began.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
+#: A bare name costs a read for each state machine. With more of them, a request gives MACHINE:NAME.
+NAMED_MACHINES_MAX: Final = 200
 #: With a longer one the key of a registration would pass DynamoDB's 2,048 bytes.
 _EVENT_NAME_BYTES_MAX: Final = 1_947
 #: Of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` of a Map's item.
@@ -225,7 +227,10 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    items = yield Query("mail", keys.machines(tenant))
+    """-> the state machines among which a bare name is looked for."""
+    items = yield Query("mail", keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
+    if len(items) > NAMED_MACHINES_MAX:
+        return []
     return [keys.machine_workflow(str(item["sk"])) for item in items]
 
 
@@ -260,5 +265,5 @@ def no_execution(identifier: str) -> RequestError:
         "HF207",
         f"there is no execution {identifier[:90]!r}",
         status=404,
-        help="give an execution's id, its ARN, or the name that it was started with",
+        help="give an execution's id, its ARN, the name that it was started with, or WORKFLOW:NAME",
     )

@@ -63,8 +63,6 @@ def retry(
     undone what it did.
     """
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
-    if by is not None:
-        words["by"] = by[:CALLER_CHARACTERS_MAX]
     log = yield from known.require_log(tenant, identifier)
     reason = obstacle(log.state)
     if reason is not None:
@@ -76,7 +74,8 @@ def retry(
         )
     assert log.state is not None
     now_ms = yield Clock()
-    yield from send_retry(tenant, log.run, log.state, (now_ms, chance), words)
+    at = (now_ms, chance)
+    yield from send_retry(tenant, log.run, log.state, at, by=by, reason=words.get("reason"))
     return {"execution": log.run, "retry": log.state.redrives + 1, "from": _open_steps(log.state)}
 
 
@@ -85,10 +84,17 @@ def send_retry(
     run: str,
     state: Execution | None,
     at: tuple[int, bytes],
-    words: Mapping[str, str],
+    *,
+    by: str | None = None,
+    reason: str | None = None,
 ) -> NoResult:
-    """Stores the request of a retry and wakes the execution. `words`: reason?, by?."""
-    yield from request_control(tenant, run, state, at, {"kind": inbox.REDRIVE, **words})
+    """Stores the request of a retry and wakes the execution. `at`: see `request_control`."""
+    wanted: dict[str, str | int] = {"kind": inbox.REDRIVE}
+    if by is not None:
+        wanted["by"] = by[:CALLER_CHARACTERS_MAX]
+    if reason is not None:
+        wanted["reason"] = reason
+    yield from request_control(tenant, run, state, at, wanted)
 
 
 def _open_steps(state: Execution) -> list[str]:
