@@ -250,7 +250,10 @@ def test_a_start_with_the_name_of_one_that_runs_or_has_succeeded_is_that_one() -
 def test_a_failed_workflow_is_redriven_through_the_step_functions_api() -> None:
     shop, tasks, run = failed()
     workflows = {"flow": shop.definition}
-    service = Service(shop.programs, KEYS, "default", PLACE, PAYLOAD_BYTES_MAX, workflows)
+    limit = PAYLOAD_BYTES_MAX
+    service = Service(
+        shop.programs, KEYS, "default", PLACE, limit, workflows, caller="arn:aws:iam::1:user/ann"
+    )
 
     def ask(operation: str, **request: Any) -> Any:
         states = StatesApi(service)
@@ -263,6 +266,9 @@ def test_a_failed_workflow_is_redriven_through_the_step_functions_api() -> None:
     shop.world.run()
     found = ask("DescribeExecution", executionArn=arn)
 
+    events = shop.insist(lambda: shop.front.history("default", run))["events"]
+    (event,) = [event for event in events if event["type"] == "ExecutionRedriven"]
+    assert event["holdfast"]["by"] == "arn:aws:iam::1:user/ann"
     assert (found["status"], found["redriveCount"]) == ("SUCCEEDED", 1)
     assert json.loads(found["output"]) == {"done": "ship"}
     assert tasks.calls == {"reserve": 1, "charge": 2, "ship": 1}
