@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.core.state import Execution, MachineOrigin
 from holdfast.runtime.commands.start_rows import Start, find_start
-from holdfast.runtime.effects import Effect, Get
+from holdfast.runtime.effects import Effect, Get, Item
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ExecutionArn, parse_execution_arn
@@ -67,16 +67,13 @@ def _find(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, FoundEx
     owners = _owners(service, arn.machine)
     run = service.known.run_in_name(service.tenant, arn.name)
     if run is not None:
-        found = yield from _of_run(service, arn, run, owners)
+        found = yield from _of_run(service, arn, run, owners, None)
         if found is not None:
             return found
     for owner in owners:
         item = yield Get("mail", keys.name(service.tenant, owner, arn.name), keys.ONLY)
         if item is not None:
-            found = yield from _of_run(service, arn, str(item["run"]), [owner])
-            if found is None and not keys.is_machine_workflow(owner):
-                # The name row is proof of an accepted start.
-                found = _accepted(service, arn, str(item["run"]), int(item["t0"]), str(item["dh"]))
+            found = yield from _of_run(service, arn, str(item["run"]), [owner], item)
             if found is not None:
                 return found
     return None
@@ -94,8 +91,9 @@ def _owners(service: Service, machine: str) -> list[str]:
 
 
 def _of_run(
-    service: Service, arn: ExecutionArn, run: str, owners: list[str]
+    service: Service, arn: ExecutionArn, run: str, owners: list[str], name_row: Item | None
 ) -> Generator[Effect, Any, FoundExecution | None]:
+    """-> the execution, from its log, or from its start while it has no log."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     if log.state is not None:
@@ -106,20 +104,29 @@ def _of_run(
         start = yield from find_start(service.tenant, owner, run, arn.text)
         if start is not None and start.origin is not None:
             return FoundExecution(arn, run, start.origin, None, start)
-    deployed = service.workflows.get(arn.machine)
-    if deployed is None or log.is_gone or "." in run:
+    start = None if log.is_gone else (yield from _accepted(service, arn, log, name_row))
+    if start is None or start.origin is None:
         return None
-    is_unnamed = run == service.known.run_in_name(service.tenant, arn.name)
-    if is_unnamed and (yield from service.known.may_begin(log)):
-        return _accepted(service, arn, run, keys.minted_ms(run), deployed.hash)
-    return None
+    return FoundExecution(arn, run, start.origin, None, start)
 
 
 def _accepted(
-    service: Service, arn: ExecutionArn, run: str, started_ms: int, definition: str
-) -> FoundExecution:
-    """An execution of a workflow that no worker has begun, and whose input is in its message."""
-    name = None if run == service.known.run_in_name(service.tenant, arn.name) else arn.name
-    origin = origin_of_workflow(service.place, arn.machine, run, name)
-    start = Start(run, arn.machine, name, started_ms, definition, origin, {})
-    return FoundExecution(arn, run, origin, None, start)
+    service: Service, arn: ExecutionArn, log: Log, name_row: Item | None
+) -> Generator[Effect, Any, Start | None]:
+    """-> the start of a deployed workflow that has no row: its input is in the start message.
+
+    The name row, or an authentic id that is young, is proof that the start was accepted.
+    """
+    deployed, run = service.workflows.get(arn.machine), log.run
+    if deployed is None or "." in run:
+        return None
+    if name_row is not None:
+        if keys.is_machine_workflow(str(name_row["pk"]).split("#")[2]):
+            return None
+        name, started_ms, definition = arn.name, int(name_row["t0"]), str(name_row["dh"])
+        origin = origin_of_workflow(service.place, arn.machine, run, name)
+        return Start(run, arn.machine, name, started_ms, definition, origin, {})
+    if not (yield from service.known.may_begin(log)):
+        return None
+    origin = origin_of_workflow(service.place, arn.machine, run, None)
+    return Start(run, arn.machine, None, keys.minted_ms(run), deployed.hash, origin, {})
