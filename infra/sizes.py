@@ -74,7 +74,9 @@ def _sized(function: LambdaFunction, wanted: object) -> LambdaFunction:
     unknown = sorted(set(wanted) - set(_FIELDS))
     if unknown:
         raise _refused(unknown[0], f"one of {', '.join(_FIELDS)}", place)
-    changes = {_FIELDS[name]: _number(function, name, number) for name, number in wanted.items()}
+    changes: dict[str, Any] = {
+        _FIELDS[name]: _number(function, name, number) for name, number in wanted.items()
+    }
     return dataclasses.replace(function, **changes)
 
 

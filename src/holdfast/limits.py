@@ -77,7 +77,8 @@ STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of i
 
 # -- The sweeper -----------------------------------------------------------------------------------
 DUE_SHARDS: Final = 16
-LIST_SHARDS: Final = 8
+START_SHARDS: Final = 8  # of the rows of started executions of one state machine
+LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
 SWEEP_ROWS_MAX: Final = 1_000  # per shard and sweep; the rest is due again in a minute

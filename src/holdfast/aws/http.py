@@ -31,7 +31,7 @@ from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 #: route -> the query parameters, and the fields of the body, that it knows.
 KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions": ((), ("workflow", "input", "name")),
-    "GET /executions": (("workflow", "status"), ()),
+    "GET /executions": (("workflow", "status", "limit", "after"), ()),
     "GET /executions/{id}": ((), ()),
     "GET /executions/{id}/history": (("after",), ()),
     "POST /executions/{id}/stop": ((), ("error", "cause", "now")),
@@ -116,7 +116,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
     @app.get("/executions")
     def executions() -> Any:
         return answer(
-            lambda: front.executions(tenant(), query("workflow"), query("status")),
+            lambda: front.executions(tenant(), app.current_event.query_string_parameters or {}),
             "GET /executions",
         )
 

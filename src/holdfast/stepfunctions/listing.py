@@ -1,8 +1,8 @@
 """ListExecutions: the newest first, and what was just started among them.
 
 Two sources, merged by start time. The list index has what is parked or has ended, by status, a
-moment late. The rows of starts (`starts.py`) have what no index knows yet; of each that the index
-does not show, the newest record of its log says how it is. A page ends where the shortest source
+moment late. The rows of starts (`start_rows.py`) have executions that the index does not show yet;
+the newest record of such a log says how the execution stands. A page ends where the shortest source
 ends, so nothing between two pages is lost; it may be shorter than was asked for.
 """
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
-from holdfast.limits import LIST_SHARDS
-from holdfast.runtime.commands.presentation import is_kept
+from holdfast.limits import START_SHARDS
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
-from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query, QueryList
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
+from holdfast.runtime.listing import NEWEST, ListEntry, Page, cut_page, read_page
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ArnRegion, MachineArn, parse_machine_arn, parse_map_run_arn
@@ -32,30 +32,6 @@ from holdfast.stepfunctions.lookup import find_machine, is_here
 from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
 from holdfast.stepfunctions.workflows import own_name
-
-#: Sorts after every key of a list.
-_NEWEST: Final = "~"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """`key` is `<start time>#<run>`: the order of the list."""
-
-    key: str
-    name: str
-    status: str
-    stopped_ms: int | None
-    version: str
-    alias: str
-    redrives: int
-
-    @property
-    def run(self) -> str:
-        return self.key.partition("#")[2]
-
-    @property
-    def started_ms(self) -> int:
-        return int(self.key.partition("#")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +55,7 @@ class Wanted:
             return self.machine.name
         return keys.machine_workflow(self.machine.name)
 
-    def takes(self, listed: Listed) -> bool:
+    def takes(self, listed: ListEntry) -> bool:
         machine = self.machine
         return (
             listed.status in self.statuses
@@ -90,22 +66,19 @@ class Wanted:
 
 
 def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs a query for each status and shard of the index, and one for each shard of starts."""
+    """Costs at most eight queries of the list, and one for each shard of starts."""
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
-    before, size = _NEWEST, page_size(request)
+    before, size = NEWEST, page_size(request)
     if "nextToken" in request:
         before = read_token(service, request["nextToken"], scope)
-    found, floor = yield from _found(service, wanted, before, size)
-    page = [listed for listed in found if listed.key >= floor][:size]
-    if not page and wanted.map_run is not None:
+    page = yield from _found(service, wanted, before, size)
+    if not page.entries and wanted.map_run is not None:
         # Children prove that the run exists. Without any, the parent's log has to be read.
         yield from require_map_run(service, wanted.map_run)
-    answer = {"executions": [_shown(service.place, wanted, listed) for listed in page]}
-    if len(page) == size and len(found) > size:
-        return {**answer, "nextToken": make_token(service, page[-1].key, scope)}
-    if floor:
-        return {**answer, "nextToken": make_token(service, floor, scope)}
+    answer = {"executions": [_shown(service.place, wanted, listed) for listed in page.entries]}
+    if page.after is not None:
+        return {**answer, "nextToken": make_token(service, page.after, scope)}
     return answer
 
 
@@ -146,43 +119,31 @@ def _children(
 
 def _found(
     service: Service, wanted: Wanted, before: str, size: int
-) -> Generator[Effect, Any, tuple[list[Listed], str]]:
-    """-> what fits, newest first, and the key down to which the sources were read; "": the end."""
+) -> Generator[Effect, Any, Page]:
+    """-> the executions that fit, newest first, from both sources."""
     now_ms = yield Clock()
-    indexed: dict[str, Listed] = {}
-    floors = [""]
-    for status in wanted.statuses:
-        for shard in range(LIST_SHARDS):
-            lp = keys.list_partition(service.tenant, wanted.workflow, status, shard)
-            items = yield QueryList(lp, size, before)
-            floors.append(str(items[-1]["ls"]) if len(items) == size else "")
-            for listed in [_of_index(item) for item in items if is_kept(item, now_ms)]:
-                known = indexed.get(listed.run)
-                # The end's own entry outlives that of the opening, which may not be removed yet.
-                if known is None or known.status == "RUNNING":
-                    indexed[listed.run] = listed
-    if wanted.map_run is None:
-        starts, floor = yield from _starts(service, wanted, before, size)
-        floors.append(floor)
-        for key, start in starts:
-            if start.run not in indexed:
-                begun = yield from _of_log(service.tenant, key, start)
-                if begun is not None:
-                    indexed[start.run] = begun
-    fitting = filter(wanted.takes, indexed.values())
-    return sorted(fitting, key=lambda listed: listed.key, reverse=True), max(floors)
+    page = yield from read_page(
+        service.tenant,
+        statuses=wanted.statuses,
+        workflow=wanted.workflow,
+        before=before,
+        limit=size,
+        now_ms=now_ms,
+    )
+    if wanted.map_run is not None:
+        return _fitting(wanted, page.entries, page.after or "", size)
+    indexed = {entry.run: entry for entry in page.entries}
+    starts, floor = yield from _starts(service, wanted, before, size)
+    for _, start in starts:
+        if start.run not in indexed:
+            begun = yield from _of_log(service.tenant, start)
+            if begun is not None:
+                indexed[start.run] = begun
+    return _fitting(wanted, indexed.values(), max(page.after or "", floor), size)
 
 
-def _of_index(item: Item) -> Listed:
-    status = str(item["lp"]).split("#")[-2]
-    stopped_ms = int(item["en"]) if "en" in item else None
-    _, *of_machine = str(item["dv"]).split("#")
-    if not of_machine:
-        run = str(item["ls"]).partition("#")[2]
-        name = own_name(run) if item["nm"] == run else str(item["nm"])
-        return Listed(str(item["ls"]), name, status, stopped_ms, "", "", 0)
-    name, version, alias, redrives = of_machine
-    return Listed(str(item["ls"]), name, status, stopped_ms, version, alias, int(redrives))
+def _fitting(wanted: Wanted, found: Iterable[ListEntry], read_to: str, size: int) -> Page:
+    return cut_page(filter(wanted.takes, found), read_to, size)
 
 
 def _starts(
@@ -192,7 +153,7 @@ def _starts(
     young = f"{now_ms - LISTED_MS:015d}#"
     found: list[tuple[str, Start]] = []
     floor = ""
-    for shard in range(LIST_SHARDS):
+    for shard in range(START_SHARDS):
         partition = keys.starts(service.tenant, wanted.workflow, shard)
         items: Iterable[Item] = yield Query(
             "mail", partition, after=young, until=before, reverse=True, limit=size + 1
@@ -203,7 +164,7 @@ def _starts(
     return found, floor
 
 
-def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Listed | None]:
+def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
     """-> an execution that the index does not show yet, as its log or its start says.
 
     None for the row of a nested start that was repeated: another of its rows has the start time.
@@ -219,11 +180,15 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
     assert origin is not None
     if state is not None and state.started_ms != start.started_ms:
         return None
-    return Listed(
-        key=key,
-        name=origin["execution_name"],
+    return ListEntry(
+        run=start.run,
+        started_ms=start.started_ms,
+        name=start.name or start.run,
+        workflow=start.workflow,
         status="RUNNING" if state is None else state.status,
+        definition=start.definition[:12],
         stopped_ms=None if state is None else state.stopped_ms,
+        machine_name=origin["execution_name"],
         version=origin.get("version_arn", "").rpartition(":")[2],
         alias=origin.get("alias_arn", "").rpartition(":")[2],
         redrives=0 if state is None else state.redrives,
@@ -233,11 +198,18 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _shown(place: ArnRegion, wanted: Wanted, listed: Listed) -> dict[str, Any]:
-    machine = wanted.machine
+def _name_of(listed: ListEntry) -> str:
+    """-> the name in the ARN. The list has the id of a workflow's execution without a name."""
+    if listed.machine_name is not None:
+        return listed.machine_name
+    return own_name(listed.run) if listed.name == listed.run else listed.name
+
+
+def _shown(place: ArnRegion, wanted: Wanted, listed: ListEntry) -> dict[str, Any]:
+    machine, name = wanted.machine, _name_of(listed)
     shown: dict[str, Any] = {
-        "executionArn": place.execution(machine.name, listed.name, machine.label),
-        "name": listed.name,
+        "executionArn": place.execution(machine.name, name, machine.label),
+        "name": name,
         "redriveCount": listed.redrives,
         "startDate": listed.started_ms,
         "stateMachineArn": place.machine(machine.name),

@@ -9,14 +9,13 @@ from holdfast.core.advance import Transition
 from holdfast.core.apply.apply import fold
 from holdfast.core.pending_commands import pending_commands
 from holdfast.errors import ServiceFault
-from holdfast.limits import LIST_SHARDS
 from holdfast.runtime import follow_ups
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList
+from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import log
 from holdfast.runtime.storage.definitions import Programs
-from holdfast.runtime.storage.keys import list_partition
 from holdfast.runtime.worker import loop, recovery
 from holdfast_simulator.invocations import Workers
 from holdfast_simulator.services import Services
@@ -146,12 +145,14 @@ def _renew_performers(patch: Patch, kind: type[Any], query: Any) -> None:
 
 def _ask_the_index(patch: Patch) -> None:
     def claim(tenant: str, wanted: Start, _data: Any) -> Does:
-        for shard in range(LIST_SHARDS):
-            partition = list_partition(tenant, wanted.workflow, "RUNNING", shard)
-            for entry in (yield QueryList(partition, 100)):
-                if entry["nm"] == wanted.name:
-                    return replace(wanted, run=str(entry["ls"]).partition("#")[2])
+        for partition in partitions_of(tenant, ["RUNNING"]):
+            page = yield QueryList(partition, 100)
+            for entry in map(read_entry, page.items):
+                if (entry.workflow, entry.name) == (wanted.workflow, wanted.name):
+                    return replace(wanted, run=entry.run)
         return wanted
+
+    patch.setattr(start, "claim_name", claim)
 
     patch.setattr(start, "claim_name", claim)
 

@@ -72,8 +72,8 @@ class Front:
     def history(self, tenant: str, identifier: str, after: Any = None) -> JsonResult:
         return queries.history(self.known, tenant, identifier, after)
 
-    def executions(self, tenant: str, workflow: str | None, status: str | None) -> JsonResult:
-        return queries.executions(self.known, tenant, workflow, status)
+    def executions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return queries.executions(self.known, tenant, request)
 
     def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> JsonResult:
         return queries.report(self.known, tenant, request, is_repairing=is_repairing)

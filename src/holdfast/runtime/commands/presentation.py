@@ -11,9 +11,10 @@ from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer, is_told
-from holdfast.limits import ENDED_RETENTION_SECONDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Clock, Effect, Item, Query
+from holdfast.runtime.listing import ListEntry
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.codec import Reader, Record, reading
 from holdfast.runtime.storage.formats import FORMATS, Formats
@@ -233,32 +234,19 @@ def without_secrets(value: Json) -> Json:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def listed(item: Item) -> dict[str, Any]:
-    """One row of the list index."""
-    _, workflow, status, _ = str(item["lp"]).split("#")
-    started, _, run = str(item["ls"]).partition("#")
+def listed(entry: ListEntry) -> dict[str, Any]:
+    """One row of the list."""
     row = {
-        "execution": run,
-        "name": str(item["nm"]),
-        "workflow": workflow,
-        "status": status,
-        "started": iso_time(int(started)),
-        "started_ms": int(started),
+        "execution": entry.run,
+        "name": entry.name,
+        "workflow": entry.workflow,
+        "status": entry.status,
+        "started": iso_time(entry.started_ms),
+        "started_ms": entry.started_ms,
     }
-    if "en" in item:
-        row["stopped"] = iso_time(int(item["en"]))
-    return {**row, "error": str(item["er"])} if "er" in item else row
-
-
-def is_kept(item: Item, now_ms: int) -> bool:
-    """-> whether a row of the index is shown: the log of an older one may be deleted already."""
-    return "en" not in item or now_ms - int(item["en"]) < ENDED_RETENTION_SECONDS * 1_000
-
-
-def without_stale(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """-> the rows without a RUNNING one whose execution has ended: it is not removed yet."""
-    ended = {row["execution"] for row in rows if row["status"] != "RUNNING"}
-    return [row for row in rows if row["status"] != "RUNNING" or row["execution"] not in ended]
+    if entry.stopped_ms is not None:
+        row["stopped"] = iso_time(entry.stopped_ms)
+    return row if entry.error is None else {**row, "error": entry.error}
 
 
 def early_event(item: Item) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:
 def find_start(
     tenant: str, workflow: str, run: str, execution_arn: str
 ) -> Generator[Effect, Any, Start | None]:
-    partition = keys.starts(tenant, workflow, keys.list_shard(run))
+    partition = keys.starts(tenant, workflow, keys.start_shard(run))
     if "." in run:
         item = yield from _find_child(partition, run)
     else:
@@ -86,7 +86,7 @@ def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]
 
 def _item(tenant: str, start: Start) -> Item:
     item: dict[str, str | int | bytes] = {
-        "pk": keys.starts(tenant, start.workflow, keys.list_shard(start.run)),
+        "pk": keys.starts(tenant, start.workflow, keys.start_shard(start.run)),
         "sk": keys.list_sort(start.started_ms, start.run),
         "f": FORMAT,
         "dh": start.definition,

@@ -39,7 +39,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events
+from holdfast.runtime import follow_ups, inbox, messages, status_events, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
@@ -51,6 +51,7 @@ from holdfast.runtime.effects import (
     Send,
     SetVisibility,
 )
+from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import external_facts, fast_path, recovery
@@ -306,16 +307,16 @@ class Processing:
             and (is_redrive or self._must_open(step.state, now_ms))
         )
         if must_open:
-            yield from follow_ups.watch(self.log, step.state, now_ms)
+            yield from watchdog.watch(self.log, step.state, now_ms)
         if self.errand.has_twin(self.log):
-            yield from follow_ups.watch_closely(self.log, now_ms)
+            yield from watchdog.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         if must_open or was_aging:
             step = self._with_opened(step, now_ms)
         if was_aging or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        listing = follow_ups.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
-        if not (yield from self.log.commit(step, now_ms, listing)):
+        listed = listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
+        if not (yield from self.log.commit(step, now_ms, listed)):
             return False
         self.offered = []
         self.moments.draws = self.races = 0
@@ -386,10 +387,10 @@ class Processing:
         if told.events and not (yield from self._commit(told, now_ms)):
             return (yield from self._after_race())
         if not self.state.is_opened:
-            yield from follow_ups.watch(self.log, self.state, now_ms)
+            yield from watchdog.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
-            listing = follow_ups.listing(self.log.tenant, step.state, is_opening=True)
-            if not (yield from self.log.commit(step, now_ms, listing)):
+            listed = listing(self.log.tenant, step.state, is_opening=True)
+            if not (yield from self.log.commit(step, now_ms, listed)):
                 return (yield from self._after_race())
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
