@@ -335,6 +335,40 @@ def test_a_name_of_a_workflow_and_of_a_machine_is_ambiguous() -> None:
     assert (caught.value.code, caught.value.status) == ("HF214", 409)
 
 
+def test_one_list_has_the_executions_of_workflows_and_of_machines() -> None:
+    found = BothApis(machine(NAP))
+    found.shop.start(name="order-1")
+    begun = found.states("StartExecution", stateMachineArn=found.create("m"), name="a1")
+    found.settle()
+
+    def listed(**filters: str) -> list[tuple[str, str]]:
+        page = found.shop.insist(lambda: found.shop.front.executions("default", filters))
+        return sorted((row["workflow"], row["name"]) for row in page["executions"])
+
+    assert listed() == [("flow", "order-1"), ("stateMachine:m", "a1")]
+    assert listed(workflow="stateMachine:m") == listed(status="SUCCEEDED")
+    assert listed(workflow="stateMachine:m") == [("stateMachine:m", "a1")]
+    assert found.shop.describe("a1")["arn"] == begun["executionArn"]
+
+
+def test_the_list_of_aws_counts_the_retries_of_a_workflow() -> None:
+    broken = {"Broken"}
+
+    def fragile(_: RunTask) -> TaskSucceeded | TaskFailed:
+        return TaskFailed("Broken", "") if broken else TaskSucceeded({"n": 1})
+
+    found = BothApis(chain(1), fragile)
+    run = found.shop.start({"n": 1})
+    found.world.run()
+    broken.clear()
+    found.shop.insist(lambda: found.shop.front.retry("default", run, {}, CHANCE))
+    found.world.run()
+    request = {"stateMachineArn": FLOW, "redriveFilter": "REDRIVEN"}
+    (row,) = found.states("ListExecutions", **request)["executions"]
+
+    assert (row["redriveCount"], row["status"]) == (1, "SUCCEEDED")
+
+
 def test_an_execution_of_a_machine_is_stopped_and_retried_like_any_other() -> None:
     broken = {"Broken"}
 
