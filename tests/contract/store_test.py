@@ -302,7 +302,7 @@ def test_a_filter_of_the_list_is_applied_to_what_was_read(
     for module in (store, tables):
         monkeypatch.setattr(module, "LIST_READ_MAX", 3)
     for n in range(5):
-        item = {
+        item: Item = {
             "pk": f"default#r{n}",
             "sk": 0,
             "lp": "p",
