@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.run_ids import uuid_of
+from holdfast.core.state import Parent
 from holdfast.errors import RequestError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.commands.lookup import NAMED_MACHINES_MAX
@@ -16,6 +17,7 @@ from holdfast.runtime.storage.definitions import Definition
 from holdfast.sealed import Sealed
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service
+from holdfast.stepfunctions.executions import start_nested
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast_simulator.invariants import check
 from tests.builders import CHANCE, KEYS, AnyTypes, Machine, Shop, add, chain, machine
@@ -224,6 +226,17 @@ def test_an_input_or_a_name_that_the_workflow_does_not_take_is_refused() -> None
     assert found.refusal("StartSyncExecution", stateMachineArn=FLOW)[0] == (
         "StateMachineTypeNotSupported"
     )
+
+
+def test_a_task_of_a_state_machine_does_not_wait_for_the_end_of_a_workflow() -> None:
+    found = BothApis(chain(1))
+    parent: Parent = {"run": found.shop.start({"n": 1}), "entry": 1, "attempt": 1}
+    request = {"stateMachineArn": FLOW, "input": "{}"}
+    with pytest.raises(StatesFault) as caught:
+        found.world.call(start_nested(found.service, request, bytes(CHANCE_BYTES), parent))
+
+    assert caught.value.code == "StateMachineTypeNotSupported"
+    assert "without .sync" in caught.value.message
 
 
 # -- what the API does not change ------------------------------------------------------------------
