@@ -26,7 +26,7 @@ CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
-# -- The log (our choice; the reasons stand in docs/reference/log.md) ----------------------------------------
+# -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------
 WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
 RECORD_BYTES_MAX: Final = 350_000  # a record is closed here, below the 400 KB item
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # compressed; larger values go to S3
@@ -100,7 +100,7 @@ DOCTOR_EXAMINED_MAX: Final = 200  # executions, and list partitions, of one page
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
 # A log whose oldest needed record is older than this is written a snapshot, while there is time.
 RECORD_AGING_SECONDS: Final = 45 * 86_400
-# What has ended is renewed no more: the oldest record that its last one needs is not older than
+# An ended execution is not renewed: the oldest record that its last one needs is not older than
 # that by more than this, or the last one holds a snapshot.
 END_SPAN_SECONDS_MAX: Final = 86_400
 # So long after its end an execution is listed, and all that is listed can be read.

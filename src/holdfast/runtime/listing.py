@@ -11,13 +11,14 @@ executions table. So an entry costs one index write and no write to the table.
 
 **Partitions.** `lp` is tenant, scope, group and shard. There are three groups, by status:
 
-| group    | statuses                    | shards | writes a second in one, at 1,000 starts a second |
-| `open`   | RUNNING                     | 4      | 500, when all of them rest: 250 in and 250 out   |
-| `done`   | SUCCEEDED                   | 2      | 500, when all of them succeed                    |
-| `failed` | FAILED, TIMED_OUT, ABORTED  | 2      | 500, when all of them fail                       |
+    group     statuses                     shards   writes a second in one shard
+    open      RUNNING                      4        500, when all rest: 250 in and 250 out
+    done      SUCCEEDED                    2        500, when all succeed
+    failed    FAILED, TIMED_OUT, ABORTED   2        500, when all fail
 
-DynamoDB takes 1,000 writes a second in one partition of an index. The shard is a hash of the id, so
-one busy workflow spreads over all shards, and a page of all workflows takes eight queries.
+These are the figures of 1,000 starts a second. DynamoDB takes 1,000 writes a second in one
+partition of an index. The shard is a hash of the id, so one busy workflow spreads over all shards,
+and a page of all workflows takes eight queries.
 
 **Scope.** The items of a distributed Map are executions, too. They are listed under their map run
 only, because 10,000 of them would hide everything else. For every other execution it is empty.
