@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from holdfast.core.state import STATUSES
+from holdfast.core.state import PAUSE_TIMERS, STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project, remote
@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_authoring(commands)
     _add_local(commands)
     _add_starting(commands)
+    _add_pausing(commands)
     _add_seeing(commands)
     _add_telling(commands)
     _add_repairing(commands)
@@ -197,6 +198,24 @@ def _add_starting(commands: Any) -> None:
     stop.add_argument(
         "--now", action="store_true", help="end it at once: what is not undone yet stays as it is"
     )
+
+
+def _add_pausing(commands: Any) -> None:
+    pause = _remote(commands, "pause", remote.pause, "Pause an execution: nothing new begins.")
+    pause.add_argument("execution", metavar="ID", help=_NAMED)
+    pause.add_argument("--reason", required=True, help="`show`, `list` and `doctor` print it")
+    pause.add_argument("--by", help="who asks; default: the user of this machine")
+    pause.add_argument(
+        "--timers",
+        choices=PAUSE_TIMERS,
+        default=PAUSE_TIMERS[0],
+        help="freeze: the resume moves each due by the paused time; run: timers and time-outs "
+        "pass during the pause; default: %(default)s",
+    )
+    resume = _remote(commands, "resume", remote.resume, "Continue a paused execution.")
+    resume.add_argument("execution", metavar="ID", help=_NAMED)
+    resume.add_argument("--reason", required=True, help="the history keeps it")
+    resume.add_argument("--by", help="who asks; default: the user of this machine")
 
 
 def _add_seeing(commands: Any) -> None:

@@ -72,6 +72,10 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     def body() -> dict[str, Any]:
         return body_of(app.current_event.raw_event)
 
+    def asked_by_caller() -> dict[str, Any]:
+        """The body, with the verified caller as `by` where the client does not say who asks."""
+        return {"by": caller_of(app.current_event.raw_event), **body()}
+
     @app.post("/executions")
     def start() -> Any:
         return answer(lambda: front.start(tenant(), body(), os.urandom(8)), 201)
@@ -91,6 +95,14 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     @app.post("/executions/<identifier>/stop")
     def stop(identifier: str) -> Any:
         return answer(lambda: front.stop(tenant(), identifier, body(), os.urandom(8)))
+
+    @app.post("/executions/<identifier>/pause")
+    def pause(identifier: str) -> Any:
+        return answer(lambda: front.pause(tenant(), identifier, asked_by_caller(), os.urandom(8)))
+
+    @app.post("/executions/<identifier>/resume")
+    def resume(identifier: str) -> Any:
+        return answer(lambda: front.resume(tenant(), identifier, asked_by_caller(), os.urandom(8)))
 
     @app.post("/events")
     def event() -> Any:
@@ -189,6 +201,14 @@ def tenant_of(request: Mapping[str, Any]) -> str:
     if not isinstance(tenant, str) or not is_tenant(tenant):
         raise RequestError("HF240", "the identity has no usable `tenant` claim", status=403)
     return tenant
+
+
+def caller_of(request: Mapping[str, Any]) -> str:
+    """-> the ARN of the IAM caller or the subject of the token; "" where neither is known."""
+    authorizer = request.get("requestContext", {}).get("authorizer") or {}
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    found = (authorizer.get("iam") or {}).get("userArn") or claims.get("sub")
+    return found if isinstance(found, str) else ""
 
 
 def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import MapState, Program, TaskState
-from holdfast.core import cancelling, facts, map_run, steps
+from holdfast.core import cancelling, facts, map_run, pausing, steps
 from holdfast.core.children import abandoned
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.overdue import is_overdue, overdue
+from holdfast.core.overdue import is_frozen, is_overdue, overdue
 from holdfast.core.retry import HEARTBEAT_TIMEOUT, TIMEOUT, poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
@@ -104,6 +104,8 @@ def _entered_frames(state: Execution) -> list[str]:
 
 
 def _settle(decision: Decision) -> None:
+    if decision.entered and decision.state.paused is not None:
+        return  # the frames stay entered; the resume settles them
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
         frame = decision.state.frames.get(decision.entered.popleft())
         # A lane may be gone: its sibling failed after it was entered, or all is over.
@@ -155,6 +157,10 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _stop(decision, fact)
         case facts.RedriveRequested():
             _redrive(decision, fact)
+        case facts.PauseRequested():
+            pausing.pause(decision, fact)
+        case facts.ResumeRequested():
+            pausing.resume(decision, fact)
         case facts.ChildrenStopped():
             _children_stopped(decision, fact)
         case facts.Opened():
@@ -378,7 +384,8 @@ def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:
 def _tick(decision: Decision) -> None:
     past_ms = decision.moment.now_ms - 2 * decision.moment.clock_error_ms
     due_ms = decision.state.due_ms
-    if due_ms is not None and due_ms <= past_ms:
+    if due_ms is not None and due_ms <= past_ms and not is_frozen(decision.state):
+        pausing.lift(decision, pausing.TIMED_OUT)
         cancelling.time_out(decision)
         return
     for _, _, frame_id, due in sorted(overdue(decision.state, past_ms)):
@@ -416,6 +423,8 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     if found is None or not isinstance(found[2], Attempt):
         return
     frame, state, waiting = found[0], found[1], found[2]
+    if decision.state.paused is not None and not fact.is_handed:
+        return  # it would begin anew
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -437,6 +446,7 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:
     if is_stopped_by(decision.state, fact):
+        pausing.lift(decision, pausing.STOPPED)
         cancelling.stop(decision, fact)
 
 

@@ -18,6 +18,7 @@ OWN_EVENTS: Final = frozenset(
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
+    | {"Paused", "Resumed"}
 )
 #: How the events of a task begin, by its kind; what is not here is a "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import ChildNumber, ChildResult, Lease, MachineOrigin, Parent
+from holdfast.core.state import (
+    ChildNumber,
+    ChildResult,
+    Lease,
+    MachineOrigin,
+    Parent,
+    PauseTimers,
+)
 from holdfast.errors import HoldfastBug
 
 
@@ -148,6 +155,27 @@ class RedriveRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseRequested:
+    """Control message: nothing new begins until a resume. `by` is what the client says of the
+    operator; `timers` as in `state.Pause`.
+    """
+
+    control_id: str
+    reason: str
+    by: str
+    timers: PauseTimers = "freeze"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRequested:
+    """Control message: a paused execution continues."""
+
+    control_id: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChildrenStopped:
     """Children that nobody waits for have been told to stop."""
 
@@ -180,9 +208,14 @@ Fact: TypeAlias = (
     | TaskUnknown
     | StopRequested
     | RedriveRequested
+    | PauseRequested
+    | ResumeRequested
     | ChildrenStopped
     | Opened
 )
+
+#: What an operator, or a parent execution, asks for through the inbox.
+Control: TypeAlias = StopRequested | RedriveRequested | PauseRequested | ResumeRequested
 
 
 def _no_token(entry: int, attempt: int) -> str:

@@ -143,7 +143,9 @@ def schedule(
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
-    is_due = due_ms is None or due_ms <= decision.moment.now_ms
+    # An attempt whose lease stands is begun at once: during a pause it gets none.
+    is_paused = decision.state.paused is not None
+    is_due = due_ms is None or (due_ms <= decision.moment.now_ms and not is_paused)
     if not is_due:
         own["due"] = due_ms
     elif state.kind in ATTEMPTED:

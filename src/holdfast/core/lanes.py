@@ -114,12 +114,11 @@ def _fill(decision: Decision, owner: Frame, state: MapState, previous: int) -> N
 
 
 def _has_room(owner: Frame, entry: int) -> bool:
-    match owner.waiting:
-        case Lanes(closing=None) as lanes if lanes.entry == entry:
-            running = lanes.started - len(lanes.results)
-            return lanes.started < lanes.count and running < lanes.concurrency
-        case _:
-            return False
+    lanes = owner.waiting
+    if not isinstance(lanes, Lanes) or lanes.closing is not None or lanes.entry != entry:
+        return False
+    running = lanes.started - len(lanes.results)
+    return lanes.started < lanes.count and running < lanes.concurrency
 
 
 def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:

@@ -120,7 +120,7 @@ def _evaluated(decision: Decision, frame: Frame, template: Template | None, defa
 
 
 def _claim(decision: Decision) -> dict[str, Any]:
-    claim = decision.moment.claim(None)
+    claim = None if decision.state.paused is not None else decision.moment.claim(None)
     if claim is None:
         return {}
     return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}

@@ -212,6 +212,11 @@ class Closing(TypedDict):
     undone: NotRequired[bool]
 
 
+#: What the timers and time-outs of a paused execution do.
+PauseTimers: TypeAlias = Literal["freeze", "run"]
+PAUSE_TIMERS: Final[tuple[PauseTimers, ...]] = get_args(PauseTimers)
+
+
 class CancelReason(TypedDict):
     """Why a line of control is cancelled, as its undo sees it.
 
@@ -334,13 +339,10 @@ class Frame(NamedTuple):
 
 def lanes_of(frame: Frame) -> Lanes | None:
     """-> the lanes that the frame's state has open, or had when it failed."""
-    match frame.waiting:
-        case Lanes() as lanes:
-            return lanes
-        case FailedState(lanes=lanes):
-            return lanes
-        case _:
-            return None
+    waiting = frame.waiting
+    if isinstance(waiting, FailedState):
+        return waiting.lanes
+    return waiting if isinstance(waiting, Lanes) else None
 
 
 def is_undone(frame: Frame) -> bool:
@@ -363,6 +365,25 @@ class Stopping(TypedDict):
     by_parent: NotRequired[bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """An operator has paused the execution: it evaluates no state and begins nothing.
+
+    `since_ms` is the time of the event `Paused`. `timers`: "freeze" moves every due by the paused
+    time at the resume, "run" lets timers and time-outs pass during the pause. `by` is what the
+    client says of the operator, "" where it says nothing.
+    """
+
+    since_ms: int
+    reason: str
+    by: str
+    timers: PauseTimers = "freeze"
+
+    @property
+    def is_frozen(self) -> bool:
+        return self.timers == "freeze"
+
+
 class Execution(NamedTuple):
     """`next_entry` numbers waiting places, `last_event` the AWS events. Times are UTC ms.
 
@@ -375,6 +396,8 @@ class Execution(NamedTuple):
     `stopping` is the end that is coming while what was done is undone.
     `children` are the executions that were begun, whose end is not known and which nobody has told
     to stop (`core/children.py`).
+
+    `paused` is the pause that holds now; None in an execution that has ended.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -405,6 +428,7 @@ class Execution(NamedTuple):
     resting: Mapping[str, Frame] = MappingProxyType({})
     stopping: Stopping | None = None
     children: frozenset[ChildNumber] = frozenset()
+    paused: Pause | None = None
 
     @property
     def is_ended(self) -> bool:

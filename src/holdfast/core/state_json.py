@@ -19,6 +19,7 @@ from holdfast.core.state import (
     Lanes,
     Lease,
     OpenDeadline,
+    Pause,
     Timer,
 )
 
@@ -46,8 +47,11 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     Whoever adds a field gives it the default that is right for every older snapshot.
     """
+    # Without a pause the snapshot is as before: code of an earlier release reads it.
+    paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     return {
-        **_fields(state, ("frames", "resting", "children")),
+        **_fields(state, ("frames", "resting", "children", "paused")),
+        **paused,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),
@@ -64,7 +68,10 @@ def from_json(document: Mapping[str, Any]) -> Execution:
     if children is None:  # an older snapshot: then only those that are waited for are known
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))
-    state: Execution = _made(Execution, {**document, **frames, "children": children})
+    parts: dict[str, Any] = {**frames, "children": children}
+    if document.get("paused"):
+        parts["paused"] = _made(Pause, document["paused"])
+    state: Execution = _made(Execution, {**document, **parts})
     return state
 
 

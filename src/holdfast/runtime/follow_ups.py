@@ -15,9 +15,7 @@ from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition
 from holdfast.core.children import abandoned
-from holdfast.core.events import DURABLE_EVENTS
-from holdfast.core.facts import Fact
-from holdfast.core.pending_commands import (
+from holdfast.core.commands import (
     Command,
     OfferActivity,
     ReadAnswer,
@@ -26,10 +24,12 @@ from holdfast.core.pending_commands import (
     StartChild,
     StartTimer,
     StopChild,
-    has_more,
-    next_due_ms,
 )
-from holdfast.core.state import Attempt, Awaiting, ChildExecutions, ChildNumber, Execution
+from holdfast.core.events import DURABLE_EVENTS
+from holdfast.core.facts import Fact
+from holdfast.core.pending_commands import next_dues
+from holdfast.core.state import Awaiting, ChildNumber, Execution
+from holdfast.core.waits import InboxSource, Standing, inbox_of, standing_of
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
@@ -222,13 +222,13 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     tells when it moves: the longer it has rested the later, from an hour on.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
-    dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
-    looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None and due > now_ms]
-    late_ms = [due for due in dues if due is not None and due <= now_ms]
+    dues = list(next_dues(state))
+    looks_ms = [look_after_ms(due, now_ms) for due in dues if due > now_ms]
+    late_ms = [due for due in dues if due <= now_ms]
     if is_held(state, now_ms):
         late_ms.append(parked_ms)
     may_have_mail = any(
-        isinstance(f.waiting, Awaiting | ChildExecutions) for f in state.frames.values()
+        inbox_of(frame.waiting) is not InboxSource.NOTHING for frame in state.frames.values()
     )
     if late_ms:  # a series for each of them would be a look every few minutes
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
@@ -272,21 +272,12 @@ def is_held(state: Execution, now_ms: int) -> bool:
     """Somebody works on it, or should: an attempt is claimed, due, or waits for its function, a
     child is still to be stopped, or a record was full.
     """
-    return (
-        bool(abandoned(state))
-        or has_more(state)
-        or any(
-            isinstance(frame.waiting, Attempt) and _is_in_hand(frame.waiting, now_ms)
-            for frame in state.frames.values()
-        )
-    )
-
-
-def _is_in_hand(attempt: Attempt, now_ms: int) -> bool:
-    """Whoever did not know its function had it due, be his clock behind that of who asked for it:
-    else it would rest for an hour, not for minutes.
-    """
-    return attempt.claim is not None or attempt.is_unknown or attempt.due_ms <= now_ms
+    if abandoned(state):
+        return True
+    if state.paused is not None:
+        return False
+    frames = state.frames.values()
+    return any(standing_of(frame.waiting, now_ms) is not Standing.PARKED for frame in frames)
 
 
 # -- listing and the end ---------------------------------------------------------------------------
@@ -302,6 +293,9 @@ def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
         "nm": state.name or state.run,
         "dv": _listed_definition(state),
     }
+    if state.paused is not None:
+        # The index has this attribute; of an execution that runs no other use is made of it.
+        fields["er"] = keys.paused_since(state.paused.since_ms, state.paused.reason)
     if state.stopped_ms is not None:
         return {
             **fields,

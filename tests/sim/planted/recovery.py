@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core import advance
-from holdfast.core.diagnosis import OverdueReason, diagnose
+from holdfast.core.diagnosis import diagnose
 from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Awaiting, is_told
+from holdfast.core.waits import OverdueReason
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import follow_ups, inbox, messages
 from holdfast.runtime.effects import Message, Send

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.core.apply import cancelling, map_run, tasks
+from holdfast.core.apply import cancelling, map_run, pausing, tasks
 from holdfast.core.apply.frames import (
     Apply,
     counted,
@@ -116,6 +116,7 @@ def _ended(state: Execution, event: Event, status: Status) -> Execution:
         cause=event.details.get("cause"),
         last_control=event.holdfast.get("control", state.last_control),
         frames={},
+        paused=None,
         resting={} if status == "SUCCEEDED" else state.frames,
     )
 
@@ -354,6 +355,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **tasks.HANDLERS,
     **map_run.HANDLERS,
     **cancelling.HANDLERS,
+    **pausing.HANDLERS,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Attempt, Awaiting, WaitingFor
+from holdfast.core.waits import takes_answer
 from holdfast.errors import GoneTypeError, RequestError
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
@@ -25,6 +25,7 @@ from holdfast.limits import (
     NAME_RETENTION_SECONDS,
 )
 from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands import pause as pausing
 from holdfast.runtime.commands import presentation, queries
 from holdfast.runtime.commands.lookup import Lookup, Payload
 from holdfast.runtime.commands.queries import LISTED_MAX
@@ -130,10 +131,18 @@ class Front:
         log = yield from self._known.require_log(tenant, identifier)
         now_ms = yield Clock()
         fields: dict[str, str | int] = {**_texts(request), **_haste(request)}
-        control_id = inbox.control_id(log.state, now_ms, chance)
-        yield PutIfAbsent("mail", inbox.control_item(tenant, log.run, control_id, now_ms, fields))
-        yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(control_id))),))
+        yield from inbox.ask(tenant, log, now_ms, chance, fields)
         return {"execution": log.run, **({"now": True} if "now" in fields else {})}
+
+    def pause(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return pausing.pause(self._known, tenant, identifier, request, chance)
+
+    def resume(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return pausing.resume(self._known, tenant, identifier, request, chance)
 
     # -- events and answers ------------------------------------------------------------------------
 
@@ -242,7 +251,7 @@ class Front:
             # A first task may hand its token on before record 0 (R3).
             is_open = yield from self._known.may_begin(log)
         else:
-            is_open = frame is not None and _waits_for(frame.waiting, token)
+            is_open = frame is not None and takes_answer(frame.waiting, token.attempt)
         if not is_open:
             return (yield from self._answered_before(token, request))
         if "error" in request:
@@ -351,15 +360,6 @@ def _said(request: Mapping[str, Any]) -> str:
     for value in said.values():
         require_plain(value, "the answer")
     return json.dumps(said, sort_keys=True)
-
-
-def _waits_for(waiting: WaitingFor | None, token: Token) -> bool:
-    """Also while the call that hands the token on still runs: the answer is read after it."""
-    match waiting:
-        case Awaiting() | Attempt(kind="callback" | "sync"):
-            return waiting.attempt == token.attempt
-        case _:
-            return False
 
 
 def _failure(request: Mapping[str, Any]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from holdfast.errors import RequestError
 from holdfast.limits import (
     BUSINESS_KEY_CHARACTERS_MAX,
     DUE_SHARDS,
+    ERROR_CHARACTERS_MAX,
     LIST_SHARDS,
     NAME_CHARACTERS_MAX,
     RUN_CHARACTERS_MAX,
@@ -320,3 +321,17 @@ def list_shard(run: str) -> int:
 
 def list_sort(started_ms: int, run: str) -> str:
     return f"{started_ms:015d}#{run}"
+
+
+# -- a row of the list -----------------------------------------------------------------------------
+
+
+def paused_since(since_ms: int, reason: str) -> str:
+    """-> what a listed row says of a pause, in the attribute of an end's error."""
+    return f"{since_ms:015d}#{reason}"[:ERROR_CHARACTERS_MAX]
+
+
+def read_paused(text: str) -> tuple[int, str]:
+    """-> since when, and why. Raises ValueError for what `paused_since` has not made."""
+    since, _, reason = text.partition("#")
+    return int(since), reason

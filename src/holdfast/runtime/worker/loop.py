@@ -310,11 +310,17 @@ class Processing:
         if self.errand.has_twin(self.log):
             yield from follow_ups.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
-        if must_open or was_aging:
+        is_resumed = before is not None and before.paused is not None and not step.state.paused
+        if is_resumed and not step.state.is_ended:
+            # Since the pause the watchdog row may stand a week away, and everything is due again.
+            yield from follow_ups.watch(self.log, step.state, now_ms)
+        is_relisted = was_aging or _is_shown_otherwise(before, step.state)
+        if must_open or is_relisted:
             step = self._with_opened(step, now_ms)
-        if was_aging or is_redrive:
+        if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        listing = follow_ups.listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
+        is_opening = must_open or is_relisted
+        listing = follow_ups.listing(self.log.tenant, step.state, is_opening=is_opening)
         if not (yield from self.log.commit(step, now_ms, listing)):
             return False
         self.offered = []
@@ -424,6 +430,13 @@ class Processing:
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
         return True
+
+
+def _is_shown_otherwise(before: Execution | None, state: Execution) -> bool:
+    """The list says that an execution is paused: its entry moves to the record that says so."""
+    if before is None or not before.is_opened or before.is_ended or state.is_ended:
+        return False
+    return before.paused != state.paused
 
 
 #: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).
