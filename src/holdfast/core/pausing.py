@@ -31,14 +31,14 @@ def may_pause(state: Execution) -> bool:
 def pause(decision: Decision, fact: PauseRequested) -> None:
     state = decision.state
     if may_pause(state) and fact.control_id > state.last_control:
-        own = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
+        own: dict[str, Any] = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
         decision.emit("Paused", timers=fact.timers, **own)
 
 
 def resume(decision: Decision, fact: ResumeRequested) -> None:
     state = decision.state
     if state.paused is not None and fact.control_id > state.last_control:
-        own = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
+        own: dict[str, Any] = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
         decision.emit("Resumed", **own)
 
 

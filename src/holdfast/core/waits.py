@@ -123,11 +123,11 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
             return ((DueKind.TIMER, due_ms),)
-        case Attempt(claim=None):
+        case Attempt(claim=claim):
+            if claim is not None:
+                return ((DueKind.LEASE, claim.until_ms),)
             # A parked attempt waits for a worker that knows its function, not for a time.
             return () if waiting.is_unknown else ((DueKind.BEGIN, waiting.due_ms),)
-        case Attempt(claim=claim):
-            return ((DueKind.LEASE, claim.until_ms),)
         case Awaiting():
             dues = (
                 (DueKind.TIME_OUT, waiting.due_ms),

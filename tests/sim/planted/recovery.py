@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import advance
+from holdfast.core import advance, waits
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.pending_commands import pending_commands
-from holdfast.core.state import Awaiting, is_told
+from holdfast.core.state import Awaiting, WaitingFor, is_told
 from holdfast.core.waits import OverdueReason
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import follow_ups, inbox, messages
@@ -174,18 +174,15 @@ def _see_no_control_mail(patch: Patch) -> None:
 
 
 def _see_no_mail(patch: Patch) -> None:
-    patch.setattr(sweeper, "_may_have_news", lambda _frame: False)
+    patch.setattr(sweeper, "may_have_news", lambda _waiting: False)
 
 
 def _see_no_children(patch: Patch) -> None:
-    real = sweeper._may_have_news
-
-    def may_have_news(frame: Any) -> bool:
-        waiting = frame.waiting
+    def may_have_news(waiting: WaitingFor) -> bool:
         is_child = isinstance(waiting, Awaiting) and is_told(waiting.target)
-        return not is_child and real(frame)
+        return not is_child and waits.may_have_news(waiting)
 
-    patch.setattr(sweeper, "_may_have_news", may_have_news)
+    patch.setattr(sweeper, "may_have_news", may_have_news)
 
 
 # -- dead letters ----------------------------------------------------------------------------------
