@@ -153,6 +153,8 @@ ROUTES: Final = (
     "GET /executions/{id}",
     "GET /executions/{id}/history",
     "POST /executions/{id}/stop",
+    "POST /executions/{id}/pause",
+    "POST /executions/{id}/resume",
     "POST /events",
     "GET /events",
     "POST /answers",

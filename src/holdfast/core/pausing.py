@@ -39,11 +39,22 @@ def resume(decision: Decision, fact: ResumeRequested) -> None:
     state = decision.state
     if state.paused is not None and fact.control_id > state.last_control:
         own: dict[str, Any] = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
-        decision.emit("Resumed", **own)
+        _resume(decision, own)
 
 
 def lift(decision: Decision, reason: str) -> None:
     """Ends a pause, if there is one, because the execution is about to end."""
     if decision.state.paused is not None:
-        own: dict[str, Any] = {"reason": reason, "by": BY_ENGINE}
-        decision.emit("Resumed", **own)
+        _resume(decision, {"reason": reason, "by": BY_ENGINE})
+
+
+def _resume(decision: Decision, own: dict[str, Any]) -> None:
+    """The paused time is measured with two clocks, so it may be too short by twice their error.
+
+    With that added no timer fires early. At least one millisecond is added, too: a wake for the old
+    due of a retry then never fits the new due, and the attempt is not run by both wakes.
+    """
+    pause, moment = decision.state.paused, decision.moment
+    assert pause is not None
+    paused_ms = moment.now_ms - pause.since_ms
+    decision.emit("Resumed", shift=max(1, paused_ms + 2 * moment.clock_error_ms), **own)

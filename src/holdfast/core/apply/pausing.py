@@ -1,8 +1,7 @@
 """The events of a pause: `Paused` and `Resumed`.
 
-A pause that freezes the timers shifts every due at the resume by the time that the execution was
-paused. At least one millisecond: a wake for the old due then never fits the new one, so a retry
-cannot be run by both.
+A resume says by how much it shifts the dues (`shift`, in ms): all of them where the pause freezes
+the timers, else those of attempts alone.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _resumed(state: Execution, event: Event) -> Execution:
     assert pause is not None
     control = event.holdfast.get("control", state.last_control)
     state = state._replace(paused=None, last_control=control)
-    shift_ms = max(1, event.at_ms - pause.since_ms)
+    shift_ms = event.holdfast["shift"]
     frames = {
         frame.id: _shifted(frame, shift_ms, is_frozen=pause.is_frozen)
         for frame in state.frames.values()
