@@ -23,11 +23,11 @@ def _settle_in_the_pause(patch: Patch) -> None:
     real = advance._settle
 
     def settle(decision: Any) -> None:
-        state, paused = decision.state, decision.state.paused
+        paused = decision.state.paused if decision.is_started else None
         if paused is None:
             real(decision)
             return
-        decision._state = state._replace(paused=None)
+        decision._state = decision.state._replace(paused=None)
         real(decision)
         if not decision.state.is_ended:
             decision._state = decision.state._replace(paused=paused)

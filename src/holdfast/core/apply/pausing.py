@@ -42,12 +42,23 @@ def _resumed(state: Execution, event: Event) -> Execution:
     state = state._replace(paused=None, last_control=control)
     shift_ms = event.holdfast["shift"]
     frames = {
-        frame.id: _shifted(frame, shift_ms, is_frozen=pause.is_frozen)
+        frame.id: _shifted(_with_lease(frame, event.at_ms), shift_ms, is_frozen=pause.is_frozen)
         for frame in state.frames.values()
     }
     if not pause.is_frozen:
         return state._replace(frames=frames)
     return state._replace(frames=frames, due_ms=_later(state.due_ms, shift_ms))
+
+
+def _with_lease(frame: Frame, resumed_ms: int) -> Frame:
+    """A lease that lapsed during the pause lapses at the resume: no worker could take over before,
+    so `doctor` must not report that none did.
+    """
+    waiting = frame.waiting
+    if not isinstance(waiting, Attempt) or waiting.claim is None:
+        return frame
+    lease = replace(waiting.claim, until_ms=max(waiting.claim.until_ms, resumed_ms))
+    return frame._replace(waiting=replace(waiting, claim=lease))
 
 
 def _shifted(frame: Frame, shift_ms: int, *, is_frozen: bool) -> Frame:

@@ -328,7 +328,8 @@ class Processing:
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
         if not self.state.is_ended:  # else all that is owed belongs to the end
-            owed_before = [] if before is None or is_redrive else pending_commands(before)
+            is_asked_anew = is_redrive or is_resumed
+            owed_before = [] if before is None or is_asked_anew else pending_commands(before)
             new = [
                 command for command in pending_commands(self.state) if command not in owed_before
             ]
