@@ -64,14 +64,14 @@ def paused(definition: Machine, **more: Any) -> tuple[Shop, str]:
     return shop, run
 
 
-def findings(shop: Shop, run: str) -> list[Any]:
+def findings(shop: Shop, run: str) -> Any:
     request = {"execution": run}
     return shop.insist(lambda: shop.front.doctor("default", request, is_repairing=False))[
         "findings"
     ]
 
 
-def listed(shop: Shop) -> list[Any]:
+def listed(shop: Shop) -> Any:
     return shop.insist(lambda: shop.front.executions("default", None, None))["executions"]
 
 

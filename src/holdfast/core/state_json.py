@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from holdfast.core.children import awaited
 from holdfast.core.state import (
@@ -21,9 +21,10 @@ from holdfast.core.state import (
     OpenDeadline,
     Pause,
     Timer,
+    WaitingFor,
 )
 
-#: The name of each kind of wait in a snapshot. Stored names never change, class names may.
+#: By its name in a snapshot (`_name_of`), each kind of wait.
 _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
@@ -35,7 +36,31 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
     "Lanes": Lanes,
     "Children": ChildExecutions,
 }
-_NAMES: Final = {kind: name for name, kind in _WAITING.items()}
+
+
+def _name_of(waiting: WaitingFor) -> str:
+    """-> the kind's name in a snapshot. Stored names never change, class names may."""
+    match waiting:
+        case Entered():
+            return "Entered"
+        case Exited():
+            return "Exited"
+        case FailedState():
+            return "Failed"
+        case Attempt():
+            return "Attempt"
+        case Awaiting():
+            return "Awaiting"
+        case Timer():
+            return "Timer"
+        case Delay():
+            return "Delay"
+        case Lanes():
+            return "Lanes"
+        case ChildExecutions():
+            return "Children"
+        case _:
+            assert_never(waiting)
 
 
 class UnknownState(Exception):  # noqa: N818
@@ -98,7 +123,7 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         **_fields(frame, ("waiting", "retries", "deadlines")),
         "retries": _pairs(frame.retries),
         "deadlines": [list(due) for due in frame.deadlines],
-        "waiting": {"kind_of_wait": _NAMES[type(frame.waiting)], **waiting},
+        "waiting": {"kind_of_wait": _name_of(frame.waiting), **waiting},
     }
 
 
