@@ -16,23 +16,18 @@ from holdfast.core.waits import DueKind, commands_of, dues_of, runs_on, stays_as
 
 def pending_commands(state: Execution) -> list[Command]:
     """-> every command that the state asks for, in the order of its entries."""
-    return [command for _, command in sorted(_numbered(state), key=lambda pair: pair[0])]
-
-
-def _numbered(state: Execution) -> Iterator[tuple[int, Command]]:
-    pause = state.paused
-    for command in _asked_for(state):
-        if pause is None or stays_asked(command, pause):
-            yield entry_of(command), command
-
-
-def _asked_for(state: Execution) -> Iterator[Command]:
+    found: list[Command] = []
     if state.due_ms is not None and not state.is_ended:
-        yield StartTimer(WHOLE_EXECUTION, state.due_ms)
+        found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
     for frame in state.frames.values():
-        yield from commands_of(frame)
-    for entry, number in abandoned(state):
-        yield StopChild(entry, number)
+        found.extend(commands_of(frame))
+    found.extend(StopChild(entry, number) for entry, number in abandoned(state))
+    pause = state.paused
+    if pause is not None:
+        found = [command for command in found if stays_asked(command, pause)]
+    if len(found) > 1:
+        found.sort(key=entry_of)
+    return found
 
 
 def next_dues(state: Execution) -> Iterator[int]:
