@@ -1,7 +1,7 @@
-"""Pause and resume of one execution: what each request has to be, and what refuses it.
+"""Pause and resume of one execution: the fields of each request, and its refusals.
 
 Both store a control message and wake the execution, as a stop does; a worker applies the message.
-What a pause means is said in docs/explanation/waits.md.
+docs/explanation/waits.md defines a pause.
 """
 
 from __future__ import annotations
