@@ -16,7 +16,7 @@ from constructs import Construct
 from holdfast import resources
 
 from .compute import log_group
-from .settings import JwtIssuer
+from .settings import JwtIssuer, Settings
 
 _REQUESTS_PER_SECOND: Final = 500
 _REQUESTS_BURST: Final = 1_000
@@ -48,17 +48,18 @@ class Api(Construct):
         construct_id: str,
         *,
         function: lambda_.IFunction,
-        jwt: JwtIssuer | None,
+        settings: Settings,
         key: kms.IKey | None,
     ) -> None:
         self._key = key
+        self._settings = settings
         super().__init__(scope, construct_id)
         self.http_api = apigateway.HttpApi(
             self,
             "HttpApi",
             description="Holdfast: its own routes, and the protocol of Step Functions at /",
             create_default_stage=False,
-            default_authorizer=_authorizer(jwt),
+            default_authorizer=_authorizer(settings.jwt),
         )
         integration = HttpLambdaIntegration("Handler", function, scope_permission_to_route=False)
         for route in resources.ROUTES:
@@ -87,7 +88,7 @@ class Api(Construct):
         return Stack.of(self).format_arn(
             service="logs",
             resource="log-group",
-            resource_name=log_group(self, "AccessLog", self._key).log_group_name,
+            resource_name=log_group(self, "AccessLog", self._key, self._settings).log_group_name,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
 

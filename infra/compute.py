@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -16,8 +15,6 @@ from constructs import Construct
 from holdfast import resources
 
 from .settings import Settings
-
-LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 
 
 class HoldfastFunction(Construct):
@@ -44,10 +41,10 @@ class HoldfastFunction(Construct):
         failed_events: sqs.IQueue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._reserved_concurrency = (
-            shape.reserved_concurrency if settings.caps_concurrency else None
-        )
-        self.log_group = log_group(self, "Log", key)
+        self._settings = settings
+        self._shape = shape
+        sized = settings.functions[shape.name]
+        self.log_group = log_group(self, "Log", key, settings)
         self.role = iam.Role(
             self,
             "Role",
@@ -78,9 +75,11 @@ class HoldfastFunction(Construct):
             architecture=_architecture(settings),
             code=code,
             handler=f"functions.{shape.module}.app.handler",
-            timeout=Duration.seconds(shape.timeout_seconds),
-            memory_size=shape.memory_mb,
-            reserved_concurrent_executions=self._reserved_concurrency,
+            timeout=Duration.seconds(sized.timeout_seconds),
+            memory_size=sized.memory_mb,
+            reserved_concurrent_executions=(
+                sized.reserved_concurrency if settings.caps_concurrency else None
+            ),
             # Executions are loops through SQS by design; Lambda would stop them at 16 rounds.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment=dict(environment),
@@ -89,17 +88,17 @@ class HoldfastFunction(Construct):
             dead_letter_queue=failed_events,
         )
 
-    def consume(self, queue: sqs.IQueue, shape: resources.Queue) -> None:
+    def consume(self, queue: sqs.IQueue, shape: resources.Queue, batch_size: int) -> None:
         """Feed the function from `queue`; the rights to do so stand among the role's."""
         lambda_.EventSourceMapping(
             self,
             "Source",
             target=self.function,
             event_source_arn=queue.queue_arn,
-            batch_size=shape.batch_size,
+            batch_size=batch_size,
             # Without this cap the poller would take messages that the concurrency then throttles,
             # and each throttle counts as a delivery on the way to the dead letters.
-            max_concurrency=self._reserved_concurrency or shape.batches_unreserved,
+            max_concurrency=self._settings.concurrency(self._shape, shape),
             report_batch_item_failures=True,
         )
 
@@ -108,14 +107,17 @@ def allow(*actions: str, on: Sequence[str]) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=list(actions), resources=list(on))
 
 
-def log_group(scope: Construct, construct_id: str, key: kms.IKey | None) -> logs.LogGroup:
-    return logs.LogGroup(
-        scope,
-        construct_id,
-        encryption_key=key,
-        retention=LOG_RETENTION,
-        removal_policy=RemovalPolicy.DESTROY,
+def log_group(
+    scope: Construct, construct_id: str, key: kms.IKey | None, settings: Settings
+) -> logs.LogGroup:
+    made = logs.LogGroup(
+        scope, construct_id, encryption_key=key, removal_policy=RemovalPolicy.DESTROY
     )
+    # The construct takes a name for each number of days; the setting is the number itself.
+    found = made.node.default_child
+    assert isinstance(found, logs.CfnLogGroup)
+    found.retention_in_days = settings.log_retention_days
+    return made
 
 
 def _architecture(settings: Settings) -> lambda_.Architecture:

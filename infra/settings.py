@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 from holdfast.errors import HoldfastError
+from holdfast.resources import WORK, LambdaFunction, Queue
+
+from .sizes import read_sizes
 
 Architecture = Literal["arm64", "x86_64"]
 
@@ -15,6 +18,12 @@ _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _PYTHON: Final = re.compile(r"3\.\d+")
 # IAM user guide, "IAM ARNs": customer managed policies name an account, AWS's own do not.
 _POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
+_BATCH_MAX: Final = 10
+#: CloudWatch Logs, PutRetentionPolicy: the numbers of days that it can keep a log.
+_LOG_DAYS: Final = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1_096),
+    *(1_827, 2_192, 2_557, 2_922, 3_288, 3_653),
+)
 # IAM quota: managed policies attached to one role, unless AWS has raised it.
 _POLICIES_MAX: Final = 10
 
@@ -38,6 +47,8 @@ class Settings:
     `limits_payloads`: AWS's 256 KiB hold for the data of state machines.
     `seals_secrets`: the stack has a key for the values that workflows mark as secret.
     `owns_key`: what is stored is encrypted with a key of the stack's own, not with AWS's.
+    `functions` has each function of `resources.FUNCTIONS` by name, with its memory, time-out and
+    concurrency. `work_batch` is how many messages one worker takes at once.
     """
 
     modules: tuple[str, ...]
@@ -51,6 +62,9 @@ class Settings:
     limits_payloads: bool
     seals_secrets: bool
     owns_key: bool
+    functions: Mapping[str, LambdaFunction]
+    work_batch: int
+    log_retention_days: int
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
@@ -72,7 +86,17 @@ class Settings:
             limits_payloads=_switch("payload_limit", text("payload_limit")),
             seals_secrets=_switch("secrets", text("secrets")),
             owns_key=_switch("customer_managed_key", text("customer_managed_key")),
+            functions=read_sizes(context("functions")),
+            work_batch=_batch(text("work_batch")),
+            log_retention_days=_log_retention(text("log_retention_days")),
         )
+
+    def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
+        """-> how many batches of `queue` the function works on at once."""
+        sized = self.functions[function.name]
+        if self.caps_concurrency or sized.reserved_concurrency != function.reserved_concurrency:
+            return sized.reserved_concurrency
+        return queue.batches_unreserved
 
 
 def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> None:
@@ -123,6 +147,24 @@ def _policies(text: str) -> tuple[str, ...]:
         expected = f"ARNs of at most {_POLICIES_MAX} managed policies, separated by commas"
         raise _refused("task_policies", text, expected)
     return arns
+
+
+def _batch(text: str) -> int:
+    """The default is `resources.WORK.batch_size`; SQS hands out at most ten messages at once."""
+    if text == "":
+        return WORK.batch_size
+    if not text.isdigit() or not 1 <= int(text) <= _BATCH_MAX:
+        raise _refused("work_batch", text, f"a whole number from 1 to {_BATCH_MAX}")
+    return int(text)
+
+
+def _log_retention(text: str) -> int:
+    """-> days. The default is 30."""
+    found = text or "30"
+    if not found.isdigit() or int(found) not in _LOG_DAYS:
+        expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"
+        raise _refused("log_retention_days", text, expected)
+    return int(found)
 
 
 def _switch(key: str, text: str) -> bool:

@@ -56,21 +56,21 @@ class HoldfastStack(Stack):
         handler = self._api_function()
         run_tasks = [*workers, handler]
         tasks = self._tasks(run_tasks, others)
-        api = Api(self, "Api", function=handler.function, jwt=settings.jwt, key=self._key)
+        api = Api(self, "Api", function=handler.function, settings=settings, key=self._key)
         self._watch()
         self._outputs(api, tasks, run_tasks)
         Tags.of(self).add("application", "holdfast")
 
     def _worker(self) -> HoldfastFunction:
         worker = self._function(resources.WORKER, self._worker_rights(self._messaging.work))
-        worker.consume(self._messaging.work, resources.WORK)
+        worker.consume(self._messaging.work, resources.WORK, self._settings.work_batch)
         return worker
 
     def _worker_single(self) -> HoldfastFunction:
         worker = self._function(
             resources.WORKER_SINGLE, self._worker_rights(self._messaging.single)
         )
-        worker.consume(self._messaging.single, resources.SINGLE)
+        worker.consume(self._messaging.single, resources.SINGLE, resources.SINGLE.batch_size)
         return worker
 
     def _worker_rights(self, queue: sqs.IQueue) -> list[iam.PolicyStatement]:

@@ -18,6 +18,7 @@ from holdfast.core.state import PAUSE_TIMERS, STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project, remote
+from holdfast.local.client import LISTED_MAX
 from holdfast.local.console import (
     FINE,
     INTERRUPTED,
@@ -222,6 +223,10 @@ def _add_seeing(commands: Any) -> None:
     listing = _remote(commands, "list", remote.list_executions, "List the newest executions.")
     listing.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
     listing.add_argument("--status", choices=STATUSES)
+    listing.add_argument(
+        "--limit", type=_limit, default=100, metavar="N", help="how many, 1 to 5,000 (default 100)"
+    )
+    listing.add_argument("--after", metavar="KEY", help="only older ones: what a list ended with")
     listing.add_argument("--events", action="store_true", help="events that nobody awaits yet")
     show = _remote(commands, "show", remote.show, "Show an execution and what it waits for.")
     show.add_argument("execution", metavar="ID", help=_NAMED)
@@ -410,6 +415,12 @@ def _serve(arguments: argparse.Namespace) -> int:
         finally:
             project.withdraw(announced, root)
     raise HoldfastBug("the local cloud stopped by itself; stderr says why")
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LISTED_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {LISTED_MAX:,}")
+    return int(text)
 
 
 def _interrupt(*_: Any) -> NoReturn:

@@ -147,7 +147,7 @@ class Deployment:
             seals = Seals(self.vault, tenant)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
-    # -- types (runtime.commands.api.Types) ---------------------------------------------------------------
+    # -- types (runtime.commands.api.Types) --------------------------------------------------------
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
         with _validating("HF210", f"the input of {workflow}"):

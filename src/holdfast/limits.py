@@ -26,7 +26,7 @@ CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
-# -- The log (our choice; the reasons stand in docs/reference/log.md) ----------------------------------------
+# -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------
 WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
 RECORD_BYTES_MAX: Final = 350_000  # a record is closed here, below the 400 KB item
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # compressed; larger values go to S3
@@ -77,7 +77,8 @@ STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of i
 
 # -- The sweeper -----------------------------------------------------------------------------------
 DUE_SHARDS: Final = 16
-LIST_SHARDS: Final = 8
+START_SHARDS: Final = 8  # of the rows of started executions of one state machine
+LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
 SWEEP_ROWS_MAX: Final = 1_000  # per shard and sweep; the rest is due again in a minute

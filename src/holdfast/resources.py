@@ -57,11 +57,34 @@ class LambdaFunction:
     reserved_concurrency: int
 
 
+# The attributes of a record by which its execution is in the list (`runtime/listing.py`).
+LIST_PARTITION: Final = "lp"
+LIST_SORT: Final = "ls"
+LIST_NAME: Final = "nm"
+LIST_WORKFLOW: Final = "wf"
+LIST_STATUS: Final = "st"  # every record has it
+LIST_DEFINITION: Final = "df"
+LIST_STOPPED: Final = "en"
+LIST_ERROR: Final = "er"
+LIST_MACHINE_NAME: Final = "mn"
+LIST_VERSION: Final = "mv"
+LIST_ALIAS: Final = "ma"
+LIST_REDRIVES: Final = "rd"
+LIST_PAUSED: Final = "pa"
+LIST_PAUSED_REASON: Final = "pr"
+
 EXECUTIONS: Final = Table(
     name="executions",
     sort_key_type="N",
     index=TableIndex(
-        name="list", partition_key="lp", sort_key="ls", projected=("nm", "en", "dv", "er")
+        name="list",
+        partition_key=LIST_PARTITION,
+        sort_key=LIST_SORT,
+        projected=(
+            *(LIST_NAME, LIST_WORKFLOW, LIST_STATUS, LIST_DEFINITION, LIST_STOPPED, LIST_ERROR),
+            *(LIST_MACHINE_NAME, LIST_VERSION, LIST_ALIAS, LIST_REDRIVES),
+            *(LIST_PAUSED, LIST_PAUSED_REASON),
+        ),
     ),
 )
 MAIL: Final = Table(name="mail", sort_key_type="S")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from holdfast import resources
+from holdfast.aws import store
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
@@ -21,6 +22,7 @@ from holdfast.runtime.effects import (
     Get,
     GetBlob,
     Item,
+    ListPage,
     Put,
     PutBlob,
     PutIfAbsent,
@@ -28,8 +30,10 @@ from holdfast.runtime.effects import (
     QueryList,
     Replace,
     TaskFailed,
+    Together,
     Unlist,
 )
+from holdfast_simulator import tables
 from tests.contract import ministack
 from tests.contract.conftest import MemoryStack, moto_stack
 
@@ -266,7 +270,7 @@ def test_the_list_shows_the_newest_first_and_only_what_is_projected(stack: Stack
         put(stack, "executions", {**item, "ev": b"history", "w": "nonce"})
     put(stack, "executions", {"pk": "default#other", "sk": 0, "lp": lp + "0", "ls": "2026-09"})
 
-    listed = stack.perform(QueryList(lp, limit=10))
+    listed = stack.perform(QueryList(lp, limit=10)).items
     assert [item["nm"] for item in listed] == ["n3", "n2", "n1"]
     assert dict(listed[0]) == {
         "pk": "default#r3", "sk": 0, "lp": lp, "ls": "2026-03#r3", "nm": "n3"
@@ -277,17 +281,56 @@ def test_the_list_is_paged_by_its_sort_key(stack: Stack) -> None:
     for n in range(5):
         put(stack, "executions", {"pk": f"default#r{n}", "sk": 0, "lp": "p", "ls": f"{n}"})
 
-    page = stack.perform(QueryList("p", limit=2))
+    page = stack.perform(QueryList("p", limit=2)).items
     assert [item["ls"] for item in page] == ["4", "3"]
-    page = stack.perform(QueryList("p", limit=2, before="3"))
+    page = stack.perform(QueryList("p", limit=2, before="3")).items
     assert [item["ls"] for item in page] == ["2", "1"]
-    assert stack.perform(QueryList("p", limit=2, before="0")) == []
+    assert stack.perform(QueryList("p", limit=2, before="0")) == ListPage([], "")
+
+
+def test_a_list_says_down_to_which_key_it_was_read(stack: Stack) -> None:
+    for n in range(5):
+        put(stack, "executions", {"pk": f"default#r{n}", "sk": 0, "lp": "p", "ls": f"{n}"})
+
+    assert stack.perform(QueryList("p", limit=2)).read_to == "3"
+    assert stack.perform(QueryList("p", limit=10)).read_to == ""
+
+
+def test_a_filter_of_the_list_is_applied_to_what_was_read(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (store, tables):
+        monkeypatch.setattr(module, "LIST_READ_MAX", 3)
+    for n in range(5):
+        item: Item = {
+            "pk": f"default#r{n}",
+            "sk": 0,
+            "lp": "p",
+            "ls": f"{n}",
+            "wf": "rare" if n == 1 else "w",
+        }
+        put(stack, "executions", item)
+
+    first = stack.perform(QueryList("p", limit=2, where=(("wf", "rare"),)))
+    assert (list(first.items), first.read_to) == ([], "2")
+    second = stack.perform(QueryList("p", limit=2, before="2", where=(("wf", "rare"),)))
+    assert ([item["ls"] for item in second.items], second.read_to) == (["1"], "")
+    full = stack.perform(QueryList("p", limit=1, where=(("wf", "w"),)))
+    assert ([item["ls"] for item in full.items], full.read_to) == (["4"], "4")
+
+
+def test_queries_that_are_sent_together_are_answered_in_their_order(stack: Stack) -> None:
+    for n in range(4):
+        put(stack, "executions", {"pk": f"default#r{n}", "sk": 0, "lp": f"p{n % 2}", "ls": f"{n}"})
+
+    pages = stack.perform(Together((QueryList("p1", limit=9), QueryList("p0", limit=9))))
+    assert [[item["ls"] for item in page.items] for page in pages] == [["3", "1"], ["2", "0"]]
 
 
 def test_a_record_without_listing_attributes_is_not_listed(stack: Stack) -> None:
     put(stack, "executions", record(0, lp="p"), record(1, ls="x"), record(2))
 
-    assert stack.perform(QueryList("p", limit=10)) == []
+    assert stack.perform(QueryList("p", limit=10)).items == []
 
 
 def test_an_unlisted_record_leaves_the_list_and_keeps_the_rest(stack: Stack) -> None:
@@ -295,7 +338,7 @@ def test_an_unlisted_record_leaves_the_list_and_keeps_the_rest(stack: Stack) -> 
     stack.perform(Unlist(RUN, 0))
     stack.perform(Unlist(RUN, 0))
 
-    assert sort_keys(stack.perform(QueryList("p", limit=10))) == [1]
+    assert sort_keys(stack.perform(QueryList("p", limit=10)).items) == [1]
     assert stack.perform(Get("executions", RUN, 0)) == record(0, ev=b"x")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import resources
 from holdfast.errors import HoldfastError
 from infra.bundle import build_asset
 from infra.settings import JwtIssuer, Settings, require_key
@@ -35,6 +36,9 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         limits_payloads=True,
         seals_secrets=False,
         owns_key=False,
+        functions={function.name: function for function in resources.FUNCTIONS},
+        work_batch=10,
+        log_retention_days=30,
     )
 
 
@@ -82,6 +86,11 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("customer_managed_key", "alias/mine"),
         ("jwt_issuer", "https://issuer.example"),
         ("jwt_audience", "shop"),
+        ("work_batch", "11"),
+        ("work_batch", "many"),
+        ("log_retention_days", "31"),
+        ("functions", "worker"),
+        ("functions", "[]"),
         ("task_policies", "AmazonSQSFullAccess"),
         ("task_policies", "arn:aws:iam::111122223333:role/worker"),
         ("task_policies", "arn:aws:iam::111122223333:policy/a,"),
@@ -97,6 +106,38 @@ def test_a_choice_that_cannot_be_is_refused_by_name_with_the_way_to_set_it(
     assert message.startswith("error[HF401]: context `")
     assert "; expected " in message
     assert "cdk deploy -c" in message
+
+
+def test_each_function_has_its_own_memory_time_out_and_concurrency() -> None:
+    sizes = {"worker": {"memory_mb": 1_024, "concurrency": 200}, "api": {"timeout_seconds": 10}}
+    for given in (sizes, json.dumps(sizes)):  # from cdk.json, and from the command line
+        functions = settings(functions=given).functions
+        assert functions["worker"].memory_mb == 1_024
+        assert functions["worker"].reserved_concurrency == 200
+        assert functions["worker"].timeout_seconds == resources.WORKER.timeout_seconds
+        assert functions["api"].timeout_seconds == 10
+        assert functions["events"] == resources.EVENTS
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"worke": {}}, "`functions` is 'worke'; expected one of worker, worker-single"),
+        ({"worker": 512}, "`functions.worker` is 512; expected an object"),
+        ({"worker": {"memory": 512}}, "`functions.worker` is 'memory'; expected one of memory_mb"),
+        ({"worker": {"memory_mb": 64}}, "a whole number from 128 to 10240"),
+        ({"worker": {"memory_mb": "512"}}, "a whole number from 128 to 10240"),
+        ({"worker": {"concurrency": 1}}, "a whole number from 2 to 10000"),
+        ({"worker": {"timeout_seconds": 60}}, "a task may run for 14 minutes in a worker"),
+        ({"api": {"timeout_seconds": 30}}, "a whole number from 3 to 29"),
+    ],
+)
+def test_a_size_that_a_function_cannot_have_is_refused_with_its_bounds(
+    sizes: object, said: str
+) -> None:
+    with pytest.raises(HoldfastError, match="HF401") as refused:
+        settings(functions=sizes)
+    assert said in str(refused.value)
 
 
 def test_a_workflow_with_secrets_is_not_deployed_without_their_key() -> None:

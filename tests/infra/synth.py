@@ -14,8 +14,9 @@ from aws_cdk import Acknowledgment, App, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from infra.settings import JwtIssuer, Settings
+from infra.sizes import read_sizes
 from infra.stack import HoldfastStack
-from tests.infra.template import TASK_POLICY_ARNS, TOPIC_ARN
+from tests.infra.template import SIZES, TASK_POLICY_ARNS, TOPIC_ARN
 
 
 def main(asset: str, directory: str) -> None:
@@ -34,6 +35,9 @@ def main(asset: str, directory: str) -> None:
         tells_status=True,
         seals_secrets=True,
         owns_key=True,
+        functions=read_sizes(SIZES),
+        work_batch=4,
+        log_retention_days=400,
     )
     HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
     made = HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))

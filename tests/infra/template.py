@@ -10,6 +10,8 @@ from typing import Any
 
 # What synth.py chooses for the alarms of its second stack.
 TOPIC_ARN = "arn:aws:sns:eu-west-1:111122223333:on-call"
+#: What the "Chosen" stack asks for in place of the defaults.
+SIZES = {"worker": {"memory_mb": 1_024}, "api": {"timeout_seconds": 10}}
 # What it lets the tasks of state machines do.
 TASK_POLICY_ARNS = (
     "arn:aws:iam::111122223333:policy/orders/call-warehouse",

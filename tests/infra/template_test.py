@@ -357,6 +357,26 @@ def test_a_small_account_can_switch_reserved_concurrency_off(chosen: Template) -
         assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["x86_64"])
 
 
+def test_the_functions_have_the_sizes_that_the_deployment_chooses(chosen: Template) -> None:
+    functions = chosen.properties("AWS::Lambda::Function")
+    assert functions["WorkerFunctionLambda"]["MemorySize"] == 1_024
+    assert functions["WorkerSingleFunctionLambda"]["MemorySize"] == (
+        resources.WORKER_SINGLE.memory_mb
+    )
+    assert functions["ApiFunctionLambda"]["Timeout"] == 10
+    sources = chosen.properties("AWS::Lambda::EventSourceMapping")
+    batches = {
+        (source["BatchSize"], source["ScalingConfig"]["MaximumConcurrency"])
+        for source in sources.values()
+    }
+    assert batches == {
+        (4, resources.WORK.batches_unreserved),
+        (1, resources.SINGLE.batches_unreserved),
+    }
+    groups = chosen.properties("AWS::Logs::LogGroup").values()
+    assert {group["RetentionInDays"] for group in groups} == {400}
+
+
 def test_the_outputs_are_what_the_command_line_and_the_operator_look_up(
     template: Template, chosen: Template
 ) -> None:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from holdfast.core.events import Event
+from holdfast.runtime.listing import is_listed, read_entry
 from tests.process.chaos import Harm
 from tests.process.evidence import RESULTS, Log, place
 from tests.process.expected import Expected, Step, expected, step
@@ -127,9 +128,9 @@ def _listed_once(log: Log) -> Iterator[str]:
     """Where an execution has ended, its last record is listed, under its status."""
     if not log.state.is_ended:
         return
-    parts = str(log.items[-1].get("lp", "")).split("#")
-    if parts[2:3] != [log.state.status]:
-        yield f"it ended {log.state.status} and is listed as {parts}"
+    last = log.items[-1]
+    if not is_listed(last) or read_entry(last).status != log.state.status:
+        yield f"it ended {log.state.status} and is listed as {last.get('st')!r} in {last.get('lp')!r}"
 
 
 # -- beside the logs -------------------------------------------------------------------------------

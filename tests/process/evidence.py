@@ -15,6 +15,7 @@ from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.core.state_json import to_json
 from holdfast.runtime.effects import Item
+from holdfast.runtime.listing import OPEN
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.codec import Reader, Record
 from tests.process.plan import Planned
@@ -240,5 +241,5 @@ def stale_entries(found: Evidence) -> Iterator[str]:
     """-> executions that have ended and are still listed as RUNNING."""
     for log in found.logs.values():
         partitions = [str(item.get("lp", "")).split("#") for item in log.items]
-        if log.state.is_ended and any(parts[2:3] == ["RUNNING"] for parts in partitions):
+        if log.state.is_ended and any(parts[2:3] == [OPEN] for parts in partitions):
             yield log.run

@@ -152,7 +152,7 @@ def test_a_first_task_may_have_run_before_a_start_was_stopped_in_place_of_anothe
 
 def test_an_entry_of_the_list_that_outlives_the_execution_is_found(left: Left) -> None:
     assert list(evidence.stale_entries(left.found())) == []
-    listed = {"lp": "default#flow#RUNNING#0", "ls": "-"}
+    listed = {"lp": "default##open#0", "ls": "-"}
     left.executions[0] = {**left.executions[0], **listed}
     assert list(evidence.stale_entries(left.found())) == list(left.found().logs)
 

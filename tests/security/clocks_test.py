@@ -69,7 +69,7 @@ def test_an_execution_of_any_year_comes_to_its_end_and_can_be_seen(now_ms: int) 
     assert shop.describe(run)["status"] == "SUCCEEDED"
     assert "RUNNING" in seen
     assert check(shop.world) == []
-    assert shop.insist(lambda: shop.front.executions("default", None, None))["executions"]
+    assert shop.insist(lambda: shop.front.executions("default", {}))["executions"]
 
 
 BACKWARDS: Final = [1, 500, 999, 1_001, 60_000, 3_600_000, DAY_MS, 400 * DAY_MS]

@@ -112,7 +112,7 @@ def test_tasks_see_every_secret_and_nothing_else_does(
     assert shown["status"] == "SUCCEEDED"
     assert set(CANARIES) - {CANARIES[1]} <= set(seen)
     bank.call(bank.front.history(TENANT, run))
-    bank.call(bank.front.executions(TENANT, None, None))
+    bank.call(bank.front.executions(TENANT, {}))
     bank.call(bank.front.doctor(TENANT, {}, is_repairing=False))
     told = bank.everything() + caplog.text + "".join(capsys.readouterr())
     assert "sign_in" in told

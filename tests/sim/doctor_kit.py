@@ -38,7 +38,7 @@ def findings(
     found: list[Any] = []
     after: str | None = None
     while True:
-        page = world.call(doctor.report("default", names, after, is_repairing=is_repairing))
+        page = world.call(doctor.report("default", after, is_repairing=is_repairing))
         found += page["findings"]
         after = page.get("next")
         if after is None:

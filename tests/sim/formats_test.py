@@ -319,4 +319,4 @@ def test_a_start_that_only_old_hosts_meet_is_kept_until_the_new_ones_are_back() 
     assert company.histories == []
     company.fleet.install([RELEASE_2])
     assert company.finish().histories[0].state.status == "SUCCEEDED"
-    assert run(company.front.executions(TENANT, None, None), company.fleet.services.perform)
+    assert run(company.front.executions(TENANT, {}), company.fleet.services.perform)

@@ -27,7 +27,7 @@ class Stack:
 
     def listed(self, partition: str, lag_ms: int) -> list[str]:
         self.services.index_lag_ms = lambda: lag_ms
-        found = self.services.perform(QueryList(partition, 10))
+        found = self.services.perform(QueryList(partition, 10)).items
         return [str(item["nm"]) for item in found]
 
 

@@ -185,7 +185,7 @@ def quarantined(definition: Machine) -> tuple[Shop, str]:
 
 def listed(shop: Shop, **wanted: Any) -> list[Any]:
     asked = {"workflow": None, "status": None, **wanted}
-    return list(shop.world.call(shop.front.executions(shop.tenant, **asked))["executions"])
+    return list(shop.world.call(shop.front.executions(shop.tenant, asked))["executions"])
 
 
 @BOTH

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import follow_ups
+from holdfast.runtime import watchdog
 from holdfast.runtime.effects import (
     Effect,
     Item,
@@ -93,7 +93,7 @@ def test_a_redrive_whose_worker_died_behind_its_watch_row_is_found_without_its_m
             (ended,) = histories(world)
             sequence = ended.records[-1].sequence + 1
             rows.append(
-                follow_ups.watch_item("default", ended.run, world.now_ms, sequence, world.now_ms)
+                watchdog.watch_item("default", ended.run, world.now_ms, sequence, world.now_ms)
             )
             world.services.perform(Put("mail", rows[0]))
             for received in world.services.receive("work"):

@@ -74,7 +74,7 @@ def test_a_wait_longer_than_the_life_of_a_record_ends_well() -> None:
     expire_daily(shop.world, 220)
     shop.world.run(until_ms=START_MS + 120 * DAY_MS)
     assert shop.describe(run)["status"] == "RUNNING"
-    listed = shop.insist(lambda: shop.front.executions("default", None, "RUNNING"))
+    listed = shop.insist(lambda: shop.front.executions("default", {"status": "RUNNING"}))
     assert [row["execution"] for row in listed["executions"]] == [run]
     shop.world.run(until_ms=START_MS + 220 * DAY_MS)
 
@@ -365,7 +365,7 @@ def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
     other = {"workflow": "flow", "input": {"n": 2}, "name": "order-1"}
     with pytest.raises(RequestError, match="HF212"):
         shop.world.call(shop.front.start("default", other, CHANCE))
-    listed = shop.insist(lambda: shop.front.executions("default", None, "RUNNING"))
+    listed = shop.insist(lambda: shop.front.executions("default", {"status": "RUNNING"}))
     assert [row["execution"] for row in listed["executions"]] == [run]
 
 

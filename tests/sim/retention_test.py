@@ -81,7 +81,7 @@ class Watcher:
 
     def look(self) -> None:
         front, world = self.shop.front, self.shop.world
-        rows = world.call(front.executions("default", None, None))["executions"]
+        rows = world.call(front.executions("default", {}))["executions"]
         seen = Seen(
             day=(world.now_ms - START_MS) // DAY_MS,
             shown=self._asked(lambda: front.describe("default", self.run)),

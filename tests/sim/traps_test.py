@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.apply import apply as apply_module
 from holdfast.errors import RequestError
-from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import (
     Delete,
@@ -305,7 +305,7 @@ def test_a_parked_execution_is_watched_before_its_message_is_gone() -> None:
         return
         yield
 
-    caught(schedule, lambda patch: patch.setattr(follow_ups, "watch", forget))
+    caught(schedule, lambda patch: patch.setattr(watchdog, "watch", forget))
 
 
 def test_a_visit_looks_at_control_mail_though_only_a_timer_is_open() -> None:
@@ -389,12 +389,12 @@ def test_two_sweepers_that_overlap_write_the_same_row() -> None:
         rows = [item for item in world.services.items("mail") if str(item["sk"]).endswith("#w")]
         return [] if len(rows) == 1 else [f"{len(rows)} watch rows"]
 
-    real = follow_ups.next_look_ms
+    real = watchdog.next_look_ms
 
     def off_grid(state: Any, parked_ms: int, now_ms: int) -> int:
         return real(state, parked_ms, now_ms) + now_ms % 60_000
 
-    caught(schedule, lambda patch: patch.setattr(follow_ups, "next_look_ms", off_grid))
+    caught(schedule, lambda patch: patch.setattr(watchdog, "next_look_ms", off_grid))
 
 
 # -- the end and handing on ------------------------------------------------------------------------

@@ -403,7 +403,7 @@ def test_a_call_that_will_be_tried_again_is_shown_with_its_time() -> None:
 def test_a_child_is_listed_under_its_own_workflow() -> None:
     family = Family({"outer": OUTER, "inner": ADD_ONE})
     run = family.run().run
-    listed = family.insist(lambda: family.front.executions(TENANT, "inner", None))
+    listed = family.insist(lambda: family.front.executions(TENANT, {"workflow": "inner"}))
     assert [row["execution"] for row in listed["executions"]] == [f"{run}.0.1"]
 
 

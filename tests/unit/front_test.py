@@ -384,17 +384,23 @@ def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_
     shop, run = begun(machine(NAP))
     deploy(shop, "other")
 
-    def listed(workflow: str | None, status: str | None) -> list[str]:
-        answer = shop.insist(lambda: shop.front.executions("default", workflow, status))
+    def listed(**filters: str) -> list[str]:
+        answer = shop.insist(lambda: shop.front.executions("default", filters))
         return [row["execution"] for row in answer["executions"]]
 
-    assert listed("flow", None) == listed("flow", "RUNNING") == [run]
-    assert listed("flow", "FAILED") == listed(None, None) == []
+    assert listed(workflow="flow") == listed(workflow="flow", status="RUNNING") == [run]
+    assert listed(workflow="flow", status="FAILED") == []
+    assert listed() == [run]  # every execution is listed, deployed or not
     for unknown in ("folw", "flow#RUNNING", "x" * 5_000):
-        refused(shop, shop.front.executions("default", unknown, "RUNNING"), "HF205", 404)
+        refused(
+            shop,
+            shop.front.executions("default", {"workflow": unknown, "status": "RUNNING"}),
+            "HF205",
+            404,
+        )
     shop.stop(run)
     settle(shop)
-    assert listed("flow", "RUNNING") == []
+    assert listed(workflow="flow", status="RUNNING") == []
 
 
 def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> None:
@@ -498,22 +504,22 @@ def test_executions_are_listed_newest_first_by_workflow_and_status() -> None:
     shop.stop("order-1")
     settle(shop)
 
-    def names(workflow: str | None, status: str | None) -> list[str]:
-        answer = shop.insist(lambda: shop.front.executions("default", workflow, status))
+    def names(**filters: str) -> list[str]:
+        answer = shop.insist(lambda: shop.front.executions("default", filters))
         return [row["name"] for row in answer["executions"]]
 
-    assert names(None, None) == ["order-2", "order-1", "order-0"]
-    assert names("flow", "RUNNING") == ["order-2", "order-0"]
-    assert names(None, "ABORTED") == ["order-1"]
-    refused(shop, shop.front.executions("default", None, "DEAD"), "HF204", 400)
-    refused(shop, shop.front.executions("default", "other", None), "HF205", 404)
+    assert names() == ["order-2", "order-1", "order-0"]
+    assert names(workflow="flow", status="RUNNING") == ["order-2", "order-0"]
+    assert names(status="ABORTED") == ["order-1"]
+    refused(shop, shop.front.executions("default", {"status": "DEAD"}), "HF204", 400)
+    refused(shop, shop.front.executions("default", {"workflow": "other"}), "HF205", 404)
 
 
 def test_a_failed_execution_is_listed_with_its_error() -> None:
     shop = Shop(machine({"it": {"Type": "Fail", "Error": "Broken"}}))
     shop.start()
     shop.world.run()
-    (row,) = shop.insist(lambda: shop.front.executions("default", None, None))["executions"]
+    (row,) = shop.insist(lambda: shop.front.executions("default", {}))["executions"]
 
     assert (row["status"], row["error"], row["stopped"]) == (
         "FAILED",
@@ -894,7 +900,7 @@ def test_nothing_of_one_tenant_is_reachable_as_another() -> None:
         refused(shop, shop.front.history("other", identifier), "HF207", 404)
         refused(shop, shop.front.stop("other", identifier, {}, CHANCE), "HF207", 404)
     refused(shop, shop.front.answer("other", {"token": token, "output": 1}), "HF230", 403)
-    assert shop.insist(lambda: shop.front.executions("other", None, None))["executions"] == []
+    assert shop.insist(lambda: shop.front.executions("other", {}))["executions"] == []
     request = {"name": "paid", "key": "k1", "data": 1, "id": "e1"}
     sent = shop.insist(lambda: shop.front.event("other", request, CHANCE))
     settle(shop)

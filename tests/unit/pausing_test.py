@@ -72,7 +72,7 @@ def findings(shop: Shop, run: str) -> Any:
 
 
 def listed(shop: Shop) -> Any:
-    return shop.insist(lambda: shop.front.executions("default", None, None))["executions"]
+    return shop.insist(lambda: shop.front.executions("default", {}))["executions"]
 
 
 def test_a_paused_execution_goes_on_by_the_time_that_was_left() -> None:

@@ -19,7 +19,7 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import follow_ups, messages
+from holdfast.runtime import messages, watchdog
 from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskFailed, TaskSucceeded, Unlist
 from holdfast.runtime.maintenance import quarantine, sweeper
 from holdfast.runtime.maintenance.doctor import report_one
@@ -165,7 +165,7 @@ def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -
     """Who was about to open it lost a race to who ended it."""
     shop = Shop(chain(1))
     run = shop.run({"n": 0}).run
-    row = follow_ups.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
+    row = watchdog.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
     shop.world.services.perform(Put("mail", row))
     sweep(shop)
 
@@ -173,7 +173,7 @@ def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -
 
 
 def watch_without_log(shop: Shop) -> None:
-    row = follow_ups.watch_item("default", RUN, shop.world.now_ms, 0, shop.world.now_ms)
+    row = watchdog.watch_item("default", RUN, shop.world.now_ms, 0, shop.world.now_ms)
     shop.world.services.perform(Put("mail", row))
 
 
@@ -277,7 +277,7 @@ def test_rows_that_a_crash_has_parted_wait_for_their_record_as_one() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     for minutes in (0, 30):
         later_ms = shop.world.now_ms + minutes * 60_000
-        row = follow_ups.watch_item("default", RUN, later_ms, 0, shop.world.now_ms)
+        row = watchdog.watch_item("default", RUN, later_ms, 0, shop.world.now_ms)
         shop.world.services.perform(Put("mail", row))
     settle(shop, 2 * 3_600)
 
@@ -285,7 +285,7 @@ def test_rows_that_a_crash_has_parted_wait_for_their_record_as_one() -> None:
 
 
 def asking(shop: Shop, run: str, sequence: int) -> None:
-    row = follow_ups.watch_item("default", run, 0, sequence, shop.world.now_ms)
+    row = watchdog.watch_item("default", run, 0, sequence, shop.world.now_ms)
     sk = keys.asking_row(shop.world.now_ms, "default", run, sequence)
     shop.world.services.perform(Put("mail", {**row, "sk": sk}))
 
@@ -329,7 +329,7 @@ def test_rows_that_ask_for_several_records_at_one_look_do_not_replace_each_other
     asking(shop, run, newest)
     asking(shop, run, newest + 1)
     look_ms = int(str(asks(shop)[0]["sk"])[:15])
-    plain = follow_ups.watch_item("default", run, look_ms, newest, look_ms)
+    plain = watchdog.watch_item("default", run, look_ms, newest, look_ms)
     shop.world.services.perform(Put("mail", plain))
 
     assert len(asks(shop)) == 2
@@ -370,7 +370,7 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
     for offset_ms in (0, 1, 59_999):
         now_ms = START_MS + offset_ms
         parked_ms = now_ms - rested_seconds * 1_000
-        look_ms = follow_ups.next_look_ms(execution, parked_ms, now_ms)
+        look_ms = watchdog.next_look_ms(execution, parked_ms, now_ms)
 
         assert look_ms % (WATCH_GRID_SECONDS * 1_000) == 0
         assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
@@ -383,7 +383,7 @@ def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> No
     now_ms = START_MS + 5 * 3_600_000
     looks_ms = []
     while now_ms < START_MS + 10 * 3_600_000:
-        now_ms = follow_ups.next_look_ms(execution, START_MS, now_ms)
+        now_ms = watchdog.next_look_ms(execution, START_MS, now_ms)
         looks_ms.append(now_ms)
 
     assert len(looks_ms) <= 6
@@ -392,8 +392,7 @@ def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> No
 def test_who_comes_for_what_is_due_finds_it_overdue() -> None:
     for due_ms in range(START_MS + 100_000, START_MS + 250_000, 250):
         visited_ms = (
-            follow_ups.on_grid(follow_ups.look_after_ms(due_ms, START_MS))
-            - SWEEP_AHEAD_SECONDS * 1_000
+            watchdog.on_grid(watchdog.look_after_ms(due_ms, START_MS)) - SWEEP_AHEAD_SECONDS * 1_000
         )
 
         assert due_ms + OVERDUE_SECONDS * 1_000 < visited_ms
@@ -479,7 +478,12 @@ def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody(
         return [one["reason"] for one in shop.world.call(handler)["findings"]]
 
     def listed(status: str) -> list[Any]:
-        rows = shop.insist(lambda: shop.front.executions("default", None, status))["executions"]
+        rows = shop.insist(
+            lambda: shop.front.executions(
+                "default",
+                {"status": status},
+            )
+        )["executions"]
         return [row.get("waits_for") for row in rows]
 
     shop.world.hook = refuse
@@ -493,11 +497,11 @@ def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody(
 
     shop.world.hook = no_faults
     doctor(is_repairing=True)
-    assert any("#RUNNING#" in str(item.get("lp")) for item in stored(shop))
+    assert any("#open#" in str(item.get("lp")) for item in stored(shop))
     (again,) = shop.world.services.queue("single").messages.values()
     assert json.loads(again.text)["of"] == [*letters, "m4"]
     settle(shop)
-    assert not any("#RUNNING#" in str(item.get("lp")) for item in stored(shop))
+    assert not any("#open#" in str(item.get("lp")) for item in stored(shop))
     assert doctor(is_repairing=False) == []
 
 

@@ -168,10 +168,10 @@ def note_restless(simulation: Simulation) -> None:
         simulation.evidence.restless += rests.violations()
 
 
-def note_findings(simulation: Simulation, workflows: list[str]) -> None:
+def note_findings(simulation: Simulation) -> None:
     """What `holdfast doctor` says of a world that has settled."""
     for tenant in tenants(simulation):
-        handler = doctor.report(tenant, workflows, None, is_repairing=False)
+        handler = doctor.report(tenant, None, is_repairing=False)
         for one in _answer(simulation.services, handler)["findings"]:
             run, state = one.get("execution", ""), one.get("state", "")
             if run in simulation.evidence.lost:

@@ -27,6 +27,7 @@ from holdfast.runtime.effects import (
     Replace,
     Send,
     SetVisibility,
+    Together,
     Unlist,
 )
 from holdfast.runtime.messages import START, replaced_by
@@ -41,6 +42,7 @@ _CONDITIONAL: Final = (*_WRITE, "done later")
 KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
     Query: _READ,
     QueryList: _READ,
+    Together: _READ,
     Get: _READ,
     GetBlob: _READ,
     PutIfAbsent: _CONDITIONAL,
@@ -94,6 +96,8 @@ def key_of(effect: Any) -> str:
             return pk
         case QueryList(partition):
             return partition
+        case Together(queries):
+            return queries[0].partition
         case Get(_, pk, sk) | Delete(_, pk, sk):
             return f"{pk}/{sk}"
         case Unlist(pk, sk) | Extend(pk, sk):

@@ -43,7 +43,7 @@ class RepairRounds:
                 host.name,
                 tenant,
                 host,
-                doctor.report(tenant, workflows, None, is_repairing=True),
+                doctor.report(tenant, None, is_repairing=True),
                 finished=lambda _: None,
                 failed=self._failed,
             )

@@ -192,7 +192,7 @@ def _phases(simulation: Simulation, people: People) -> None:
             people.stop(tenant, run, is_now=number > 0)  # an undo may wait for who never comes
     aftermath.note_unguarded(simulation)
     simulation.run_until(simulation.now_ms + UNHIDDEN_MS)  # what ended last is looked after
-    aftermath.note_findings(simulation, sorted(simulation.scenario.machines))
+    aftermath.note_findings(simulation)
     aftermath.redrive_letters(simulation)
     simulation.run_until(simulation.now_ms + 2 * _PATIENCE_MS)
     aftermath.note_stuck(simulation)

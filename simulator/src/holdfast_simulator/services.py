@@ -8,7 +8,7 @@ lost answers and duplicates are the simulator's business, added around this door
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from holdfast.runtime.effects import (
     Get,
     GetBlob,
     Item,
+    ListPage,
     Measure,
     Pause,
     Publish,
@@ -37,6 +38,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     TableName,
     TaskResult,
+    Together,
     Unlist,
 )
 from holdfast_simulator.queues import AnyQueueName, MemoryQueue, Received
@@ -80,6 +82,7 @@ class Services:
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: self._query,
             QueryList: self._query_list,
+            Together: self._query_together,
             Get: self._get,
             PutIfAbsent: self._put_if_absent,
             Put: self._put,
@@ -185,10 +188,13 @@ class Services:
         self._meter_read(found)
         return found
 
-    def _query_list(self, effect: QueryList) -> list[Item]:
-        found = self._tables["executions"].query_index(effect, self.index_lag_ms())
-        self._meter_read(found, is_strong=False)
-        return found
+    def _query_list(self, effect: QueryList) -> ListPage:
+        page = self._tables["executions"].query_index(effect, self.index_lag_ms())
+        self._meter_read(page.items, is_strong=False)
+        return page
+
+    def _query_together(self, effect: Together) -> list[ListPage]:
+        return [self._query_list(query) for query in effect.queries]
 
     def _get(self, effect: Get) -> Item | None:
         found = self._tables[effect.table].get(effect.pk, effect.sk)
@@ -248,7 +254,7 @@ class Services:
             self.usage.write_units += cost.put_units(store.table, before, after)
             self.bytes_written[table] += cost.item_bytes(after or {})
 
-    def _meter_read(self, found: list[Item], *, is_strong: bool = True) -> None:
+    def _meter_read(self, found: Sequence[Item], *, is_strong: bool = True) -> None:
         if self._is_metered:
             size = sum(map(cost.item_bytes, found))
             self.usage.read_units += cost.read_units(size, is_strong=is_strong)

@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from holdfast import cost, limits, resources
 from holdfast.errors import ServiceFault
-from holdfast.runtime.effects import Item, Query, QueryList
+from holdfast.limits import LIST_READ_MAX
+from holdfast.runtime.effects import Item, ListPage, Query, QueryList, list_page
 
 KeyValue: TypeAlias = int | str
 
@@ -105,7 +106,7 @@ class MemoryTable:
             return [partition[key] for key in keys[max(low, high - limit) : high][::-1]]
         return [partition[key] for key in keys[low : min(high, low + limit)]]
 
-    def query_index(self, effect: QueryList, lag_ms: int = 0) -> list[Item]:
+    def query_index(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
         """As the index was so long ago: it follows the table when it can."""
         assert self.table.index is not None
         entries, items = self._index.get(effect.partition, []), self._items
@@ -115,11 +116,16 @@ class MemoryTable:
         if effect.before is not None:
             # A one-element tuple sorts before every entry with the same `ls`.
             high = bisect_left(entries, (effect.before,))
-        newest_first = entries[max(0, high - effect.limit) : high][::-1]
-        return [
+        size = LIST_READ_MAX if effect.where else effect.limit
+        newest_first = entries[max(0, high - size) : high][::-1]
+        read = [
             MappingProxyType(cost.index_entry(self.table, self.table.index, items[pk][sk]))
             for _, pk, sk in newest_first
         ]
+        found = [
+            item for item in read if all(item.get(name) == value for name, value in effect.where)
+        ]
+        return list_page(found, effect.limit, newest_first[-1][0] if high > size else "")
 
     def _index_at(
         self, partition: str, at_ms: int

@@ -2,8 +2,8 @@
 
 pydantic is imported when the first value crosses, not when the module of a workflow is imported.
 Messages name fields and what was expected; they never contain a value that was sent. A `SecretStr`
-is a sealed text in JSON: `seals` makes it and opens it (`sealing.py`). What the vault cannot do
-raises VaultFault.
+is a sealed text in JSON: `seals` makes it and opens it (`sealing.py`). An operation that the vault
+lacks raises VaultFault.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NoJson(Misfit):
 
 
 class _Form:
-    """What an annotation says of a value, as Python and as JSON."""
+    """The meaning of an annotation: how a value looks in Python and in JSON."""
 
     def __init__(self, annotation: Any) -> None:
         from pydantic import TypeAdapter  # noqa: PLC0415

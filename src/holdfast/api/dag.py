@@ -99,7 +99,7 @@ def step(
 
     `arguments` by the names of parameters: values, and `from_step` and `from_input` in them.
     """
-    # Who does not check types may give one id: a text is no list of its letters.
+    # Without a type checker a caller may give one id; its letters must not become ids.
     names = (depends_on,) if isinstance(depends_on, str) else tuple(depends_on)
     written = _calling(sys._getframe(1))  # noqa: SLF001
     return Step(id, task, names, MappingProxyType(dict(arguments or {})), written)
@@ -108,7 +108,7 @@ def step(
 def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
     """A workflow of `steps`; it stands at the top of a module. `timeout` is for all of it.
 
-    What is wrong with it is said when it is compiled or first called, all at once.
+    Its errors are reported together, when it is compiled or first called.
     """
     if not isinstance(name, str):  # what collects workflows by name comes before what refuses
         message = f"the name of a graph is {type(name).__name__}, expected a text"
@@ -142,7 +142,9 @@ class Dag(Workflow[..., Any]):
     def from_json(
         cls, document: str | Mapping[str, Any], tasks: Iterable[Task[..., Any]], *, file: str = ""
     ) -> Dag:
-        """A graph from `{"workflow_id", "steps": [{"id", "type", "depends_on"}]}`: docs/reference/dag.md.
+        """A graph from `{"workflow_id", "steps": [{"id", "type", "depends_on"}]}`.
+
+        The format: docs/reference/dag.md.
 
         `type` is the name of one of `tasks`; `file` is what refusals call the document. Raises
         CompileErrors with all that is wrong.
@@ -154,13 +156,13 @@ class Dag(Workflow[..., Any]):
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """The number of each step; what is no id is refused elsewhere."""
+        """The number of each step. `check_dag` refuses a value that is not an id."""
         numbered = enumerate(self.steps)
         return {one.id: number for number, one in numbered if isinstance(one.id, str)}
 
     @cached_property
     def sources(self) -> tuple[Mapping[str, Any], ...]:
-        """What fills each parameter, by step; `FromStep` and `FromInput` stand in the values."""
+        """The value of each parameter, by step; `FromStep` and `FromInput` stand in the values."""
         return tuple(map(_sources_of, self.steps))
 
     @cached_property
@@ -189,7 +191,7 @@ class Dag(Workflow[..., Any]):
 
 
 class _Function:
-    """What a workflow has its function for: parameters, annotations, and a run as plain Python."""
+    """In place of a workflow's function: parameters, annotations, and a run as plain Python."""
 
     def __init__(self, graph: Dag) -> None:
         self._graph = graph
@@ -279,7 +281,7 @@ class _Run:
 
 
 def _sources_of(one: Step) -> Mapping[str, Any]:
-    """By its parameters; nothing of what is no task, which is refused elsewhere."""
+    """By its parameters; empty if `one.task` is not a task, which `check_dag` refuses."""
     if not isinstance(one.task, Task):
         return {}
     found: dict[str, Any] = {}

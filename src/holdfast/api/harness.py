@@ -1,4 +1,4 @@
-"""What stands in for the engine while a workflow function runs as plain Python."""
+"""The harness takes the engine's place while a workflow function runs as plain Python."""
 
 from __future__ import annotations
 

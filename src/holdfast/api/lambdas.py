@@ -21,7 +21,7 @@ def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
     """-> `handler(event, context)`: the event holds the arguments by name; returns the result.
 
     Raises what the task raises, and InvalidArguments, InvalidResult: the class's name is the error
-    that the state machine sees. Called by somebody else than a compiled definition,
+    that the state machine sees. For a caller other than a compiled definition,
     `task_context()` has the request for its execution.
     """
 
@@ -59,6 +59,6 @@ def _context(name: str, context: Any) -> TaskContext:
 
 
 def _called(context: Any) -> Mapping[str, Any] | None:
-    """What the state machine says of itself in the client context."""
+    """The facts about the state machine in the client context."""
     custom = getattr(getattr(context, "client_context", None), "custom", None)
     return custom.get("holdfast") if isinstance(custom, dict) else None

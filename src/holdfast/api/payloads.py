@@ -1,4 +1,4 @@
-"""What an event or an answer is: types that the engine finds again by their names.
+"""The types of events and answers, which the engine finds again by their names.
 
 A reference is the text of the type with the module before each class: `shop:Payment`,
 `list[shop:Payment]`, `dict[str, builtins:int]`.

@@ -74,7 +74,7 @@ def timeout(duration: timedelta, /) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
-    """What is inside is finished before the execution or branch can be stopped, or time out."""
+    """Finishes its body before the execution or branch can be stopped or can time out."""
     stand_in = harness.get()
     with contextlib.nullcontext() if stand_in is None else stand_in.shielded():
         yield

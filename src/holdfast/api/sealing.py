@@ -3,7 +3,7 @@
 Rules of this file:
 * A secret is in clear in the memory of the function that uses it, and nowhere else.
 * What is opened in a call is sealed again as it was: passing a secret on costs nothing.
-* Nothing is encrypted here. Who can do that is a `Vault`, and is given.
+* Nothing is encrypted here. The caller passes a `Vault`, which encrypts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
 class Vault(Protocol):
-    """Turns secrets into text that can be stored. What one tenant has sealed no other can open."""
+    """Turns secrets into text that can be stored. No tenant can open a secret of another."""
 
     def seal(self, tenant: str, text: str) -> str:
         """-> `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
@@ -54,7 +54,7 @@ NO_VAULT: Final = NoVault()
 
 
 class LocalVault:
-    """For a laptop and for tests: hides a secret from a search, and from nobody who wants it.
+    """For a laptop and for tests: hides a secret from a text search, but gives no protection.
 
     The same secret gives the same text.
     """

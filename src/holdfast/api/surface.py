@@ -1,4 +1,4 @@
-"""What a workflow is written with. Outside the engine all of it is plain Python.
+"""The names for writing workflows. Outside the engine they are plain Python.
 
 A workflow function is never run by the engine: the compiler reads its source. It does run when a
 test calls it directly, and then tasks are called, branches run in order, and `compensating` undoes

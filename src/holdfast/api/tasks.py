@@ -48,12 +48,12 @@ class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
 
-# What surrounds a running task.
+# The context of a running task.
 
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Who is running: `attempt` counts from 1; `idempotency_key` is the same in every attempt."""
+    """The running attempt. `attempt` counts from 1; `idempotency_key` is the same in all of them."""
 
     execution: str
     name: str | None
@@ -223,7 +223,7 @@ class Workflow(_Declared[P, R]):
         return result
 
     def default_arguments(self) -> dict[str, JsonValue]:
-        """What parameters are that are left out, as JSON. Raises what pydantic raises."""
+        """The defaults of omitted parameters, as JSON. Raises the errors of pydantic."""
         return self.boundary.default_arguments()
 
     def normalise_input(self, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:

@@ -14,7 +14,7 @@ _S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")
 
 
 def language_of(holder: Mapping[str, Any], around: Language) -> Language:
-    """What is no known language is taken for JSONata, as AWS takes it."""
+    """An unknown language counts as JSONata, as it does for AWS."""
     match holder.get("QueryLanguage", around):
         case "JSONPath":
             return "JSONPath"
@@ -23,7 +23,7 @@ def language_of(holder: Mapping[str, Any], around: Language) -> Language:
 
 
 def processor_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ItemProcessor, by its old name too; empty when there is none."""
+    """The ItemProcessor, or the Iterator of older definitions; empty when both are absent."""
     found = state.get("ItemProcessor", state.get("Iterator"))
     return found if isinstance(found, dict) else {}
 

@@ -17,7 +17,7 @@ _PLAIN_END: Final = 1e7
 
 
 def java_text(value: StrictJson) -> str:
-    """What Java's `String.valueOf` gives of maps, lists, numbers: `{Arg1=1, Arg2=[]}`, `null`."""
+    """The text that Java's `String.valueOf` gives: `{Arg1=1, Arg2=[]}`, `[1, 2]`, `null`."""
     match value:
         case str():
             return value

@@ -32,12 +32,12 @@ _EXPECTED: Final = (
 
 
 class JsonTextError(ValueError):
-    """A text that is no JSON. `message` ends with `place`, as Jackson's messages do."""
+    """A text that is not JSON. `message` ends with `place`, as Jackson's messages do."""
 
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{problem}\n at {place}")
         self.message = f"{problem}\n at {place}"
-        #: Without the places: for whoever says where it is.
+        #: Without the places, for a caller that adds its own.
         self.problem = problem.partition(" (start marker at")[0]
         self.place = place
 
@@ -110,7 +110,7 @@ class Scanner:
         self._skip_blanks()
         if self.at < len(self.text):
             end = self.at
-            self._value("", 0)  # says what it is, if it is no JSON
+            self._value("", 0)  # raises the right error if it is not JSON
             self._fail("Unexpected text after the end of the JSON value", end)
         return value
 
@@ -179,7 +179,7 @@ class Scanner:
         self.at += 1
 
     def _next(self, what: str, start: int) -> str:
-        """The next character that is no blank. Raises at the end of the text."""
+        """The next character that is not blank. Raises at the end of the text."""
         self._skip_blanks()
         if self.at >= len(self.text):
             opened = self._place(start + 1)

@@ -93,9 +93,9 @@ class ChoiceState:
     output: Template | None
 
 
-#: What a Task asks for.
+#: The kinds of work that a Task requests.
 #: "task", "pure": a registered function. "event": an event by business key. "ask": a person.
-#: "token": whoever holds the callback token. "lambda": a Lambda function by its ARN. "service": one
+#: "token": the holder of the callback token. "lambda": a Lambda function by its ARN. "service": one
 #: call of a service. "callback": a call, then the answer to the token in it. "sync": a call, then
 #: the end of what it began, be it a job or another execution. "activity": a worker that polls.
 #: "read", "write": the two ends of a distributed Map, which no definition names as a Task.
@@ -197,7 +197,7 @@ class ResultWriter:
 
 @dataclass(frozen=True, slots=True)
 class DistributedMap:
-    """What makes a Map distributed: its items run as executions of their own.
+    """The settings of a distributed Map: its items run as executions of their own.
 
     A tolerated failure may be given as a text of digits as well (AWS reads both).
     """

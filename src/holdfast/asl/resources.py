@@ -1,4 +1,4 @@
-"""What a Task's Resource names: `arn:aws:states:::sqs:sendMessage.waitForTaskToken` and its like.
+"""The Resource of a Task, taken apart: `arn:aws:states:::sqs:sendMessage.waitForTaskToken`.
 
 The optimised integrations and the patterns of each are those of AWS's page "Integrating optimized
 services"; an `aws-sdk` action is taken as it is written.
@@ -21,7 +21,7 @@ _OURS: Final[Mapping[str, TaskKind]] = {
     "holdfast:ask.waitForTaskToken": "ask",
     "holdfast:token.waitForTaskToken": "token",
 }
-#: What the target of a Task begins with that calls a workflow: `workflow:ship_order`.
+#: The beginning of a Task's target that calls a workflow: `workflow:ship_order`.
 CHILD_WORKFLOW: Final = "workflow:"
 
 _FUNCTION: Final = re.compile(
@@ -121,7 +121,7 @@ class Resource:
 
 
 def read_resource(text: str) -> Resource | None:
-    """What a Task's Resource asks for; None when it is nothing that is known.
+    """The work that a Task's Resource requests; None for an unknown resource.
 
     "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
     -> Resource("callback", "sqs:sendMessage", ".waitForTaskToken")

@@ -47,7 +47,7 @@ class StateError(Exception):
     """A field of a state that could not be worked out: `error` is AWS's name for it.
 
     `cause` is AWS's sentence; its opening "An error occurred while executing the state …" is put
-    before it by whoever knows the state, unless `is_whole`.
+    before it by the caller, which knows the state, unless `is_whole`.
     """
 
     def __init__(self, error: str, cause: str, *, is_whole: bool = False) -> None:

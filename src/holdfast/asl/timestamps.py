@@ -16,7 +16,7 @@ _MINUTES_MAX: Final = 59
 
 
 def nanos_of(timestamp: str) -> int | None:
-    """Nanoseconds since the epoch, or None when the text is no timestamp."""
+    """Nanoseconds since the epoch, or None if the text is not a timestamp."""
     match = _TIMESTAMP.fullmatch(timestamp)
     if match is None:
         return None

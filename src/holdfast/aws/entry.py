@@ -69,6 +69,7 @@ def make_host(keys: SigningKeys) -> Host:
         tasks=tasks.perform,
         clock=lambda: time.time_ns() // 1_000_000,
         metrics=metrics,
+        has_threads=True,
     )
     tells_status = os.environ.get(resources.ENV_STATUS_EVENTS) == "on"
     is_unlimited = os.environ.get(resources.ENV_PAYLOAD_LIMIT) == "off"

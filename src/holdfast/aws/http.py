@@ -12,7 +12,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from holdfast.aws import protocol
 from holdfast.aws.host import Host
@@ -21,6 +21,9 @@ from holdfast.limits import BODY_BYTES_MAX
 from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 from holdfast.runtime.storage.keys import TENANT_DEFAULT, is_tenant
+
+#: The filters of the list, its page size, and where the page begins.
+LIST_PARAMETERS: Final = ("workflow", "status", "limit", "after")
 
 
 def api_handler(
@@ -66,6 +69,9 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     def query(name: str) -> str | None:
         return (app.current_event.query_string_parameters or {}).get(name)
 
+    def parameters(known: tuple[str, ...]) -> Mapping[str, str]:
+        return known_parameters(app.current_event.query_string_parameters or {}, known)
+
     def tenant() -> str:
         return tenant_of(app.current_event.raw_event)
 
@@ -82,7 +88,7 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
 
     @app.get("/executions")
     def executions() -> Any:
-        return answer(lambda: front.executions(tenant(), query("workflow"), query("status")))
+        return answer(lambda: front.executions(tenant(), parameters(LIST_PARAMETERS)))
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
@@ -209,6 +215,19 @@ def caller_of(request: Mapping[str, Any]) -> str:
     claims = (authorizer.get("jwt") or {}).get("claims") or {}
     found = (authorizer.get("iam") or {}).get("userArn") or claims.get("sub")
     return found if isinstance(found, str) else ""
+
+
+def known_parameters(given: Mapping[str, str], known: tuple[str, ...]) -> Mapping[str, str]:
+    """-> the parameters of a request. Raises RequestError HF204 for one that the route lacks: a
+    filter that was ignored would show everything, and a script would act on all of it.
+    """
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        expected = ", ".join(known) or "none"
+        raise RequestError(
+            "HF204", f"there is no parameter {unknown[0]!r:.90} here; known: {expected}"
+        )
+    return given
 
 
 def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from holdfast.runtime.effects import (
     Send,
     SetVisibility,
     TaskResult,
+    Together,
     Unlist,
 )
 
@@ -41,7 +42,7 @@ from holdfast.runtime.effects import (
 class AwsPorts:
     """`tasks` runs user code, `clock` gives milliseconds, `metrics` takes what is measured.
 
-    One instance serves all threads of a process.
+    One instance serves all threads of a process. `has_threads`: it may send reads side by side.
     """
 
     def __init__(
@@ -52,13 +53,16 @@ class AwsPorts:
         tasks: Callable[[RunTask], TaskResult],
         clock: Callable[[], int],
         metrics: Callable[[Measure], None],
+        has_threads: bool = False,
     ) -> None:
         self.names = names
         self._queues = Queues(clients, names)
-        store, blobs = DynamoStore(clients, names), Blobs(clients, names)
+        store = DynamoStore(clients, names, has_threads=has_threads)
+        blobs = Blobs(clients, names)
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: store.query,
             QueryList: store.query_list,
+            Together: store.query_together,
             Get: store.get,
             PutIfAbsent: store.put_if_absent,
             Put: store.put,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeAlias
 
 from holdfast import resources
@@ -12,17 +13,21 @@ from holdfast.aws.clients import ClientName, Clients
 from holdfast.aws.faults import CONDITION_FAILED, THROTTLED, error_code, fault
 from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
+from holdfast.limits import LIST_READ_MAX
 from holdfast.runtime.effects import (
     Delete,
     Extend,
     Get,
     Item,
+    ListPage,
     Put,
     PutIfAbsent,
     Query,
     QueryList,
     Replace,
+    Together,
     Unlist,
+    list_page,
 )
 
 Attribute: TypeAlias = dict[str, Any]
@@ -33,9 +38,10 @@ THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
 
 class DynamoStore:
-    def __init__(self, clients: Clients, names: ResourceNames) -> None:
+    def __init__(self, clients: Clients, names: ResourceNames, *, has_threads: bool) -> None:
         self._clients = clients
         self._names = names
+        self._has_threads = has_threads
 
     def query(self, effect: Query) -> list[Item]:
         bounds = _bounds(effect)
@@ -51,22 +57,44 @@ class DynamoStore:
             ScanIndexForward=not effect.reverse,
         )
 
-    def query_list(self, effect: QueryList) -> list[Item]:
+    def query_list(self, effect: QueryList) -> ListPage:
+        """One request. A filter is applied to what was read, so the page may be short."""
         index = resources.EXECUTIONS.index
         assert index is not None
-        values: dict[str, Attribute] = {":lp": {"S": effect.partition}}
-        condition = "lp = :lp"
+        values: dict[str, Attribute] = {":partition": {"S": effect.partition}}
+        condition = f"{index.partition_key} = :partition"
         if effect.before is not None:
-            condition += " AND ls < :before"
+            condition += f" AND {index.sort_key} < :before"
             values[":before"] = {"S": effect.before}
-        return self._pages(
-            effect.limit,
+        request: dict[str, Any] = {"Limit": effect.limit}
+        if effect.where:
+            tests = [f"#{name} = :{name}" for name, _ in effect.where]
+            values |= {f":{name}": {"S": value} for name, value in effect.where}
+            request = {
+                "Limit": LIST_READ_MAX,
+                "FilterExpression": " AND ".join(tests),
+                "ExpressionAttributeNames": {f"#{name}": name for name, _ in effect.where},
+            }
+        page = self._call(
+            "store",
+            "query",
             TableName=self._names.executions_table,
             IndexName=index.name,
             KeyConditionExpression=condition,
             ExpressionAttributeValues=values,
             ScanIndexForward=False,
+            **request,
         )
+        items = [item_of(item) for item in page["Items"]]
+        last = page.get("LastEvaluatedKey")
+        return list_page(items, effect.limit, "" if last is None else last[index.sort_key]["S"])
+
+    def query_together(self, effect: Together) -> list[ListPage]:
+        """Side by side on Lambda; one after the other where a process must have one thread."""
+        if not self._has_threads or len(effect.queries) == 1:
+            return list(map(self.query_list, effect.queries))
+        with ThreadPoolExecutor(len(effect.queries), "list") as pool:
+            return list(pool.map(self.query_list, effect.queries))
 
     def get(self, effect: Get) -> Item | None:
         answer = self._call(

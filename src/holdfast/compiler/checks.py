@@ -1,4 +1,4 @@
-"""What can be said about the finished IR: handlers that never run, loops that never end."""
+"""Checks of the finished IR: handlers that never run, loops that never end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def failures_of(block: StatementBlock) -> Failures:
             anything = anything or found.anything
             raised |= found.raised
             expressions |= found.expressions
-        # What the body of a `try` can fail with is known.
+        # The errors that the body of a `try` can raise are known.
         known = 1 if isinstance(statement, Try) else 0
         for inner in inner_blocks(statement)[known:]:
             pending += inner
@@ -193,7 +193,7 @@ def _has_exit(block: StatementBlock) -> bool:
                 if _has_exit(inner) or _has_exit(orelse):
                     return True
             case Finally(body=body):
-                # That an error goes on after its `finally` is no exit.
+                # An error that continues after its `finally` is not an exit.
                 if _has_exit(body):
                     return True
             case _:

@@ -1,4 +1,4 @@
-"""What lowering knows while it walks: names, what they hold at this point, and what was refused."""
+"""The state of lowering: names, their values and types at this point, and the refusals so far."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Environment(NamedTuple):
         return Environment({**self.entries, **own}, self.facts) if own else self
 
     def known(self, path: str) -> Type | None:
-        """What a fact, or for a name its value, says of the type; None when nothing does."""
+        """The type by a fact, or for a name by its value; None when both are missing."""
         entry = self.entries.get(path)
         return self.facts.get(path, entry.type if isinstance(entry, Held) else None)
 
@@ -109,8 +109,8 @@ class Environment(NamedTuple):
 def without_refused(environment: Environment | None, known: Environment) -> Environment | None:
     """`environment`, with what was refused as it was in `known`.
 
-    A loop's body is lowered several times, and only the last time counts. What it refused before
-    must not silence what it refuses then.
+    A loop's body is lowered several times, and only the last time counts. Refusals of the
+    earlier times must not silence those of the last one.
     """
     if environment is None:
         return None
@@ -128,7 +128,7 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
 def join_environments(
     left: Environment | None, right: Environment | None, included: Environment | None = None
 ) -> Environment | None:
-    """What holds whichever way this point was reached; None is a point that cannot be reached.
+    """The facts that hold on every way to this point; None is a point that cannot be reached.
 
     `included`: was joined into `left` before. An entry that is as it was there adds nothing.
     """
@@ -156,8 +156,8 @@ def _join_facts(
 ) -> Mapping[str, Type]:
     """`if note is None: note = ""`: a name that got a value on one way was looked at on the other.
 
-    What is known of the fields of a name says nothing of another value of that name. What says no
-    more than `entries`, which hold on both ways, is no fact.
+    Facts about the fields of a name do not hold for another value of that name. A fact that adds
+    nothing to `entries`, which hold on both ways, is dropped.
     """
     if not (left.facts or right.facts):
         return left.facts
@@ -209,7 +209,7 @@ class Unit:
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: Local functions, by the calls of which each needs its own.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
-        #: What stands for conditional expressions with steps in their arms.
+        #: The replacements of conditional expressions with steps in their arms.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: Of the expressions that were looked at, whether a durable call is in them.
         self.with_durable: dict[ast.expr, bool] = {}
@@ -278,7 +278,7 @@ class Unit:
     def outside(self, node: ast.expr) -> Any:
         """The object that a global name or an attribute of a module or class stands for.
 
-        Gives NOTHING when there is none. Only modules and classes are looked into: getting any
+        Gives NOTHING when the name is unknown. Only modules and classes are read: getting any
         other attribute would run the author's code.
         """
         if isinstance(node, ast.Name):

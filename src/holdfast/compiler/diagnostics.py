@@ -1,4 +1,4 @@
-"""What the compiler refuses: one line, the source line, a caret, and help that is code to type."""
+"""Refusals of the compiler: one line, the source line, a caret, and help that is code to type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast.errors import WorkflowError
 
-#: Every code of the compiler and what it stands for; docs/reference/errors.md has an example of each.
+#: Every code of the compiler and its meaning; docs/reference/errors.md has an example of each.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF000": "augmented assignment to something other than a name",
@@ -66,7 +66,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """What was probably meant."""
+    """The name that the author probably meant."""
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 

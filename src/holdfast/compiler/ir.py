@@ -108,7 +108,7 @@ class ErrorHandler:
 
 
 class Failures(NamedTuple):
-    """What a block can fail with; `anything` when a task runs in it."""
+    """The errors that a block can raise; `anything` when a task runs in it."""
 
     anything: bool = False
     raised: frozenset[type[BaseException]] = frozenset()

@@ -81,7 +81,7 @@ def check_secrets(
 
 @lru_cache(maxsize=1024)
 def _trouble(type_: Type, around: frozenset[Any]) -> tuple[str, str] | None:
-    """What is wrong, and the help. `around`: the models that this is in."""
+    """The problem, and the help. `around`: the models that contain this one."""
     match type_:
         case ListOf(inner) | DictOf(inner):
             return _trouble(inner, around)

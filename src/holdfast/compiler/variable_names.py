@@ -48,7 +48,7 @@ class VariableScopeNames:
     ) -> None:
         self.parent = parent
         self.sees = parent if sees is None else sees
-        #: What Python holds to be local here, assigned yet or not, in the order of the source.
+        #: The names that Python treats as local here, assigned yet or not, in source order.
         self.local_names = dict.fromkeys(local_names)
         self.children: list[VariableScopeNames] = []
         self.given: dict[object, str] = {}

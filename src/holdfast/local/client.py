@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.errors import RequestError, ServiceFault
@@ -26,6 +26,19 @@ Sign: TypeAlias = Callable[[str, str, bytes], dict[str, str]]
 TIMEOUT_SECONDS: Final = 35  # API Gateway gives up after 30
 API_OUTPUT: Final = "ApiUrl"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+#: What the API gives on one page at most, and how many pages one call reads.
+PAGE_EXECUTIONS_MAX: Final = 100
+PAGES_MAX: Final = 50
+LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
+
+
+class ExecutionList(NamedTuple):
+    """Executions, newest first. `after` is the place of the next older one, None at the end."""
+
+    rows: list[AnyJson]
+    after: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +94,29 @@ class Client:
                 return found
             asked = f"?{urlencode({'after': answer['next']})}"
 
-    def executions(self, workflow: str | None = None, status: str | None = None) -> list[AnyJson]:
-        wanted = urlencode(_without_none({"workflow": workflow, "status": status}))
-        return list(self._call("GET", f"/executions?{wanted}")["executions"])
+    def executions(
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        *,
+        limit: int = PAGE_EXECUTIONS_MAX,
+        after: str | None = None,
+    ) -> ExecutionList:
+        """-> the newest `limit` executions, page by page; `after`: only older ones.
+
+        A page that a filter applies to may be empty. After `PAGES_MAX` pages the list ends early,
+        and `after` of the result says where to go on.
+        """
+        rows: list[AnyJson] = []
+        for _ in range(PAGES_MAX):
+            size = str(min(limit - len(rows), PAGE_EXECUTIONS_MAX))
+            wanted = {"workflow": workflow, "status": status, "after": after, "limit": size}
+            answer = self._call("GET", f"/executions?{urlencode(_without_none(wanted))}")
+            rows += answer["executions"]
+            after = answer.get("next")
+            if after is None or len(rows) >= limit:
+                break
+        return ExecutionList(rows, after)
 
     def format(self) -> AnyJson:
         """-> `format`: what the stack writes; `readable`: what its code can read."""

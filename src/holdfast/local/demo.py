@@ -21,12 +21,11 @@ from holdfast.core.events import DURABLE_EVENTS, Event
 from holdfast.core.state import STATUSES, Execution
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
-from holdfast.limits import LIST_SHARDS
 from holdfast.local.client import Client
 from holdfast.local.clock import VirtualClock
 from holdfast.local.stack import LocalStack, local_stack
-from holdfast.runtime.commands import presentation
 from holdfast.runtime.effects import Effect, Measure, Query, QueryList
+from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.codec import Reader
 from holdfast.runtime.storage.log import fetch_blobs
@@ -230,20 +229,12 @@ def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[in
 
 def _listed(stack: LocalStack) -> dict[str, str]:
     """-> the final status of every execution that the list shows as ended."""
-    return {
-        str(row["execution"]): str(row["status"])
-        for status in STATUSES
-        if status != "RUNNING"
-        for shard in range(LIST_SHARDS)
-        for row in map(
-            presentation.listed,
-            stack.host.ports.perform(
-                QueryList(
-                    keys.list_partition(keys.TENANT_DEFAULT, WORKFLOW, status, shard), LISTED_MAX
-                )
-            ),
-        )
-    }
+    ended = [status for status in STATUSES if status != "RUNNING"]
+    found: dict[str, str] = {}
+    for partition in partitions_of(keys.TENANT_DEFAULT, ended):
+        page = stack.host.ports.perform(QueryList(partition, LISTED_MAX))
+        found |= {entry.run: entry.status for entry in map(read_entry, page.items)}
+    return found
 
 
 def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:

@@ -53,9 +53,13 @@ def list_executions(arguments: argparse.Namespace) -> int:
 
     client = _client(arguments)
     if arguments.events:
-        rows, table, nothing = client.events(), screen.events, "every event has found its waiter"
+        rows, after = client.events(), None
+        table, nothing = screen.events, "every event has found its waiter"
     else:
-        rows = client.executions(arguments.workflow, arguments.status)
+        found = client.executions(
+            arguments.workflow, arguments.status, limit=arguments.limit, after=arguments.after
+        )
+        rows, after = found
         table, nothing = screen.executions, "no executions"
     if arguments.json:
         print_json(rows)
@@ -63,6 +67,8 @@ def list_executions(arguments: argparse.Namespace) -> int:
         screen.put(table(rows, datetime.now(UTC)))
     else:
         print(nothing)
+    if after is not None:
+        print(f"older ones: --after {after}", file=sys.stderr)
     return FINE
 
 

@@ -1,1 +1,1 @@
-"""What can be said of a workflow before it runs: proofs and findings over its state machine."""
+"""Facts about a workflow before it runs: proofs and findings over its state machine."""

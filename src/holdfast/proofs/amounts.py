@@ -1,4 +1,4 @@
-"""Upper bounds as formulas: `12 + 3·len(order.lines)`, or nothing where there is no bound.
+"""Upper bounds as formulas: `12 + 3·len(order.lines)`, or nothing where no bound is known.
 
 A symbol stands for the largest value that it has in a run, and is never negative; coefficients are
 not negative either. So the larger of two formulas is bounded by the larger coefficient of each
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 #: The symbols of a product, sorted; () is the constant term.
 Term: TypeAlias = tuple[str, ...]
 
-TERMS_MAX: Final = 24  # of one formula: a longer one tells nobody anything
+TERMS_MAX: Final = 24  # of one formula: a longer one is not readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Amount:
         return sorted({symbol for term in self.terms for symbol in term})
 
     def value(self, symbols: Mapping[str, float]) -> float:
-        """What the formula comes to."""
+        """The value of the formula."""
         total = 0.0
         for term, factor in self.terms.items():
             for symbol in term:
@@ -46,7 +46,7 @@ class Amount:
         return " + ".join(_product(factor, term) for term, factor in ordered) or "0"
 
 
-#: None: there is no bound.
+#: None: no bound is known.
 Bound: TypeAlias = Amount | None
 
 ZERO: Final = Amount()

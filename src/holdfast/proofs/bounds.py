@@ -1,6 +1,6 @@
-"""The worst that a machine can come to: events, transitions, durable steps, and seconds of waiting.
+"""The worst case of a machine: events, transitions, durable steps, and seconds of waiting.
 
-What one visit of a state comes to follows core/flow.py: an entry, for each try what its kind
+The cost of one visit of a state follows core/flow.py: an entry, for each try what its kind
 writes, an exit. A retry is a try more; a failed lane costs no more than one that ends.
 """
 
@@ -164,7 +164,7 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
 
 
 def has_timeout(state: StateJson) -> bool:
-    """An activity's counts from when a worker has polled for it, and nobody may."""
+    """An activity's time-out begins when a worker polls for the task, which may never happen."""
     if kind_of(state) == "activity":
         return False
     return "TimeoutSeconds" in state or "TimeoutSecondsPath" in state
@@ -293,14 +293,14 @@ def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> B
     ends = ends_that_decide(state)
     bounded = [bound for bound in seconds if bound is not None]
     known = sorted(bound.constant for bound in bounded if bound.constant is not None)
-    # What the others have to take back comes after that, and takes its own time.
+    # The undo of the other branches follows, and takes its own time.
     if ends is None or len(bounded) < ends or _takes_back(level, name):
         return most(seconds)
     return most(bounded) if len(known) < ends else number(known[ends - 1])
 
 
 def ends_that_decide(state: StateJson) -> int | None:
-    """So many branches have to end until it is known how a race ends; None: it is no race.
+    """So many branches have to end until it is known how a race ends; None: not a race.
 
     Of so many either enough have succeeded, or more have failed than are tolerated.
     """

@@ -1,4 +1,4 @@
-"""What the worst run costs at list price: the prices are those of holdfast/cost.py."""
+"""The cost of the worst run at list price, with the prices of holdfast/cost.py."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Counters:
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())
-            # What moves it the same way elsewhere only brings it nearer to its limit.
+            # Other changes in the same direction only bring it nearer to its limit.
             before = [
                 value
                 for edge, value in given
@@ -150,7 +150,7 @@ class Counters:
         return number(max(known)) if known and len(known) == len(numbers) else None
 
     def _only_value(self, variable: str) -> Json:
-        """What a variable is given, when that is one thing; None otherwise."""
+        """The only value that a variable gets; None if it gets several."""
         values = [value for _, value in self._assigned.get(variable, ())]
         return values[0] if len(values) == 1 else None
 

@@ -1,4 +1,4 @@
-"""What expressions read and say: free variables, comparisons, texts for people."""
+"""Facts read from expressions: free variables, comparisons, texts for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS: Final = frozenset(
     | {"procedure", "arguments", "body", "condition", "then", "_else", "next_function"}
     | {"predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"}
 )
-#: What has no value of its own: the same expression may give something else the next time.
+#: Functions without a fixed value: the same expression may give another result the next time.
 _UNSTABLE: Final = frozenset({"random", "now", "millis", "uuid", "shuffle", "states", "eval"})
 
 
@@ -193,7 +193,7 @@ _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 
 
 def facts_of(tree: Any, *, is_true: bool) -> Iterator[LimitComparison | str]:
-    """What holds when the condition is so: comparisons, and variables that exist.
+    """The facts that follow from a condition: comparisons, and variables that exist.
 
     Only what follows in any case: the parts of an `and` that is true, of an `or` that is false.
     In an `or`, a comparison with what is not there counts as false, and nothing follows from it.
@@ -245,7 +245,7 @@ def step_of(value: Json, variable: str) -> int | None:
 
 
 def plain_text(tree: Any) -> str | None:
-    """`order.lines` for `$order.lines`; None for what is no plain path."""
+    """`order.lines` for `$order.lines`; None for another expression."""
     match tree.type:
         case "variable" if _is_plain(tree):
             return str(tree.value)

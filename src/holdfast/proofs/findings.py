@@ -1,4 +1,4 @@
-"""What a proof has found: how severe it is, where it stands, and what can be done about it."""
+"""The findings of proofs: severity, place, and the possible fix."""
 
 from __future__ import annotations
 

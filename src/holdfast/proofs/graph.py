@@ -96,7 +96,7 @@ class MachineLevel:
 
     @cached_property
     def leaving(self) -> tuple[GraphEdge, ...]:
-        """The ends of states that end the level: they may assign, for nobody to read."""
+        """The ends of states that end the level: they may assign variables that are never read."""
         return tuple(
             GraphEdge(GraphNode(name), GraphNode(name), "end", _assign(state))
             for name, state in self.states.items()
@@ -181,7 +181,7 @@ def _used(catchers: Iterable[StateJson]) -> Iterator[StateJson]:
 
 
 def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
-    """Whether earlier entries have taken every one of the errors, or nobody handles it."""
+    """Whether earlier entries catch each of the errors, or no entry can."""
     return "States.ALL" in seen or all(
         error in seen or error == "States.Runtime" for error in errors
     )

@@ -16,7 +16,7 @@ from holdfast.proofs.paths import components
 
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
-    """`rounds` None: no bound is known. `waits`: nobody can go round it without waiting."""
+    """`rounds` None: no bound is known. `waits`: every round contains a wait."""
 
     level: MachineLevel
     state: str
@@ -68,7 +68,7 @@ def _always_waits(
 
 
 def is_wait(level: MachineLevel, name: str) -> bool:
-    """Whether nobody passes the state at once: a sleep may be of no time when it is worked out."""
+    """Whether the state always takes time: a computed sleep may be zero seconds long."""
     state = level.states[name]
     if state["Type"] == "Wait":
         return (whole(state.get("Seconds")) or 0) > 0

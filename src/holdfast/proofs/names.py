@@ -15,7 +15,7 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 
 VariableNames = frozenset[str]
-#: What a state evaluates by itself; rules, catchers and inner levels are looked at apart.
+#: The fields that a state evaluates itself; rules, catchers and inner levels come separately.
 _APART = frozenset({"Branches", "ItemProcessor", "Iterator", "Next", "Default", "Comment", "Type"})
 
 
@@ -32,7 +32,7 @@ def find_names(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
 def _at_start(
     level: MachineLevel, known: Mapping[str, Mapping[GraphNode, VariableNames]]
 ) -> VariableNames | None:
-    """What a branch sees of the levels around it; None: its state is never reached."""
+    """The variables of the levels around a branch; None: its state is never reached."""
     if level.around is None:
         return frozenset()
     outer, name = level.around
@@ -62,7 +62,7 @@ def _known(level: MachineLevel, start: VariableNames) -> Mapping[GraphNode, Vari
 
 
 def _asked(edge: GraphEdge) -> VariableNames:
-    """What a condition has asked for with `$exists`."""
+    """The variables that a condition tests with `$exists`."""
     return frozenset(fact for fact in edge.facts if isinstance(fact, str))
 
 

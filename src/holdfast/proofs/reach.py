@@ -1,4 +1,4 @@
-"""What a run can reach, what it can reach from there, and handlers that nothing can come to."""
+"""The states that a run can reach, and handlers that no error can reach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.proofs.graph import GraphNode, MachineLevel, is_end, is_shadowed, 
 
 
 def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
-    """HF090, HF091, HF092, HF0A4. What is inside of an unreachable state is not told again."""
+    """HF090, HF091, HF092, HF0A4. The inside of an unreachable state is not reported again."""
     hidden: set[str] = set()
     for level in levels:
         if level.around is not None and level.around[0].location(level.around[1]) in hidden:
@@ -30,7 +30,7 @@ def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
 
 
 def _reached(level: MachineLevel) -> set[str]:
-    """Where an undo only runs on a stop, what would follow it on an error is no mistake either."""
+    """If an undo only runs on a stop, the states after it on an error are not a mistake either."""
     found = {node.state for node in reachable(level, [GraphNode(level.start)])}
     ends = [undo["End"] for undo in level.extension.get("Undo", ()) if undo["End"] in found]
     return found | {node.state for node in reachable(level, map(GraphNode, ends))}

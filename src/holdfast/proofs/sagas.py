@@ -1,4 +1,4 @@
-"""What is taken back on a failure, and what a retry or a failure may leave done twice or half.
+"""Compensation: what a failure undoes, and what a retry or a failure may leave done twice or half.
 
 An undo is registered by a Pass that appends `{"task": …, "arguments": …}` to a list. It belongs to
 the step whose result its arguments read, or else to the step that leads to it.
@@ -193,7 +193,7 @@ def occasions(level: MachineLevel) -> str:
 
 
 def find_sagas(levels: Sequence[MachineLevel], facts: FactsByTask) -> Iterator[ProofFinding]:
-    """HF0A0 … HF0A3. What is not known of a task is not told."""
+    """HF0A0 … HF0A3. Unknown facts about a task give no finding."""
     saga = saga_of(levels, facts)
     undone = undone_of(saga.registrations)
     for level, name, task in _inline_tasks(levels):

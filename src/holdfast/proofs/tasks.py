@@ -1,4 +1,4 @@
-"""What the author's tasks declare, and what their code shows, of being run twice."""
+"""Whether the author's tasks may run twice: their declarations, and signs in their code."""
 
 from __future__ import annotations
 

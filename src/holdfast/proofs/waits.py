@@ -10,7 +10,7 @@ from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, 
 from holdfast.proofs.findings import ProofFinding, shortened
 from holdfast.proofs.graph import MachineLevel, is_shielded_at
 
-#: Kinds of task that somebody outside ends, who may never do it.
+#: Kinds of task whose end comes from outside, and may never come.
 _ANSWERED: Final[Mapping[str, str]] = {
     "event": "an event",
     "ask": "an answer",
@@ -24,7 +24,7 @@ _WORKING: Final = frozenset({"task", "lambda", "service"})
 
 @dataclass(frozen=True, slots=True)
 class BoundedWait:
-    """`bounded_by`: what ends it if nobody answers; "" for nothing."""
+    """`bounded_by`: what ends it without an answer; "" for nothing."""
 
     level: MachineLevel
     state: str
@@ -33,7 +33,7 @@ class BoundedWait:
 
 
 def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> list[BoundedWait]:
-    """Every task that waits for somebody outside."""
+    """Every task that waits for an answer from outside."""
     found = []
     for level, name in _tasks(levels):
         what = _ANSWERED.get(kind_of(level.states[name]))

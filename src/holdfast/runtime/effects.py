@@ -11,12 +11,13 @@ only right reaction is to read the key again (rule R6 in docs/reference/log.md).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
+from holdfast.resources import LIST_SORT
 
 #: A stored item: flat, attribute name -> text, whole number or bytes.
 Item: TypeAlias = Mapping[str, str | int | bytes]
@@ -55,15 +56,43 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QueryList:
-    """-> list[Item] of the executions table's `list` index, newest first, eventually consistent.
+    """-> ListPage of the executions table's `list` index, newest first, eventually consistent.
 
     `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
-    index keys come back. `before` (exclusive) is an `ls` value to page on from.
+    index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: names of
+    attributes and the values that they must have; the query then reads at most
+    `limits.LIST_READ_MAX` entries.
     """
 
     partition: str
     limit: int
     before: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """`read_to` is the key of the last entry that the query read, "" at the partition's end."""
+
+    items: Sequence[Item]
+    read_to: str
+
+
+def list_page(items: Sequence[Item], limit: int, read_to: str) -> ListPage:
+    """-> at most `limit` of the items that a query has found; the others were not read then."""
+    if len(items) > limit:
+        return ListPage(items[:limit], str(items[limit - 1][LIST_SORT]))
+    return ListPage(items, read_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """-> list[ListPage], in the order of `queries`: reads that do not depend on each other.
+
+    On AWS they are sent side by side, so that eight of them take as long as one.
+    """
+
+    queries: tuple[QueryList, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +315,7 @@ class Measure:
 Effect: TypeAlias = (
     Query
     | QueryList
+    | Together
     | Get
     | PutIfAbsent
     | Put

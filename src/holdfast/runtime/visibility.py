@@ -1,4 +1,4 @@
-"""Until when an invocation holds the messages of its batch (R9 in docs/reference/log.md). Pure: no clock.
+"""How long an invocation holds the messages of its batch (R9 in docs/reference/log.md). Pure.
 
 SQS hides a message for two minutes at a time, so that a crash costs two minutes. Whoever serves the
 batch hides all of it again every minute; a message that could not be hidden keeps its old limit.

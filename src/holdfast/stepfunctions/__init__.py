@@ -1,3 +1,3 @@
-"""AWS's API for state machines, answered from Holdfast's log. Layout: docs/explanation/step-functions.md."""
+"""AWS's API for state machines, over Holdfast's log. See docs/explanation/step-functions.md."""
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
-from holdfast.limits import LIST_SHARDS
-from holdfast.runtime.commands.presentation import is_kept
-from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query, QueryList
+from holdfast.limits import START_SHARDS
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
+from holdfast.runtime.listing import NEWEST, ListEntry, Page, cut_page, read_page
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions import catalogue
@@ -31,31 +31,7 @@ from holdfast.stepfunctions.faults import (
 from holdfast.stepfunctions.lookup import is_here
 from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
-from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start
-
-#: What sorts after every key of a list.
-_NEWEST: Final = "~"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """`key` is `<start time>#<run>`: the order of the list."""
-
-    key: str
-    name: str
-    status: str
-    stopped_ms: int | None
-    version: str
-    alias: str
-    redrives: int
-
-    @property
-    def run(self) -> str:
-        return self.key.partition("#")[2]
-
-    @property
-    def started_ms(self) -> int:
-        return int(self.key.partition("#")[0])
+from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start, workflow_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +49,7 @@ class Wanted:
             return keys.map_run_workflow(self.map_run)
         return keys.machine_workflow(self.machine.name)
 
-    def takes(self, listed: Listed) -> bool:
+    def takes(self, listed: ListEntry) -> bool:
         machine = self.machine
         return (
             listed.status in self.statuses
@@ -84,22 +60,19 @@ class Wanted:
 
 
 def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs a query for each status and shard of the index, and one for each shard of starts."""
+    """Costs at most eight queries of the list, and one for each shard of starts."""
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
-    before, size = _NEWEST, page_size(request)
+    before, size = NEWEST, page_size(request)
     if "nextToken" in request:
         before = read_token(service, request["nextToken"], scope)
-    found, floor = yield from _found(service, wanted, before, size)
-    page = [listed for listed in found if listed.key >= floor][:size]
-    if not page and wanted.map_run is not None:
+    page = yield from _found(service, wanted, before, size)
+    if not page.entries and wanted.map_run is not None:
         # Who finds children knows that there is a run; whether there is one costs the parent's log.
         yield from require_map_run(service, wanted.map_run)
-    answer = {"executions": [_shown(service.place, wanted, listed) for listed in page]}
-    if len(page) == size and len(found) > size:
-        return {**answer, "nextToken": make_token(service, page[-1].key, scope)}
-    if floor:
-        return {**answer, "nextToken": make_token(service, floor, scope)}
+    answer = {"executions": [_shown(service.place, wanted, listed) for listed in page.entries]}
+    if page.after is not None:
+        return {**answer, "nextToken": make_token(service, page.after, scope)}
     return answer
 
 
@@ -139,38 +112,31 @@ def _children(
 
 def _found(
     service: Service, wanted: Wanted, before: str, size: int
-) -> Generator[Effect, Any, tuple[list[Listed], str]]:
-    """-> what fits, newest first, and the key down to which the sources were read; "": the end."""
+) -> Generator[Effect, Any, Page]:
+    """-> the executions that fit, newest first, from both sources."""
     now_ms = yield Clock()
-    indexed: dict[str, Listed] = {}
-    floors = [""]
-    for status in wanted.statuses:
-        for shard in range(LIST_SHARDS):
-            lp = keys.list_partition(service.tenant, wanted.workflow, status, shard)
-            items = yield QueryList(lp, size, before)
-            floors.append(str(items[-1]["ls"]) if len(items) == size else "")
-            for listed in [_of_index(item) for item in items if is_kept(item, now_ms)]:
-                known = indexed.get(listed.run)
-                # The end's own entry outlives that of the opening, which may not be removed yet.
-                if known is None or known.status == "RUNNING":
-                    indexed[listed.run] = listed
-    if wanted.map_run is None:
-        starts, floor = yield from _starts(service, wanted, before, size)
-        floors.append(floor)
-        for key, start in starts:
-            if start.run not in indexed:
-                begun = yield from _of_log(service.tenant, key, start)
-                if begun is not None:
-                    indexed[start.run] = begun
-    fitting = filter(wanted.takes, indexed.values())
-    return sorted(fitting, key=lambda listed: listed.key, reverse=True), max(floors)
+    page = yield from read_page(
+        service.tenant,
+        statuses=wanted.statuses,
+        workflow=wanted.workflow,
+        before=before,
+        limit=size,
+        now_ms=now_ms,
+    )
+    if wanted.map_run is not None:
+        return _fitting(wanted, page.entries, page.after or "", size)
+    indexed = {entry.run: entry for entry in page.entries}
+    starts, floor = yield from _starts(service, wanted, before, size)
+    for _, start in starts:
+        if start.run not in indexed:
+            begun = yield from _of_log(service.tenant, start)
+            if begun is not None:
+                indexed[start.run] = begun
+    return _fitting(wanted, indexed.values(), max(page.after or "", floor), size)
 
 
-def _of_index(item: Item) -> Listed:
-    status = str(item["lp"]).split("#")[-2]
-    _, name, version, alias, redrives = str(item["dv"]).split("#")
-    stopped_ms = int(item["en"]) if "en" in item else None
-    return Listed(str(item["ls"]), name, status, stopped_ms, version, alias, int(redrives))
+def _fitting(wanted: Wanted, found: Iterable[ListEntry], read_to: str, size: int) -> Page:
+    return cut_page(filter(wanted.takes, found), read_to, size)
 
 
 def _starts(
@@ -180,7 +146,7 @@ def _starts(
     young = f"{now_ms - LISTED_MS:015d}#"
     found: list[tuple[str, Start]] = []
     floor = ""
-    for shard in range(LIST_SHARDS):
+    for shard in range(START_SHARDS):
         partition = keys.starts(service.tenant, wanted.workflow, shard)
         items: Iterable[Item] = yield Query(
             "mail", partition, after=young, until=before, reverse=True, limit=size + 1
@@ -191,7 +157,7 @@ def _starts(
     return found, floor
 
 
-def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Listed | None]:
+def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
     """What the index does not show: begun or not, running or just ended.
 
     None for the row of a nested start that was repeated: another of its rows has the time.
@@ -206,11 +172,15 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
     state, origin = log.state, start.origin
     if state is not None and state.started_ms != start.started_ms:
         return None
-    return Listed(
-        key=key,
-        name=origin["execution_name"],
+    return ListEntry(
+        run=start.run,
+        started_ms=start.started_ms,
+        name=start.name or start.run,
+        workflow=workflow_of(origin),
         status="RUNNING" if state is None else state.status,
+        definition=start.definition[:12],
         stopped_ms=None if state is None else state.stopped_ms,
+        machine_name=origin["execution_name"],
         version=origin.get("version_arn", "").rpartition(":")[2],
         alias=origin.get("alias_arn", "").rpartition(":")[2],
         redrives=0 if state is None else state.redrives,
@@ -220,11 +190,11 @@ def _of_log(tenant: str, key: str, start: Start) -> Generator[Effect, Any, Liste
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _shown(place: ArnRegion, wanted: Wanted, listed: Listed) -> dict[str, Any]:
-    machine = wanted.machine
+def _shown(place: ArnRegion, wanted: Wanted, listed: ListEntry) -> dict[str, Any]:
+    machine, name = wanted.machine, listed.machine_name or listed.name
     shown: dict[str, Any] = {
-        "executionArn": place.execution(machine.name, listed.name, machine.label),
-        "name": listed.name,
+        "executionArn": place.execution(machine.name, name, machine.label),
+        "name": name,
         "redriveCount": listed.redrives,
         "startDate": listed.started_ms,
         "stateMachineArn": place.machine(machine.name),

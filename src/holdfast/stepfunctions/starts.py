@@ -151,7 +151,7 @@ def find_start(
     service: Service, arn: ExecutionArn, run: str
 ) -> Generator[Effect, Any, Start | None]:
     workflow = keys.machine_workflow(arn.machine)
-    partition = keys.starts(service.tenant, workflow, keys.list_shard(run))
+    partition = keys.starts(service.tenant, workflow, keys.start_shard(run))
     if "." in run:
         item = yield from _find_child(partition, run)
     else:
@@ -177,7 +177,7 @@ def workflow_of(origin: MachineOrigin) -> str:
 
 def _item(tenant: str, start: Start) -> Item:
     item: dict[str, str | int | bytes] = {
-        "pk": keys.starts(tenant, workflow_of(start.origin), keys.list_shard(start.run)),
+        "pk": keys.starts(tenant, workflow_of(start.origin), keys.start_shard(start.run)),
         "sk": keys.list_sort(start.started_ms, start.run),
         "f": FORMAT,
         "dh": start.definition,

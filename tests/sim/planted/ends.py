@@ -14,7 +14,7 @@ from holdfast.core.apply import cancelling as apply_cancelling
 from holdfast.core.apply.frames import without
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution, FailedState, Lanes
-from holdfast.runtime import children, follow_ups, inbox
+from holdfast.runtime import children, follow_ups, inbox, watchdog
 from holdfast.runtime.effects import Effect, PutIfAbsent
 from holdfast.runtime.maintenance import diagnostics, quarantine
 from holdfast.runtime.storage.log import Log
@@ -466,7 +466,8 @@ def _stop_nothing_twice(patch: Patch) -> None:
 
 def _stop_no_children(patch: Patch) -> None:
     """Whatever an execution ends as, those that it has called go on."""
-    patch.setattr(follow_ups, "abandoned", lambda _state: [])
+    for module in (follow_ups, watchdog):
+        patch.setattr(module, "abandoned", lambda _state: [])
 
 
 def _wake_no_child(patch: Patch) -> None:

@@ -9,13 +9,12 @@ from holdfast.core.advance import Transition
 from holdfast.core.apply.apply import fold
 from holdfast.core.pending_commands import pending_commands
 from holdfast.errors import ServiceFault
-from holdfast.limits import LIST_SHARDS
 from holdfast.runtime import follow_ups
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList
+from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import log
 from holdfast.runtime.storage.definitions import Programs
-from holdfast.runtime.storage.keys import list_partition
 from holdfast.runtime.worker import loop, recovery
 from holdfast_simulator.invocations import Workers
 from holdfast_simulator.services import Services
@@ -147,11 +146,11 @@ def _ask_the_index(patch: Patch) -> None:
     def claim(
         self: Any, tenant: str, workflow: str, name: str, data: Any, started: dict[str, Any]
     ) -> Does:
-        for shard in range(LIST_SHARDS):
-            partition = list_partition(tenant, workflow, "RUNNING", shard)
-            for entry in (yield QueryList(partition, 100)):
-                if entry["nm"] == name:
-                    return {**started, "run": str(entry["ls"]).partition("#")[2]}
+        for partition in partitions_of(tenant, ["RUNNING"]):
+            page = yield QueryList(partition, 100)
+            for entry in map(read_entry, page.items):
+                if (entry.workflow, entry.name) == (workflow, name):
+                    return {**started, "run": entry.run}
         return started
 
     patch.setattr(Front, "_claim_name", claim)

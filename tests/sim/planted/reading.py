@@ -13,8 +13,9 @@ from holdfast.core.events import Event
 from holdfast.core.facts import TimedOut
 from holdfast.core.state import Attempt, Frame
 from holdfast.limits import RECORD_BYTES_MAX
-from holdfast.runtime import child_workflows, follow_ups, inbox
+from holdfast.runtime import child_workflows, inbox
 from holdfast.runtime.effects import GetBlob
+from holdfast.runtime.listing import listing as real_listing
 from holdfast.runtime.storage import codec, keys
 from holdfast.runtime.worker import decision_inputs, loop
 from holdfast.runtime.worker.attempts import Attempts, Begun
@@ -286,13 +287,12 @@ def _measure_characters(patch: Patch) -> None:
 
 def _tell_the_cause(patch: Patch) -> None:
     """The list shows the cause of a failure beside its error."""
-    real = follow_ups.listing
 
     def listing(tenant: str, state: Any, *, is_opening: bool) -> Any:
-        fields = real(tenant, state, is_opening=is_opening)
+        fields = real_listing(tenant, state, is_opening=is_opening)
         return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
 
-    patch.setattr(follow_ups, "listing", listing)
+    patch.setattr(loop, "listing", listing)
 
 
 _REPLAY = frozenset({"I3"})

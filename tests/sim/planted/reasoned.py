@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, Final
 
 from holdfast.errors import ServiceFault
-from holdfast.runtime import follow_ups, messages
+from holdfast.runtime import follow_ups, messages, watchdog
 from holdfast.runtime.effects import Doubt, Effect, Get, PutIfAbsent, Query
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage import log
@@ -284,7 +284,7 @@ def _watch_nobody_closely(patch: Patch) -> None:
         return
         yield
 
-    patch.setattr(follow_ups, "watch_closely", watch_closely)
+    patch.setattr(watchdog, "watch_closely", watch_closely)
 
 
 def _acknowledge_though_overtaken(patch: Patch) -> None:

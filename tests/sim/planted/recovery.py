@@ -12,7 +12,7 @@ from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Awaiting, WaitingFor, is_told
 from holdfast.core.waits import OverdueReason
 from holdfast.limits import OVERDUE_SECONDS
-from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.effects import Message, Send
 from holdfast.runtime.maintenance import quarantine, sweeper
 from holdfast.runtime.worker import delivery, loop, recovery
@@ -281,7 +281,7 @@ def _hide_once(patch: Patch) -> None:
 
 
 def _forget_the_watch(patch: Patch) -> None:
-    patch.setattr(follow_ups, "watch", nothing)
+    patch.setattr(watchdog, "watch", nothing)
 
 
 _STUCK = frozenset({"I16", "I17"})

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.core import advance, diagnosis
 from holdfast.core.state import Delay
 from holdfast.limits import WATCH_GRID_SECONDS
-from holdfast.runtime import children, follow_ups
+from holdfast.runtime import children, watchdog
 from holdfast.runtime.commands import presentation
 from holdfast.runtime.effects import Effect
 from tests.builders import ask, call, machine
@@ -47,7 +47,7 @@ JOB = Scenario(
 
 def _look_in_six_days(patch: Patch) -> None:
     later_ms = 6 * DAY_SECONDS * 1_000
-    patch.setattr(follow_ups, "look_after_ms", lambda due_ms, _now_ms: due_ms + later_ms)
+    patch.setattr(watchdog, "look_after_ms", lambda due_ms, _now_ms: due_ms + later_ms)
 
 
 def _forget_delays(patch: Patch) -> None:
@@ -76,7 +76,7 @@ def _look_every_two_minutes(patch: Patch) -> None:
     def next_look_ms(_state: Any, _parked_ms: int, now_ms: int) -> int:
         return (now_ms // grid_ms + 1) * grid_ms
 
-    patch.setattr(follow_ups, "next_look_ms", next_look_ms)
+    patch.setattr(watchdog, "next_look_ms", next_look_ms)
 
 
 def _ask_each_second(patch: Patch) -> None:

@@ -13,7 +13,7 @@ from holdfast.core.overdue import is_overdue
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import ServiceFault
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.effects import Clock, Message, Send
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import attempts, decision_inputs, external_facts, loop, recovery
@@ -129,7 +129,7 @@ def nothing(*_: Any) -> Any:
 
 
 def _believe_clocks(patch: Patch) -> None:
-    for module in (recovery, attempts, follow_ups, decision_inputs, external_facts):
+    for module in (recovery, attempts, follow_ups, watchdog, decision_inputs, external_facts):
         patch.setattr(module, "CLOCK_ERROR_MS", 0)
 
 

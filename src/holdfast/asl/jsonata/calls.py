@@ -1,4 +1,4 @@
-"""What functions need of the evaluation that calls them."""
+"""The parts of an evaluation that its functions use."""
 
 from __future__ import annotations
 

@@ -370,7 +370,7 @@ class _Compiler:
 
 
 _Method = Callable[[_Compiler, Any], CompiledNode]
-# What a node may carry, besides type, value and predicate; and how it is compiled.
+# The fields of a node besides type, value and predicate, and the method that compiles it.
 _METHODS: Final[dict[str, tuple[tuple[str, ...], _Method]]] = {
     "string": ((), _Compiler.literal),
     "number": ((), _Compiler.literal),

@@ -24,7 +24,7 @@ def imported(value: StrictJson) -> Any:
 
 
 def exported(value: Any) -> StrictJson | Undefined:
-    """What the library computed, as JSON. A function is undefined, as it has no JSON."""
+    """The library's result as JSON. A function becomes undefined, because it has no JSON."""
     result = _Copy(_exported_leaf).of(value)
     if (result is None and value is not NULL) or result is _LEFT_OUT:
         return UNDEFINED

@@ -1,4 +1,4 @@
-"""What work on large values costs, in items of the budget: about 0.35 microseconds each.
+"""The cost of work on large values, in items of the budget: about 0.35 microseconds each.
 
 Whatever an expression can make large is paid for before it is gone through, at its slowest: two
 texts that are alike to their ends, a part that is nearly found at every place.
@@ -25,7 +25,7 @@ _PART_MAX: Final = 100
 _ITEMS_PER_PAIR: Final = 3  # of values in lists or objects that are compared
 _ITEMS_PER_COPY: Final = 4  # of a value in a list or an object
 ITEMS_PER_NODE: Final = 3  # to write down a number, or a value in a list or an object
-_ITEMS_PER_KEY: Final = 6  # to make a key of a value, by which it is told apart
+_ITEMS_PER_KEY: Final = 6  # to make a key of a value, for comparing it with others
 _PARSED_PER_ITEM: Final = 16
 _READ_BY_A_PICTURE: Final = 10  # items of a character
 _DIGITS_CUBED_PER_ITEM: Final = 100
@@ -33,7 +33,7 @@ _WRITTEN_PER_ITEM: Final = 8  # characters of JSON
 
 
 def comparison_items(value: Any) -> int:
-    """What to compare a value with one like it costs. Raises as node_count does.
+    """The cost of comparing a value with an equal one. Raises as node_count does.
 
     Two texts are compared at once, but to their first difference; that may be a million characters
     away, in each of a thousand items.
@@ -42,12 +42,12 @@ def comparison_items(value: Any) -> int:
 
 
 def distinct_items(value: Any) -> int:
-    """What to tell the parts of a value apart costs. Raises as node_count does."""
+    """The cost of finding equal parts of a value. Raises as node_count does."""
     return node_count(value) * _ITEMS_PER_KEY + character_count(value) // _COMPARED_PER_ITEM
 
 
 def compared_items(text: str, others: Iterable[Any]) -> int:
-    """What to compare a text with each of others costs: at most to the end of the shorter one."""
+    """The cost of comparing a text with each of the others: at most to the shorter one's end."""
     if len(text) <= _COMPARED_PER_ITEM:
         return 0
     alike = sum(min(len(text), len(other)) for other in others if type(other) is str)
@@ -55,60 +55,60 @@ def compared_items(text: str, others: Iterable[Any]) -> int:
 
 
 def sorting_items(items: list[Any]) -> int:
-    """What to sort costs: of texts, each is compared with some of the others to their end."""
+    """The cost of sorting: each text is compared with some of the others to their end."""
     if not items or type(items[0]) is not str:
         return 0
     return sum(map(len, items)) * len(items).bit_length() // _COMPARED_PER_ITEM
 
 
 def merging_items(part: dict[str, Any]) -> int:
-    """What to put an object's fields into another one costs: keys that are there are compared."""
+    """The cost of copying an object's fields into another one: equal keys are compared."""
     return len(part) + sum(map(len, part)) // _COMPARED_PER_ITEM
 
 
 def searching_items(text: str, part: str) -> int:
-    """What to search a text for a part of it costs, from one end to the other."""
+    """The cost of searching a text for a part of it, from one end to the other."""
     tried = len(part) if len(text) < _SEARCHED_BY_PLACES_MAX else min(len(part), _PART_MAX)
     return len(text) * tried // _TRIED_PER_ITEM
 
 
 def copying_items(value: Any) -> int:
-    """What to copy a value to its leaves costs. Raises as node_count does."""
+    """The cost of copying a value with all its leaves. Raises as node_count does."""
     return node_count(value) * _ITEMS_PER_COPY
 
 
 def parsing_items(text: str) -> int:
-    """What to parse JSON costs, without the value that it makes."""
+    """The cost of parsing JSON, without the value that it makes."""
     return len(text) // _PARSED_PER_ITEM
 
 
 def picture_items(picture: str) -> int:
-    """What to read a picture of a number or a time costs, or what is read with one."""
+    """The cost of reading a picture of a number or a time, or of reading a text with one."""
     return len(picture) * _READ_BY_A_PICTURE
 
 
 def words_items(number: int) -> int:
-    """What a number in words costs: one of 300 digits a tenth of a second, one of 30 a trice."""
+    """The cost of a number in words: 300 digits take a tenth of a second, 30 almost nothing."""
     return len(str(number)) ** 3 // _DIGITS_CUBED_PER_ITEM
 
 
 def writing_items(value: Any) -> int:
-    """What to write down a list or an object costs, without its length. Raises as node_count."""
+    """The cost of writing a list or an object, without its length. Raises as node_count does."""
     return node_count(value) * ITEMS_PER_NODE
 
 
 def written_items(text: str) -> int:
-    """What is still to be paid for a list or an object that was written down."""
+    """The cost of the text of a list or an object that was written."""
     return len(text) // _WRITTEN_PER_ITEM
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a function costs: of each call, in items; and how many times longer than a copy it takes
+    """The price of a function: of each call, in items; and how much longer than a copy it takes
     to go through what it is given, and through the text that it makes. 0: it does not.
     """
 
-    call: int = 8  # a function that is called by another is no step of its own
+    call: int = 8  # a call from another function does not count as a step
     times: int = 1
 
 

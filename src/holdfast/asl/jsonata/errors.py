@@ -78,7 +78,7 @@ def _translate_library_error(error: JException) -> JsonataError:
 
 
 def translate(error: Exception) -> JsonataError:
-    """Never raises: an error nobody foresaw becomes D1000 with the name of its type."""
+    """Never raises: an unexpected error becomes D1000 with the name of its type."""
     match error:
         case JsonataError():
             return error

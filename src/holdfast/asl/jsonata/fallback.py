@@ -35,7 +35,7 @@ _ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
 _SURROGATES: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
 )
-# What the library takes quadratic time to parse.
+# Operators that the library parses in quadratic time.
 _CHAINED_MAX: Final = {re.compile("~>"): 4_000, re.compile(r"%\s*\."): 1_500}
 _PARSER: Final = Parser()
 _PARSER_LOCK: Final = threading.Lock()
@@ -142,7 +142,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self._run.charge(items * self._items_per_result)
 
     def charge_for(self, value: Any, times: int = 1) -> None:
-        """What it costs to go through a value once, `times` as long as to copy it."""
+        """Charges for one pass over a value, at `times` the price of a copy."""
         if isinstance(value, list | dict):
             size = len(value) * times
             if size > costs.BULK_MIN:
@@ -243,7 +243,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         return values.without_long_integers(super().evaluate_unary(expr, input, environment))
 
     def _may_write(self, node: Any, unless: type) -> None:
-        """What the library writes into an error when it is not of the type that it has to be: all
+        """Refuses a value that the library would write into an error of a wrong type: all
         of it, and a list of itself is endless.
         """
         if node is not None:

@@ -26,7 +26,7 @@ _JAVA_FACTOR: Final = 0x5DEECE66D
 
 
 class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
-    """A signature that can tell null from a missing argument."""
+    """A signature that distinguishes null from a missing argument."""
 
     def get_symbol(self, value: Any) -> str:
         return "l" if value is NULL else str(super().get_symbol(value))
@@ -62,7 +62,7 @@ def null_aware(signature: Any, kind: type[_NullAware] = _NullAware) -> Any:
 
 class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not typed
     """A built-in function. However it is called, its arguments are validated and paid for, and so
-    is the text that it makes: as the last call of a function it is no step of its own.
+    is the text that it makes. As the last call of a function it does not count as a step.
 
     The library validates only direct calls: `$map([1], $uppercase)` would be an AttributeError.
     """
@@ -310,7 +310,7 @@ def _looking_up(value: Any) -> int:
     return values.node_count(value) if isinstance(value, list) else 0
 
 
-#: What some of the library's functions do to all that they are given, and others do not.
+#: Library functions that pass over all of their arguments, and the cost of it.
 _GOING_THROUGH: Final = {"keys": _merging, "lookup": _looking_up, "merge": _merging}
 
 

@@ -13,7 +13,7 @@ _ISO: Final = re.compile(
     re.ASCII,
 )
 _COMPONENT: Final = re.compile(r"\[\s*([A-Za-z])")
-# What a picture may leave out at its beginning, the largest first: in Python, and in a picture.
+# The parts that a picture may omit at its beginning, largest first: in Python, and in a picture.
 _COMPONENTS: Final = {
     "Y": ("%Y", "[Y0001]"),
     "M": ("%m", "[M01]"),
@@ -26,7 +26,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def millis_of(timestamp: str) -> int | None:
-    """Milliseconds since the epoch; None when it is no timestamp. Without an offset it is UTC."""
+    """Milliseconds since the epoch; None for another text. Without an offset it is UTC."""
     match = _ISO.fullmatch(timestamp)
     if match is None:
         return None

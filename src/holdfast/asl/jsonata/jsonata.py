@@ -96,7 +96,7 @@ class _Expression:
                 raise
             except Exception:  # noqa: BLE001, S110
                 # Nearly always Declined: jsonata-python knows what is meant, or which error it is.
-                # Whatever else went wrong in a closure is no reason to fail an execution either.
+                # An unexpected failure of a closure must not fail an execution either.
                 # It goes on with the budget that is left: one evaluation has one.
                 pass
         return self._interpret(self.tree, run, moment)

@@ -1,4 +1,4 @@
-"""What built-in functions are to closures: arguments in, value out, `Declined` when in doubt."""
+"""The form of built-in functions for closures: arguments in, value out, or `Declined`."""
 
 from __future__ import annotations
 

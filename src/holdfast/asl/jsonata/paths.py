@@ -25,7 +25,7 @@ from holdfast.asl.jsonata.runtime import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-#: What a predicate does to a value or `Many`: the same, with fewer items.
+#: Applies a predicate to a value or `Many`, and gives the items that it keeps.
 PathFilter: TypeAlias = Callable[[Any, VariableScope], Any]
 
 
@@ -169,7 +169,7 @@ def _through(items: list[Any], names: tuple[str, ...], run: EvaluationRun) -> An
 
 
 def joined(found: list[Any]) -> list[Any]:
-    """What was found, one level flat."""
+    """The results, flattened by one level."""
     if not any(type(item) is list or type(item) is Many for item in found):
         return found
     flat: list[Any] = []

@@ -46,7 +46,7 @@ def python_pattern(source: str, *, multiline: bool) -> str:
         elif piece == "(?<":
             parts.append("(?P<")
         elif piece == "(?":
-            # What JavaScript does not have: recursion, which no time-out keeps from memory, flags.
+            # JavaScript has neither recursion nor inline flags. Recursion can exhaust the memory.
             raise JException("S0302", -1)
         elif piece == "{":
             parts.append(r"\{")  # no count, so a text; `regex` would take it for a fuzzy match
@@ -70,7 +70,7 @@ def compile_regex(pattern: str, flags: Any) -> CompiledRegex:
 
 
 class CompiledRegex(TextPattern):
-    """What the library takes for a regular expression: search, finditer, sub and split."""
+    """A regular expression as the library expects it: search, finditer, sub and split."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
@@ -95,7 +95,7 @@ class CompiledRegex(TextPattern):
             allowance.charge(characters // _CHARACTERS_PER_ITEM)
             yield match
 
-    # The names mark a regular expression. Nobody calls them: $replace and $split are ours.
+    # The names mark a regular expression. They are never called: $replace and $split are ours.
     search = sub = split = finditer
 
 

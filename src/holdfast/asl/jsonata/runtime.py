@@ -1,4 +1,4 @@
-"""What compiled closures run on: frames, budgets, functions, and casts.
+"""The runtime of compiled closures: frames, budgets, functions, and casts.
 
 Closures serve the everyday case. Whenever a value is not of the expected type they raise
 `Declined`; the whole expression is then evaluated by jsonata-python, which finds the right error or
@@ -50,7 +50,7 @@ class EvaluationRun:
             self._look()
 
     def _look(self) -> None:
-        """What costs more than its price is stopped by the clock, from the first look on."""
+        """Stops by the clock a step that takes longer than its price, from the first check on."""
         if self.items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
         now = time.thread_time()
@@ -61,7 +61,7 @@ class EvaluationRun:
         self._looks_at = self.items + values.ITEMS_PER_LOOK
 
     def charge_for(self, value: Any, times: int = 1) -> None:
-        """What it costs to go through a value once, `times` as long as to copy it."""
+        """Charges for one pass over a value, at `times` the price of a copy."""
         kind = type(value)
         if kind is str or kind is list or kind is dict:
             size = len(value) * times
@@ -69,7 +69,7 @@ class EvaluationRun:
                 self.charge(size // costs.CHARACTERS_PER_ITEM if kind is str else size)
 
     def paid(self, made: Any, times: int) -> Any:
-        """What a function made. A text may be a thousand times as long as what it was made of:
+        """Charges for a function's result. A text may be a thousand times as long as its arguments:
         $pad, $replace, $join. Lists are paid for where they grow.
         """
         if type(made) is str:
@@ -156,7 +156,7 @@ def seen(items: list[Any]) -> Any:
 
 
 def as_item(result: Any) -> Any:
-    """What a function gives to the built-in one that called it: a sequence is an array to it."""
+    """A function's result for the built-in function that called it: a sequence is an array."""
     if type(result) is not Many:
         return result
     if len(result.items) < 2:
@@ -169,7 +169,7 @@ def as_verdict(result: Any, run: EvaluationRun) -> bool:
 
 
 def items_of(value: Any) -> list[Any]:
-    """What a predicate or a step goes through."""
+    """The items that a predicate or a step iterates over."""
     if type(value) is list:
         return value
     if type(value) is Many:

@@ -33,7 +33,7 @@ class TextMatch:
 
 
 class Allowance(Protocol):
-    """What an evaluation may still spend: a pattern may be tried a thousand times."""
+    """The rest of an evaluation's budget: a pattern may be tried a thousand times."""
 
     regex_seconds_left: float
 

@@ -1,4 +1,4 @@
-"""What both JSONata engines share: undefined, errors, budgets, and how values read as text.
+"""The parts that both JSONata engines share: undefined, errors, budgets, values as text.
 
 A value is plain JSON (`None` is null) or `UNDEFINED`, which JSONata has and JSON has not. The two
 are never confused: a missing field is undefined and fails an expression, a null is a value.
@@ -21,8 +21,8 @@ StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str,
 # Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong;
 # it must never hold a worker that serves other executions. A step is one evaluated node or call;
 # items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
-# Together they are less than a second of work; `_jsonata_costs` has what costs how many. What was
-# priced too low there meets the clock: the time of the thread, looked at every so many items.
+# Together they are less than a second of work; `costs.py` has the price of each operation. The
+# clock stops an operation that is priced too low there: the time of the thread, looked at every so many items.
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 SECONDS_MAX: Final = 0.75
@@ -97,7 +97,7 @@ class ParsedExpression(Protocol):
 
     @property
     def tree(self) -> object:
-        """The parser's syntax tree: see `_jsonata_tree`. Nobody may change it."""
+        """The parser's syntax tree: see `tree.py`. It must not be changed."""
         ...
 
     @property
@@ -169,7 +169,7 @@ def number_text(number: float) -> str:
 
 
 def parse_number(text: str) -> float | None:
-    """What $number makes of a text; None when it is no number or too large for one."""
+    """The number that $number reads from a text; None for another text or a too large number."""
     if _DECIMAL_NUMBER.fullmatch(text):
         number = float(text)
     elif _RADIX_NUMBER.fullmatch(text):
@@ -351,7 +351,7 @@ def _number_key(number: float) -> str:
 
 
 def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
-    """JSONata's own algorithm: a comparator that is no order gives JSONata's own result."""
+    """JSONata's own algorithm: an inconsistent comparator gives the same result as there."""
     if len(items) <= 1:
         return list(items)
     middle = len(items) // 2

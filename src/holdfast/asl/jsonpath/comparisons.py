@@ -1,6 +1,6 @@
 """Choice rules: `{"Variable": "$.n", "NumericLessThan": 3}`, And, Or, Not.
 
-A value of another kind than the operator's is no error, the comparison is false (recordings). A
+A value of another kind than the operator's makes the comparison false, without an error. A
 variable, or the other side of a `…Path`, that is not there is one, but for IsPresent:
 
     Invalid path '$.n': The choice state's condition path references an invalid value.

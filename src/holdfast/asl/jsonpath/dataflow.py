@@ -111,7 +111,7 @@ class EffectiveInput:
 
 @dataclass(frozen=True, slots=True)
 class PathArguments:
-    """What a state works on: its input after InputPath and Parameters."""
+    """The data that a state works on: its input after InputPath and Parameters."""
 
     effective_input: EffectiveInput
     parameters: Template | None
@@ -153,7 +153,7 @@ class PathSelection:
 
 @dataclass(frozen=True, slots=True)
 class PathOutput:
-    """What a state hands on. `result_path` None: the result is dropped.
+    """The output of a state. `result_path` None: the result is dropped.
 
     The stages are open one by one, because TestState shows them.
     """

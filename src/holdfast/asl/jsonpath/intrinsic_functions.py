@@ -172,7 +172,7 @@ def _base64_encode(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
 
 
 def _base64_decode(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
-    """What is not of the alphabet is passed over, and padding ends the text."""
+    """Characters outside the alphabet are ignored, and padding ends the text."""
     digits = _NOT_BASE64.sub("", _short_text(arguments[0])).partition("=")[0]
     if len(digits) % 4 == 1:
         digits = digits[:-1]
@@ -232,7 +232,7 @@ def _string_to_json(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
     try:
         value: StrictJson = json.loads(text, parse_float=_finite, parse_constant=_finite)
         if _ESCAPED_SURROGATE.search(text):
-            # Half a character is none: Java writes a question mark in its place.
+            # For half of a surrogate pair Java writes a question mark.
             value = json.loads(json_text(value).encode(errors="replace"))
     except (ValueError, RecursionError):
         _refuse()

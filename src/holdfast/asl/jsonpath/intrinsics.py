@@ -1,6 +1,6 @@
 """Intrinsic functions: `States.Format('{} of {}', $.index, States.ArrayLength($.items))`.
 
-A call is compiled once. What its arguments are wrong in is told when it is run, as AWS does:
+A call is compiled once. Wrong arguments are reported when it runs, as AWS does:
 
     The function 'States.MathAdd($.a, 1)' had the following error: Invalid arguments in
     States.MathAdd
@@ -92,7 +92,7 @@ class _Parser:
             self.at += 1
 
     def call(self, depth: int) -> _Argument | None:
-        """A call, or None when there is none here."""
+        """A call, or None if the text here is not a call."""
         opening = self._match(_CALL)
         if opening is None:
             return None

@@ -39,13 +39,13 @@ _PLAIN_KEY: Final = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")
 _Key: TypeAlias = str | int
 
 
-class PathMissing(Exception):  # noqa: N818  # what is missing is no error yet: IsPresent asks
+class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks for it
     """Nothing stands at a definite path. `reason` is Jayway's sentence."""
 
     def __init__(self, reason: str, *, is_misuse: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        #: An index on something that is no array: AWS shows Jayway's sentence for it everywhere.
+        #: An index on a value other than an array: AWS shows Jayway's sentence for it everywhere.
         self.is_misuse = is_misuse
 
 
@@ -91,7 +91,7 @@ class ReferencePath:
         """A copy of the document with the value in it; objects are made on the way.
 
         ({"a": 1}, at $.b.c, 2) -> {"a": 1, "b": {"c": 2}}. Raises ReferenceConflict where something
-        that is no object is on the way, or an array has no such index.
+        other than an object is on the way, or an array has no such index.
         """
         if not self.keys:
             return value
@@ -203,7 +203,7 @@ def _indefinite(
 
 
 def _missing(root: StrictJson, keys: tuple[_Key, ...]) -> PathMissing:
-    """What Jayway says of a definite path that leads nowhere."""
+    """Jayway's sentence about a definite path that leads nowhere."""
     here, at = root, 0
     while (problem := _problem_at(here, keys, at)) is None:
         here, at = _child(here, keys[at]), at + 1

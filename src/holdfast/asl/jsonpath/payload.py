@@ -3,8 +3,8 @@
     {"sku.$": "$.line.sku", "by": "$.is.text", "n.$": "States.ArrayLength($.lines)"}
     -> {"sku": "A-1", "by": "$.is.text", "n": 2}
 
-Only fields whose names end with `.$` are evaluated, in objects and lists at any depth. What holds
-none is handed out as it is, the same object every time.
+Only fields whose names end with `.$` are evaluated, in objects and lists at any depth. A part
+without such a field is returned unchanged, as the same object every time.
 """
 
 from __future__ import annotations

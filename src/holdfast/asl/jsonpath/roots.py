@@ -1,4 +1,4 @@
-"""Where paths begin, and what a text is that is none."""
+"""Where paths begin, and the error for a text that is not a path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PATH_CHARACTERS_MAX: Final = 20_000
 
 
 class PathSyntaxError(ValueError):
-    """A text that is no path, or no intrinsic function."""
+    """A text that is neither a path nor an intrinsic function."""
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(f"{text!r:.80}: {problem}")

@@ -1,4 +1,4 @@
-"""What the paths of one field read: the data that `$` is, the variables, the context object."""
+"""The sources of one field's paths: the data behind `$`, the variables, the context object."""
 
 from __future__ import annotations
 

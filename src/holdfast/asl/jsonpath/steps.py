@@ -1,6 +1,6 @@
 """Steps of an indefinite path, from lists of nodes to lists of nodes, as Jayway takes them.
 
-What a step does not fit is passed over. A deep scan visits a node before what is in it.
+A step skips values that it does not fit. A deep scan visits a node before what is in it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _Read: TypeAlias = Callable[[StrictJson, _Walk], Any]
 
 
 def compile_steps(steps: Sequence[PathStep]) -> Callable[[StrictJson], list[StrictJson]]:
-    """What the steps lead to from the root of a document. Raises PathBudgetError, when called."""
+    """The values that the steps reach from the root. Raises PathBudgetError, when called."""
     select = _chain(steps)
     return lambda document: list(select(document, _Walk(document)))
 

@@ -1,4 +1,4 @@
-"""The fields named `Holdfast`, which AWS does not know. What they mean: docs/reference/extensions.md."""
+"""The fields named `Holdfast`, which AWS does not know: see docs/reference/extensions.md."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _deadline(deadline: StateJson) -> BlockDeadline:
 
 
 def _between(begin: str, end: str, states: Mapping[str, State]) -> frozenset[str]:
-    """What the flow reaches before `end`; where a Catch leads is outside."""
+    """The states that the flow reaches before `end`; the target of a Catch is outside."""
     found, pending = set[str](), [begin]
     while pending:
         name = pending.pop()

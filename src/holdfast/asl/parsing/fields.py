@@ -21,17 +21,17 @@ class StateFields(Protocol):
     """The fields of one state. None where a state has no such field."""
 
     def arguments(self) -> Template | None:
-        """What the state works on: Arguments; InputPath and Parameters."""
+        """The data that the state works on: Arguments; InputPath and Parameters."""
         ...
 
     def output(self) -> Template | None:
-        """What it hands on: Output; ResultSelector, ResultPath, OutputPath."""
+        """Its output: Output; ResultSelector, ResultPath, OutputPath."""
         ...
 
     def assign(self) -> Template | None: ...
 
     def pass_result(self) -> Template | None:
-        """What Assign and the output of a Pass are both made of, when they are."""
+        """The result that both Assign and the output of a Pass are made of, if it has one."""
         ...
 
     def value(self, name: str) -> Template | None:

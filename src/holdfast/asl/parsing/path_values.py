@@ -25,7 +25,7 @@ _Accept: TypeAlias = Callable[[StrictJson], StrictJson]
 _Missing: TypeAlias = Callable[[PathScope, PathMissing], NoReturn]
 
 _PERCENTAGE_MAX: Final = 100
-_LEFT_TO_READER: Final = "MaxItemsPath"  # who has words of its own for a negative number
+_LEFT_TO_READER: Final = "MaxItemsPath"  # the reader has its own message for a negative number
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 
 

@@ -1,4 +1,4 @@
-"""The fields named `Holdfast`, which AWS does not know. What they mean: docs/reference/extensions.md."""
+"""The fields named `Holdfast`, which AWS does not know: see docs/reference/extensions.md."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PARALLEL: Final = ObjectShape(
 
 
 def check_lanes(scope: RuleScope, state: dict[str, Any], location: str) -> None:
-    """What the fields of a Parallel or Map say of each other."""
+    """Checks fields of a Parallel or Map that depend on each other."""
     extension = state.get("Holdfast")
     if not isinstance(extension, dict):
         return

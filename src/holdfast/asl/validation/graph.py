@@ -1,6 +1,6 @@
 """States as a graph: names, targets, what can be reached, and an end.
 
-In AWS's order: targets that do not exist, then either that there is no end or what is not reached.
+In AWS's order: targets that do not exist, then either a missing end or unreachable states.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def transitions(state: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_terminal(state: Any) -> bool:
-    """What cannot be read as a state is no reason to say that there is no end."""
+    """A value that cannot be read as a state counts as an end, to avoid a second, wrong report."""
     if not isinstance(state, dict):
         return True
     return state.get("End") is True or state.get("Type") in ("Succeed", "Fail")

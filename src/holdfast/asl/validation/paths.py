@@ -151,7 +151,7 @@ def is_intrinsic(text: str) -> bool:
 
 
 def _reference_problem(text: str, *, context: bool) -> str | None:
-    """What follows the refusal; None when it is a reference path."""
+    """The end of the refusal's sentence; None for a reference path."""
     if not text.startswith("$"):
         return ": Reference path didn't start with '$'"
     from holdfast.asl.jsonpath.jsonpath import PathSyntaxError, compile_path  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What every rule of the validator writes to, and the sentences that several of them share.
+"""The report that every rule of the validator writes to, and sentences that several rules share.
 
 The words are AWS's: from recordings of CreateStateMachine and ValidateStateMachineDefinition, from
 AWS's documents, and from reports of what the service answers. Where no source has them they are
@@ -145,7 +145,7 @@ def refuse_none(scope: RuleScope, group: Iterable[str], location: str) -> None:
 
 
 def json_kind(value: Any) -> str:
-    """AWS's name of the JSON type of a value that is no text."""
+    """AWS's name of the JSON type of a value other than a text."""
     match value:
         case None:
             return "NULL"

@@ -1,4 +1,4 @@
-"""What a Task asks for, and for whom: Resource, Credentials, and the two time limits."""
+"""The Resource, the Credentials and the two time limits of a Task."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_credentials(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def check_task(scope: RuleScope, state: Mapping[str, Any], location: str) -> None:
-    """What concerns two fields of a Task."""
+    """Checks that concern two fields of a Task."""
     timeout, heartbeat = state.get("TimeoutSeconds"), state.get("HeartbeatSeconds")
     if isinstance(timeout, int) and isinstance(heartbeat, int) and heartbeat >= timeout:
         scope.refuse(

@@ -3,7 +3,7 @@
     diagnose('{"States": {"A": {"Type": "Pass", "End": true}}}')
     -> a Diagnostic: SCHEMA_VALIDATION_FAILED, "These fields are required: [StartAt]", "/"
 
-What AWS accepts is accepted, and the resources `holdfast:…` besides. Sources: recordings of
+It accepts every definition that AWS accepts, and the resources `holdfast:…`. Sources: recordings of
 CreateStateMachine, UpdateStateMachine and ValidateStateMachineDefinition; AWS's pages on the Amazon
 States Language; its page "ValidateStateMachineDefinitionDiagnostic" for the codes.
 """
@@ -84,7 +84,7 @@ def diagnose_state(
 
 
 def sentence(diagnostics: Iterable[DefinitionProblem]) -> str:
-    """What InvalidDefinition says: "Invalid State Machine Definition: 'CODE: message at /place, …'"
+    """InvalidDefinition's message: "Invalid State Machine Definition: 'CODE: message at /place, …'"
 
     A problem without a place is "at null", as AWS writes it.
     """

@@ -43,7 +43,7 @@ class Label:
 class StateNames:
     """State names are unique in the whole machine, branches included; each has its origin.
 
-    `mark` tells the copies of a `finally` body apart.
+    `mark` distinguishes the copies of a `finally` body.
     """
 
     origins: dict[str, SourcePlace] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Assembler:
         self._pending.append(label)
 
     def jump(self, label: Label) -> None:
-        """What leads here leads to `label`."""
+        """Redirects every edge that leads here to `label`."""
         label.is_used = label.is_used or self.is_reachable
         for pending in self._pending:
             pending.target = label

@@ -79,7 +79,7 @@ class Emitter:
         self._steps = StepEmitter(machine, self.assembler, emit_block)
         self.regions: tuple[Region, ...] = ()
         self._catchers: list[dict[str, Any]] | None = None
-        #: What a jump from here leaves, innermost last: loops, and parts with a `finally`.
+        #: The constructs that a jump from here leaves, innermost last: loops, `finally` parts.
         self.exits: list[_LoopExits | FinalRegion] = []
 
     @property
@@ -254,7 +254,7 @@ class Emitter:
         self.assembler.end(origin, origin.text, state)
 
     def dispatch(self, origin: SourcePlace, name: str, error: str) -> None:
-        """Sends an error that was caught on to whoever catches it here, or fails with it."""
+        """Sends a caught error to the handler that catches it here, or fails with it."""
         held = Variable(error)
         ways = routes(self.regions, expression(held))
         choices = [

@@ -1,4 +1,4 @@
-"""Who catches at a point: the handlers and compensations around it, innermost last."""
+"""The handlers and compensations around a point, which catch errors there, innermost last."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def assigned(handler: ErrorHandler, error: Any) -> dict[str, Any]:
 def static_route(
     regions: Sequence[Region], cls: type[BaseException], error: Any
 ) -> ErrorRoute | None:
-    """Where `raise cls` leads; None when nobody around catches it."""
+    """The target of `raise cls`; None when no handler around it catches the error."""
     for region in reversed(regions):
         match region:
             case UndoRegion():

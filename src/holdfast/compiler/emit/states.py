@@ -34,7 +34,7 @@ _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 @dataclass(slots=True)
 class MachineParts:
-    """What all branches of one machine share, and what its map needs."""
+    """The parts that all branches of one machine share, and the facts for its map."""
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
@@ -74,7 +74,7 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
     return state
 
 
-#: An argument that cannot be worked out is no failed attempt: Python raises at once.
+#: An argument that cannot be evaluated is not a failed attempt: Python raises at once.
 NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
     "ErrorEquals": ["States.QueryEvaluationError"],
     "MaxAttempts": 0,

@@ -150,7 +150,7 @@ def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
 
 
 def _result_of(action: Action) -> QueryTree:
-    """What the step gives, read in the state that it becomes."""
+    """The result of the step, read in the state that it becomes."""
     match action:
         case Sleep() | SleepUntil():
             return NULL

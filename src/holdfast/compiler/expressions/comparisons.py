@@ -222,7 +222,7 @@ def _order(
 
 
 def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
-    """What may be None is tested first, where it is clear what that is."""
+    """Tests a value that may be None first, where the other type is known."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for operand, type_ in ((node.left, left), (node.comparators[0], right)):
             if may_be_none(type_):

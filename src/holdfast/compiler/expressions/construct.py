@@ -107,7 +107,7 @@ def _checked(lowering: Lowering, node: ast.expr, place: str, model: Any, name: s
 
 
 def _given(value: TypedQuery) -> TypedQuery:
-    """What a model keeps: a duration that is known now has the form that pydantic gives it."""
+    """The value that a model keeps: a known duration has the form that pydantic gives it."""
     return written(value)
 
 

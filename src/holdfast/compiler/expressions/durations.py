@@ -145,7 +145,7 @@ def _amounts(size: QueryTree, units: str) -> QueryTree:
 
 
 def _rest(size: QueryTree, unit: str) -> QueryTree:
-    """What the next larger unit leaves over."""
+    """The remainder after the next larger unit."""
     larger = {"D": "Y", "H": "D", "M": "H", "S": "M"}.get(unit)
     if larger is None:
         return size

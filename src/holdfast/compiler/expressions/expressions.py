@@ -71,7 +71,7 @@ class Expressions:
     hoisted: Mapping[ast.AST, TypedQuery] = field(default_factory=lambda: MappingProxyType({}))
     place: str = ""
 
-    # What the rules of other modules use (`context.Lowering`).
+    # The methods that the rules of other modules use (`context.Lowering`).
 
     def lower(self, node: ast.expr, /) -> TypedQuery:
         if isinstance(node, ast.Call | ast.GeneratorExp) and self._stays_lazy(node):
@@ -82,7 +82,7 @@ class Expressions:
         return is_lazy(self, node) and node not in self.hoisted
 
     def gone_through(self, node: ast.expr, /) -> TypedQuery:
-        """As `lower`, where what only gives its items is no less than a list of them."""
+        """As `lower`, where a lazy iterable may stand for the list of its items."""
         if node in self.hoisted:
             return self.hoisted[node]
         match node:

@@ -83,7 +83,7 @@ def known_fields(model: Any, name: str, before: str = "", after: str = "") -> st
 
 
 def help_for_field(text: str, type_: Type, name: str) -> str:
-    """How to come to a field that only some models of a union have."""
+    """How the author reaches a field that only some models of a union have."""
     for member in members_of(type_):
         if isinstance(member, ModelOf) and name in fields_of(member.model):
             return f"if isinstance({text}, {member.model.__name__}): …"

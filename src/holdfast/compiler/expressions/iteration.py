@@ -47,7 +47,7 @@ class LoopVariable:
 
 @dataclass(frozen=True, slots=True)
 class LazyTuple:
-    """A tuple that is never built unless somebody wants it as a value."""
+    """A tuple that is built only where the expression needs it as a value."""
 
     parts: tuple[Element, ...]
 

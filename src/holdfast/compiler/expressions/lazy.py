@@ -1,4 +1,4 @@
-"""What Python makes only to be gone through: generators, `zip(…)`, `d.keys()`, `d.values()`.
+"""Values that Python makes for iteration only: generators, `zip(…)`, `d.keys()`, `d.values()`.
 
 They are no lists: a generator and a zip give their items once, and a view has no positions and is
 equal to nothing. So a workflow can go through them, and cannot keep them.

@@ -221,7 +221,7 @@ _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)
 
 
 def _default(expressions: Expressions, node: ast.Call, function: str) -> TypedQuery:
-    """The value for an empty list; of type NEVER when there is none."""
+    """The value for an empty list; of type NEVER without a default."""
     given = _keyword(node, "default")
     if given is None:
         return _NO_DEFAULT
@@ -253,7 +253,7 @@ def _items(expressions: Expressions, node: ast.Call) -> TypedQuery:
 def _extreme(
     expressions: Expressions, node: ast.Call, function: str, items: TypedQuery
 ) -> QueryTree | None:
-    """The first of the extreme items; nothing when there is none. None when it was refused."""
+    """The first of the extreme items; undefined for an empty list. None when it was refused."""
     element, key = element_of(items.type), _keyword(node, "key")
     assert element is not None
     if key is None and is_numeric(element):

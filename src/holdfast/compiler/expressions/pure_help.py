@@ -13,7 +13,7 @@ _PARAMETERS_MAX: Final = 3
 def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], bool]) -> str:
     """`def title_of(text: …) -> …: return text.title()`; "" where that would say nothing.
 
-    `text` is the source of `node`. What stands outside the workflow is no parameter.
+    `text` is the source of `node`. Names from outside the workflow do not become parameters.
     """
     if isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr):
         return ""
@@ -22,7 +22,7 @@ def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], boo
     used.sort(key=lambda part: (part.lineno, part.col_offset))
     names = dict.fromkeys(part.id for part in used if part.id not in bound and not is_outside(part))
     if not all(name in text for name in names):
-        return ""  # `key=len` stands for a call that nobody wrote
+        return ""  # `key=len` stands for a call that the source does not contain
     odd = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
     is_odd = any(isinstance(part, odd) for part in ast.walk(node))
     if is_odd or len(text) > _TEXT_MAX or not 1 <= len(names) <= _PARAMETERS_MAX:

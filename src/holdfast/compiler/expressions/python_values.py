@@ -1,4 +1,4 @@
-"""What Python itself would say: a @pure function is no way out where it fails, too."""
+"""Errors that Python itself would raise: a @pure function would fail there, too."""
 
 from __future__ import annotations
 

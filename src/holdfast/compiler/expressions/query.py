@@ -16,8 +16,9 @@ from holdfast.api.boundary import JsonValue
 from holdfast.errors import HoldfastBug
 
 QueryTree: TypeAlias = (
-    "Constant | Regex | Variable | FieldOf | ItemOf | FunctionCall | Binary | Negative | Conditional | ArrayOf"
-    " | Nested | Flat | RangeOf | ObjectOf | ComputedEntry | FunctionLiteral | Block | RefusedQuery"
+    "Constant | Regex | Variable | FieldOf | ItemOf | FunctionCall | Binary | Negative | Conditional"
+    " | ArrayOf | Nested | Flat | RangeOf | ObjectOf | ComputedEntry | FunctionLiteral | Block"
+    " | RefusedQuery"
 )
 
 
@@ -157,7 +158,7 @@ TRUE: Final = Constant(value=True)
 FALSE: Final = Constant(value=False)
 EMPTY_LIST: Final = ArrayOf(())
 
-#: What binds tighter has the higher number (the JSONata parser's own table).
+#: An operator that binds tighter has the higher number (the JSONata parser's own table).
 _STRENGTH: Final = {
     "or": 25,
     "and": 30,
@@ -181,7 +182,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
 #: `json.dumps` makes such an encoder for each constant. `typed`: 1 is neither 1.0 nor true.
 _json_text: Final = lru_cache(maxsize=1024, typed=True)(json.JSONEncoder(ensure_ascii=False).encode)
-#: What the encoder itself does with the most common of them, which it looks for in many steps.
+#: The encoder's own escapes of the most common characters, which it finds in many steps.
 _string_text: Final = json.encoder.encode_basestring
 
 

@@ -11,7 +11,7 @@ from holdfast.compiler.types.types import Type
 
 #: The result, its type, and the Python errors that computing it may raise.
 MethodResult: TypeAlias = tuple[QueryTree, Type, frozenset[str]]
-#: From the value, its type and the arguments to the result; None when there is no exact form.
+#: From the value, its type and the arguments to the result; None without an exact form.
 MethodRule: TypeAlias = Callable[[QueryTree, Type, tuple[TypedQuery, ...]], MethodResult | None]
 
 CANNOT_FAIL: Final[frozenset[str]] = frozenset()

@@ -50,7 +50,7 @@ def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
 
 
 def without_order(expressions: Expressions, node: ast.expr) -> TypedQuery:
-    """A list of what iterating over `node` gives, by somebody who does not mind the order."""
+    """The items of iterating over `node` as a list, for a use that ignores the order."""
     found = members(expressions, node)
     if found is None:
         return expressions.iterable(node)

@@ -1,4 +1,4 @@
-"""What is refused of a graph: its ids and edges, and the arguments of its tasks."""
+"""Checks of a graph: its ids and edges, and the arguments of its tasks."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _without(step: Step, id_: str) -> str:
     return _awaiting(step, (other for other in step.depends_on if other != id_))
 
 
-# What to type, in Python or in JSON.
+# The code to type, in Python or in JSON.
 
 
 def _awaiting(step: Step, ids: Iterable[str]) -> str:

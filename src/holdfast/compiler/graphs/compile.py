@@ -1,6 +1,6 @@
 """Graph -> states: sequences are sequences, forks Parallels, cores Parallels with `After`.
 
-What a step needs of the input is read from the execution's context; results are variables where
+A step reads its part of the input from the execution's context; results are variables where
 they are read in the same machine, outputs where they leave a branch.
 """
 
@@ -167,7 +167,7 @@ class _Emitting:
         exports: list[list[int]] = [[] for _ in lanes.branches]
         for step in sorted(wanted.union(lanes.needed)):
             exports[owner[step]].append(step)
-        # A result may be read by who waits for it only through others.
+        # A step may read the result of a step that it depends on indirectly.
         awaited = [
             sorted({*earlier, *(owner.get(step, n) for step in reads[n])} - {n})
             for n, earlier in enumerate(lanes.after or [()] * len(lanes.branches))

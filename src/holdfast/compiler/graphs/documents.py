@@ -35,7 +35,7 @@ _RETRY: Final[Mapping[str, bool]] = {
     "max_delay_seconds": True,
 }
 _MISSING: Final = object()
-#: What AWS takes for a timeout.
+#: The longest timeout that AWS accepts.
 _SECONDS_MAX: Final = 99_999_999
 
 

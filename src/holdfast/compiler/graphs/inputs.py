@@ -13,7 +13,7 @@ from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import UNKNOWN, Type
 
-#: As `inspect` says that there is no default.
+#: The mark of `inspect` for a parameter without a default.
 REQUIRED: Final[Any] = inspect.Parameter.empty
 
 

@@ -1,7 +1,7 @@
 """The order of a graph's steps: what runs one after the other, what side by side, nothing else.
 
 A step is a number; it begins when the last of those that it depends on has ended. Where the graph
-is made of sequences and forks alone, so is its plan. What is left (the smallest is an "N": c waits
+is made of sequences and forks alone, so is its plan. The remainder (the smallest is an "N": c waits
 for a, d for a and b) is a core: branches that each wait for some of those before them.
 """
 
@@ -183,7 +183,7 @@ def _fork(branches: Iterable[Plan]) -> Plan:
 
 @dataclass(slots=True)
 class _Parts:
-    """What is left of a graph: parts by their first step, and the direct edges between them.
+    """The remainder of a graph: parts by their first step, and the direct edges between them.
 
     `ancestors` are sets of bits. All of a part is before all of another one, or nothing of it is:
     so the first step speaks for its part. `order` is one in which they could run.
@@ -301,7 +301,7 @@ def _contract_forks(parts: _Parts) -> None:
 
 
 def _split(parts: _Parts, depth: int) -> Plan:
-    """What is not connected is a fork; what is all before the rest begins a sequence."""
+    """Unconnected parts become a fork; a part before all others begins a sequence."""
     if len(parts.order) == 1:
         return parts.plans[parts.order[0]]
     if depth:

@@ -58,7 +58,7 @@ def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def captured_names(function: ast.FunctionDef) -> frozenset[str]:
-    """What branches keep or return of the names around them: others may hold it afterwards."""
+    """The outer names that branches keep or return: their values may have a second name then."""
     found: set[str] = set()
     functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(function):
@@ -71,7 +71,7 @@ def captured_names(function: ast.FunctionDef) -> frozenset[str]:
 
 
 def _given_to(functions: Collection[str], node: ast.expr) -> Iterator[str]:
-    """What a call of one of the local functions gives it to keep."""
+    """The arguments that a call of a local function hands over to keep."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in functions:
             for argument in arguments:

@@ -69,7 +69,7 @@ def annotated_type(unit: Unit, node: ast.expr) -> Type:
     try:
         found = _annotation(unit, node)
     except (SyntaxError, TypeError, ValueError):
-        return UNKNOWN  # a text that is no expression, `5 | order`
+        return UNKNOWN  # a text that is not an expression, `5 | order`
     return UNKNOWN if found is NOTHING else from_annotation(found)
 
 
@@ -127,7 +127,7 @@ def _assign(
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
-            # What the right side does wrong is said too.
+            # The errors of the right side are reported, too.
             give(statements, node, target, statements.value(value))
 
 

@@ -1,4 +1,4 @@
-"""Changes of a list or dict in place: each gives its name another value, which nobody can tell.
+"""Changes of a list or dict in place. Each gives its name another value, which Python hides.
 
 `xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. What `aliases` says of the
 name decides whether Python would show the change through a second name.

@@ -193,7 +193,7 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
 def _cause(
     statements: Statements, cls: type[BaseException], arguments: list[ast.expr]
 ) -> TypedQuery | None:
-    """The text that the error is made with; None when it is no text."""
+    """The text that the error is made with; None for another value."""
     if not arguments:
         return TypedQuery(Constant(""), STR)
     cause = statements.value(arguments[0])

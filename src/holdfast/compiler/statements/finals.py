@@ -1,7 +1,7 @@
 """`finally`: one copy of its body for each way out, lowered with what holds on that way.
 
 A copy costs a few states and nothing at run time; a shared body would need a variable that says how
-to go on, and could not tell which names have a value.
+to go on, and could not know which names have a value.
 """
 
 from __future__ import annotations

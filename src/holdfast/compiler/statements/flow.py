@@ -14,7 +14,7 @@ class Meeting:
     """A place that several ways lead to; what holds there is what holds on all of them."""
 
     environment: Environment | None = None
-    #: What came last: it comes again with each statement that changes nothing.
+    #: The last result: each statement that changes nothing gives it again.
     _latest: Environment | None = None
 
     def reach(self, environment: Environment | None) -> None:

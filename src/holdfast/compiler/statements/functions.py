@@ -90,7 +90,7 @@ def _inside(
 def _environment_of(
     statements: Statements, function: LocalFunction, here: Environment
 ) -> Environment:
-    """What holds now in the function that defines `function`, for those are the names it sees.
+    """The current point of the function that defines `function`, whose names `function` sees.
 
     A branch between the two may have names of its own that are spelled alike.
     """

@@ -134,7 +134,7 @@ def _counter(statements: Statements, node: ast.For, what: str) -> Variable:
 def _end_of_strict(
     statements: Statements, node: ast.For, strict: ast.Call
 ) -> tuple[_Values, StatementBlock]:
-    """What to keep of the lists from the start, and what fails at the end if it must."""
+    """The lists to keep from the start, and the check that may fail at the end."""
     uneven = _counter(statements, node, "uneven")
     found = is_uneven(statements.expressions, strict)
     if is_refused(found.type):

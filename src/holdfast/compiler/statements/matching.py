@@ -160,7 +160,7 @@ def _arm(statements: Statements, case: ast.match_case, found: CaseMatch) -> Stat
 def _untaken(
     before: Environment, case: ast.match_case, left: Subject, found: CaseMatch
 ) -> Environment:
-    """What holds for the next case."""
+    """The facts for the next case."""
     environment = before
     if left.path is not None and not is_refused(left.type):
         environment = environment.with_fact(left.path, left.type)

@@ -218,7 +218,7 @@ def _is_written_alike(member: Type) -> bool:
 
 
 def _tag(chosen: list[Type], others: list[Type]) -> tuple[str, tuple[str, ...]] | None:
-    """A field of every class whose texts tell them apart; None of a missing model is no text."""
+    """A field of every class whose texts tell them apart; None of a missing model is not a text."""
     models = [member.model for member in chosen if isinstance(member, ModelOf)]
     rest = [member for member in others if member != NONE]
     other_models = [member.model for member in rest if isinstance(member, ModelOf)]

@@ -67,7 +67,7 @@ def _check(unit: Unit, node: ast.expr, found: Type) -> None:
 
 
 def _kept(statements: Statements, value: TypedQuery, node: ast.AST) -> TypedQuery:
-    """What is returned, in the variable where it waits while a `finally` body runs."""
+    """The return value, in the variable that keeps it while a `finally` body runs."""
     variable = statements.scope.name("returned", _RETURNED)
     if not is_refused(value.type):
         statements.emit(Assign(statements.origin(node), ((variable, value),)))

@@ -107,7 +107,7 @@ class Statements:
         return found
 
     def share(self, node: ast.expr, *, is_kept: bool) -> None:
-        """What an expression keeps of the lists and dicts in it has a second name from here on."""
+        """The lists and dicts that an expression keeps have a second name from here on."""
         environment = self.flow.environment
         if self.unit.captured is not None and environment is not None:
             names = kept_names(node, self.is_durable, is_kept=is_kept)
@@ -126,7 +126,7 @@ class Statements:
         return is_fresh(node, self.is_durable)
 
     def protected(self, value: TypedQuery, node: ast.AST, what: str) -> TypedQuery:
-        """`value`, computed before in a state that can catch, where somebody catches.
+        """`value`, computed before in a state that can catch, where a handler exists.
 
         Choice, Succeed, Fail and Wait cannot catch: without this a division by zero would skip the
         handlers and the undo steps.
@@ -337,7 +337,7 @@ class Statements:
 
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
         if isinstance(value, ast.Call | ast.Await):
-            # What is wrong with the call says more than that its result is not used.
+            # The error in the call is more useful than the unused result.
             before = len(self.unit.diagnostics)
             found = self.value(value)
             if is_refused(found.type) and len(self.unit.diagnostics) > before:

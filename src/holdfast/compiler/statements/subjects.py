@@ -1,4 +1,4 @@
-"""What is matched by `case`, and which values earlier cases have taken away."""
+"""The subject of `case`, and the values that earlier cases have excluded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Atom: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is matched; `path` is how facts about it are kept, None when it has no name.
+    """The subject of a match; `path` is the key of facts about it, None when it has no name.
 
     `covered`: what earlier cases have taken away.
     """

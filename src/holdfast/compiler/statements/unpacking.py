@@ -102,7 +102,7 @@ def _unpack_step(
         targets = tuple(Target(statements.scope.name(name), n) for n, name in enumerate(names))
         statements.emit(StepStatement(statements.origin(node), action, targets))
         for name, part in zip(names, type_.elements, strict=True):
-            # What a branch returns may be a list of the function around it.
+            # A branch may return a list of the function around it.
             statements.hold(name, part, is_own=not isinstance(action, RunParallel))
         return
     variable = statements.scope.name("parts", (node, "parts"))
@@ -184,7 +184,7 @@ def _target_help(statements: Statements, target: ast.expr) -> str:
 
 
 def refuse_names(statements: Statements, target: ast.expr) -> None:
-    """What a refused target would bind is known, so that its uses are not refused again."""
+    """Binds the names of a refused target, so that their uses are not refused again."""
     for node in ast.walk(target):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             statements.hold(node.id, REFUSED)

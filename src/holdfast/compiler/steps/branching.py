@@ -142,7 +142,7 @@ class Branching:
 
 
 def _as_branch(text: str, found: ast.Lambda | LocalFunction | None, parameters: int) -> str:
-    """What the author may type instead; an expression becomes what the lambda gives."""
+    """The code to type instead; an expression becomes the lambda's body."""
     if parameters:
         return "lambda item: pack(item)"
     return f"lambda: {text}" if found is None else "lambda: charge(order.id)"

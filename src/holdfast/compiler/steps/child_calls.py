@@ -15,14 +15,14 @@ from holdfast.compiler.steps.step_arguments import refuse
 from holdfast.compiler.types.signatures import signature_of
 from holdfast.compiler.types.types import Type
 
-#: What is raised for a value, and by pydantic for an annotation.
+#: The errors for a wrong value, and those of pydantic for an annotation.
 _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
 
 
 def lower_child_call(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> tuple[Action, Type]:
-    """`given`: the arguments of the call. What it leaves out is the workflow's own default."""
+    """`given`: the arguments of the call. The workflow's defaults fill the others."""
     assert isinstance(given.query, ObjectOf)
     named = dict(given.query.items)
     try:

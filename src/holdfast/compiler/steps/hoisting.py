@@ -4,8 +4,8 @@
     -> ship_result = ship(order.id)
        return Outcome(tracking=ship_result.tracking)
 
-What Python might skip or repeat (the right side of `and`, a comprehension …) is not looked into; a
-durable call there is refused when its expression is lowered.
+Parts that Python might skip or repeat (the right side of `and`, a comprehension …) are left
+alone. A durable call there is refused when its expression is lowered.
 """
 
 from __future__ import annotations

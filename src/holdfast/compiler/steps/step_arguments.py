@@ -1,4 +1,4 @@
-"""What durable calls take as arguments, required of their nodes."""
+"""The arguments of durable calls, read from their nodes and checked."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Count:
 
 
 def require_count(expressions: Expressions, node: ast.expr, count: Count) -> TypedQuery:
-    """What is not known now is an error of the expression when it is out of range."""
+    """For a value that is not known now, the expression itself raises when it is out of range."""
     value = require_value(expressions, node)
     help_ = f"{count.name}={max(count.least, 1)}"
     if may_be_none(value.type):

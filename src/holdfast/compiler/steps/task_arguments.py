@@ -49,7 +49,7 @@ def lower_argument(
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     value = at_border(unit, node, value)
-    # What a workflow knows nothing of is no secret: it would have been sealed.
+    # A value of unknown type is not a secret: a secret would have been sealed.
     is_clear = UNKNOWN in members_of(value.type) and secret_in(wanted)
     if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear):
         return value

@@ -44,7 +44,7 @@ def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Typ
 
 
 def _not_negative(duration: TypedQuery) -> TypedQuery:
-    """What is below zero goes on at once. A Wait would fail, and could not be caught."""
+    """A negative time continues at once. A Wait would fail, and could not be caught."""
     if isinstance(duration.query, Constant):
         return duration
     query = FunctionCall("max", (ArrayOf((Constant(0), duration.query)),))
@@ -67,7 +67,7 @@ def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Actio
 
 
 def _with_offset(text: QueryTree) -> QueryTree:
-    """What has no offset is no timestamp. A Wait could not catch that, an expression can."""
+    """A timestamp needs an offset. A Wait could not catch the error, an expression can."""
     is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
     sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
     has_offset = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))

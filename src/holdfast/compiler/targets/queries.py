@@ -33,7 +33,7 @@ def error_of_child() -> str:
     cause = f"{ERROR}.Cause"
     was_late = f"$exists($match({cause}, {_TIMED_OUT}, 1))"
     name = _found_in(cause, _NAME, f'{was_late} ? "{TIMEOUT}" : "{CHILD_FAILED}"')
-    # What failed the child may have been a function.
+    # A function may have failed the child.
     text = f"($text := {_found_in(cause, _CAUSE, _EMPTY)}; {_message_in('$text')})"
     childs = f'{{"Error": {name}, "Cause": {text}}}'
     return f'{ERROR}.Error = "{CHILD_FAILED}" ? {childs} : {ERROR}'
@@ -44,7 +44,7 @@ def _message_in(text: str) -> str:
 
 
 def _found_in(text: str, pattern: str, otherwise: str) -> str:
-    """What the pattern's group finds in the text, read as JSON."""
+    """The text of the pattern's group, read as JSON."""
     found = f"$match({text}, {pattern}, 1)"
     return f"($found := {found}; $exists($found) ? $parse($found.groups[0]) : {otherwise})"
 

@@ -1,4 +1,4 @@
-"""What of a workflow AWS Step Functions cannot do, said at the lines of its source."""
+"""Refusals of constructs that AWS Step Functions lacks, with the lines of the source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAXIMUM: Final = re.compile(r"Maximum value is (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the export leaves out without changing any other outcome."""
+    """The parts that the export omits without changing any other outcome."""
 
     file: str
     line: int
@@ -72,7 +72,7 @@ class StatePlaces:
         lines = [node.lineno for node in self.source.functions.values() if node.name == name]
         if lines:
             return self.source.file, lines[0], 1, self.source.lines[lines[0] - 1]
-        # A graph is no function: its first state speaks for it.
+        # A graph is not a function: its first state gives the place.
         return self._place(next(iter(self.compiled.sources)))
 
 
@@ -87,7 +87,7 @@ def find_refusals(
 
 
 def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note, ...]:
-    """What StopExecution does otherwise on AWS."""
+    """Differences of StopExecution on AWS."""
     extension = definition.get("Holdfast", {})
     undone = "StopExecution ends an execution on Step Functions without running this"
     cut = "StopExecution ends an execution on Step Functions inside of this, too"

@@ -1,7 +1,7 @@
 """The states of a definition as AWS Step Functions runs them.
 
-A task is `lambda:invoke`: the function gets the task's arguments and nothing else; who calls stands
-in its client context. An event or a question is `lambda:invoke.waitForTaskToken`. A child workflow
+A task is `lambda:invoke`: the function gets the task's arguments and nothing else. The caller's
+identity stands in its client context. An event or a question is `lambda:invoke.waitForTaskToken`. A child workflow
 is `startExecution.sync:2`, and behind it a Choice: AWS calls its failure States.TaskFailed,
 whatever the child failed with.
 """
@@ -51,7 +51,7 @@ _BEFORE_RETRY: Final = ("Type", "Resource", "Arguments", "TimeoutSeconds")
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """What a name between `${` and `}` has to be replaced by.
+    """The value that replaces a name between `${` and `}`.
 
     `name` is the task's or workflow's; one function serves all events, and one all questions.
     """
@@ -95,7 +95,7 @@ class Rewriting:
         return self._machine(self.definition, ())
 
     def _machine(self, machine: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """`lanes`: expressions that tell the iterations around apart."""
+        """`lanes`: expressions that distinguish the iterations around."""
         states: dict[str, Any] = {}
         for name, state in machine["States"].items():
             states |= self._state(name, state, lanes)
@@ -140,7 +140,7 @@ class Rewriting:
                     "ClientContext": called,
                 }
                 invoked = {**state, "Resource": INVOKE, "Arguments": arguments}
-                # Who runs the function is watched by Lambda; nobody sends heartbeats.
+                # Lambda itself watches the function; there are no heartbeats.
                 invoked.pop("HeartbeatSeconds", None)
                 return _retried(_with_result(invoked, "Payload"))
             case "event.waitForTaskToken":
@@ -177,7 +177,7 @@ class Rewriting:
     def _dispatch(
         self, name: str, chosen: str, error: str, handlers: list[StateJson]
     ) -> dict[str, Any]:
-        """Sends a child's error to whoever catches it by its own name, or fails with it."""
+        """Sends a child's error to the handler of its own name, or fails with it."""
         rules = [_rule(handler, error) for handler in handlers if ALL not in handler["ErrorEquals"]]
         total = [handler for handler in handlers if ALL in handler["ErrorEquals"]]
         last = _unused(_short("raise", name), self._state_names)
@@ -292,7 +292,7 @@ def _rule(handler: StateJson, error: str) -> dict[str, Any]:
 
 
 def _unused(wanted: str, taken: set[str]) -> str:
-    """A name like `wanted` that nobody has; it is taken from now on."""
+    """A free name like `wanted`, which is taken from now on."""
     name, number = wanted, 1
     while name in taken:
         number += 1

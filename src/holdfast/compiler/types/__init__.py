@@ -1,3 +1,3 @@
-"""What the compiler knows of values before they are there."""
+"""The types of values: what the compiler knows before a run."""
 
 from __future__ import annotations

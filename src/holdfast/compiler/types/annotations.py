@@ -68,7 +68,7 @@ def from_annotation(annotation: Any) -> Type:
     try:
         return _cached(annotation)
     except TypeError:
-        # What stands in `Annotated[…]` need not be hashable.
+        # The metadata in `Annotated[…]` need not be hashable.
         return _read(annotation)
 
 
@@ -106,7 +106,7 @@ def _plain(annotation: Any) -> Type | None:
     try:
         return _PLAIN.get(annotation)
     except TypeError:
-        return None  # what cannot be hashed is no class
+        return None  # a value without a hash is not a class
 
 
 def _from_dict(arguments: tuple[Any, ...]) -> Type:

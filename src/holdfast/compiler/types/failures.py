@@ -22,7 +22,7 @@ _LIBRARY_ROOTS: Final = tuple(
 
 
 def names_of(classes: Iterable[type[BaseException]], world: ErrorClasses) -> tuple[str, ...]:
-    """What a handler for `classes` catches, by name; States.ALL for Exception itself."""
+    """The error names that a handler for `classes` catches; States.ALL for Exception itself."""
     names: dict[str, None] = {}
     for cls in classes:
         if cls is Exception:

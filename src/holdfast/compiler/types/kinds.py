@@ -175,7 +175,7 @@ def _json_kind(member: Type) -> str:
 
 
 def _by_tag(value: QueryTree, yes: tuple[Type, ...], no: tuple[Type, ...]) -> list[Binary] | None:
-    """Models are told apart by a field that has other constants in each of them."""
+    """A field with different constants distinguishes the models of a union."""
     name = tag_of(*(member for member in (*yes, *no) if _json_kind(member) == "object"))
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""What a model or dataclass promises about its JSON, read without importing pydantic."""
+"""The JSON form of a model or dataclass, read without importing pydantic."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def fits(found: Type, wanted: Type) -> bool:
 
 
 def conversion(text: str, found: Type, wanted: Type) -> str:
-    """The expression that makes of `text` a value of the type; empty where there is none."""
+    """The expression that turns `text` into a value of the type; empty if none exists."""
     if wanted == STR and found in (INT, BOOL, DECIMAL, DATE, UUID):
         return f"str({text})"
     if wanted == INT and is_text(found):

@@ -1,4 +1,4 @@
-"""What a condition tells about its names: after `if order.coupon is not None` it is a str."""
+"""Narrows types by a condition: after `if order.coupon is not None` the coupon is a str."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def match_call(
 ) -> dict[str, Any] | None:
     """The argument nodes by parameter name, those left out missing; None when refused.
 
-    `skip` leading arguments of the call belong to somebody else. Parameters that take any number
+    The first `skip` arguments of the call are not for the function. Parameters that take any number
     of arguments hold a tuple of nodes.
     """
     words = {keyword.arg: keyword.value for keyword in node.keywords}

@@ -137,7 +137,7 @@ def join(left: Type, right: Type) -> Type:
 
 
 def _merge(left: Type, right: Type) -> Type | None:
-    """One type without alternatives for both; None when there is none."""
+    """One type without alternatives for both; None if none fits."""
     match (left, right):
         case _ if right is NEVER or left == right:
             return left
@@ -246,7 +246,7 @@ def is_refused(*types_: Type) -> bool:
 
 
 def is_numeric(type_: Type) -> bool:
-    """A number; bool is not, for `True` is no JSON number."""
+    """A number; bool is not one, because JSON writes `True` as `true`."""
     return all(member in (INT, FLOAT, NEVER) for member in members_of(type_))
 
 
@@ -270,7 +270,7 @@ def is_list(type_: Type) -> bool | None:
 
 
 def element_of(type_: Type) -> Type | None:
-    """What iteration gives, or None when it is no list."""
+    """The type of the items, or None for a type other than a list."""
     match type_:
         case ListOf(element):
             return element
@@ -281,7 +281,7 @@ def element_of(type_: Type) -> Type | None:
 
 
 def bounded(type_: Type, depth: int = 0) -> Type:
-    """`type_`, with whatever nests too deeply unknown: a loop of `x = [x]` must come to an end."""
+    """`type_`, with whatever nests too deeply unknown: a loop of `x = [x]` must end."""
     if depth > _DEPTH_MAX:
         return UNKNOWN
     match type_:

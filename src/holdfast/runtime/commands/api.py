@@ -310,8 +310,8 @@ class Front:
     def history(self, tenant: str, identifier: str, after: Any = None) -> JsonResult:
         return queries.history(self._known, tenant, identifier, after)
 
-    def executions(self, tenant: str, workflow: str | None, status: str | None) -> JsonResult:
-        return queries.executions(self._known, tenant, workflow, status)
+    def executions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return queries.executions(self._known, tenant, request)
 
     def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> JsonResult:
         return queries.report(self._known, tenant, request, is_repairing=is_repairing)

@@ -24,10 +24,10 @@ from holdfast.core.state import (
     Timer,
     is_told,
 )
-from holdfast.limits import ENDED_RETENTION_SECONDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Clock, Effect, Item
-from holdfast.runtime.storage import keys
+from holdfast.runtime.listing import ListEntry
 from holdfast.runtime.storage.codec import Reader, Record, reading
 from holdfast.runtime.storage.formats import FORMATS, Formats
 from holdfast.runtime.storage.log import fetch_blobs, kept
@@ -251,35 +251,21 @@ def json_text(value: Any) -> str:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def listed(item: Item) -> dict[str, Any]:
-    """One row of the list index."""
-    _, workflow, status, _ = str(item["lp"]).split("#")
-    started, _, run = str(item["ls"]).partition("#")
+def listed(entry: ListEntry) -> dict[str, Any]:
+    """One row of the list."""
     row = {
-        "execution": run,
-        "name": str(item["nm"]),
-        "workflow": workflow,
-        "status": status,
-        "started": iso_time(int(started)),
-        "started_ms": int(started),
+        "execution": entry.run,
+        "name": entry.name,
+        "workflow": entry.workflow,
+        "status": entry.status,
+        "started": iso_time(entry.started_ms),
+        "started_ms": entry.started_ms,
     }
-    if "en" in item:
-        row["stopped"] = iso_time(int(item["en"]))
-    elif "er" in item:
-        since_ms, reason = keys.read_paused(str(item["er"]))
-        return {**row, "paused": {"since": iso_time(since_ms), "reason": reason}}
-    return {**row, "error": str(item["er"])} if "er" in item else row
-
-
-def is_kept(item: Item, now_ms: int) -> bool:
-    """-> whether a row of the index is still shown: behind some the log may be gone already."""
-    return "en" not in item or now_ms - int(item["en"]) < ENDED_RETENTION_SECONDS * 1_000
-
-
-def without_stale(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A RUNNING row that its end has not removed yet gives way to the end's own."""
-    ended = {row["execution"] for row in rows if row["status"] != "RUNNING"}
-    return [row for row in rows if row["status"] != "RUNNING" or row["execution"] not in ended]
+    if entry.stopped_ms is not None:
+        row["stopped"] = iso_time(entry.stopped_ms)
+    if entry.paused_ms is not None:
+        row["paused"] = {"since": iso_time(entry.paused_ms), "reason": entry.paused_reason}
+    return row if entry.error is None else {**row, "error": entry.error}
 
 
 def early_event(item: Item) -> dict[str, Any]:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
-from holdfast.limits import LIST_SHARDS, PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
+from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.commands import presentation
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
-from holdfast.runtime.effects import Clock, Effect, JsonResult, Query, QueryList
+from holdfast.runtime.effects import Clock, Effect, JsonResult, Query
+from holdfast.runtime.listing import NEWEST, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.storage import keys
 from holdfast.sealed import hidden
 
-LISTED_MAX = 100
+LISTED_MAX: Final = 100
+#: A key of the list: start time and id.
+_LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 #: The place of the last event of a page.
 _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
@@ -104,39 +108,91 @@ def _place(after: Any) -> presentation.EventPlace:
     return int(matched[1]), int(matched[2])
 
 
-def executions(known: Lookup, tenant: str, workflow: str | None, status: str | None) -> JsonResult:
-    """-> the newest executions. The list may be a moment behind; describe is not.
+def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+    """-> the newest executions of every kind. The list may be a moment behind; `describe` is not.
 
-    `workflow` need not be deployed any more, as long as there are executions of it.
+    `request`: workflow?, status?, limit? (at most 100), after? (what the last page gave as `next`).
+    -> `executions`, and `next` while there may be older ones. A page that a filter applies to may be
+    short or empty, and still have a `next`. `workflow` need not be deployed, as long as there are
+    executions of it. Costs eight queries of the list at most. Raises RequestError HF204, HF205,
+    HF209.
     """
+    wanted = _wanted(request)
+    now_ms = yield Clock()
+    page = yield from read_page(
+        tenant,
+        statuses=wanted.statuses,
+        workflow=wanted.workflow,
+        before=wanted.before,
+        limit=wanted.limit,
+        now_ms=now_ms,
+    )
+    rows = [presentation.listed(entry) for entry in page.entries]
+    rows = yield from _with_held(tenant, wanted, rows, page.after or "")
+    is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
+    if not (is_known or rows or page.after) and wanted.before == NEWEST:
+        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
+    rows.sort(key=lambda row: row["started_ms"], reverse=True)
+    return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
+
+
+def _require_listed(
+    lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
+) -> Generator[Effect, Any, None]:
+    """Raises RequestError HF205 for the name of a workflow that nothing was ever listed under.
+
+    That none of its executions has the status that was asked for is an answer, not an error.
+    """
+    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
+    if not page.entries and page.after is None:
+        raise lookup.no_workflow(workflow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The filters of one request for the list, checked."""
+
+    workflow: str | None
+    statuses: tuple[str, ...]
+    before: str
+    limit: int
+
+
+def _wanted(request: Mapping[str, Any]) -> _Wanted:
+    status, workflow = request.get("status"), request.get("workflow")
     if status is not None and status not in STATUSES:
         expected = ", ".join(STATUSES)
-        raise RequestError("HF204", f"status {status!r} is not one of {expected}")
-    is_deployed = workflow is None or workflow in known.workflows
-    if not is_deployed and not keys.is_name(workflow):
-        raise known.no_workflow(workflow)
-    # Of what is not deployed all is read: "none that runs" is something else than "no such name".
-    found = []
-    for name in [workflow] if workflow is not None else sorted(known.workflows):
-        for wanted in [status] if status is not None and is_deployed else STATUSES:
-            for shard in range(LIST_SHARDS):
-                partition = keys.list_partition(tenant, name, wanted, shard)
-                found += yield QueryList(partition, LISTED_MAX)
-    now_ms = yield Clock()
-    kept = [item for item in found if presentation.is_kept(item, now_ms)]
-    rows = presentation.without_stale([presentation.listed(item) for item in kept])
-    rows = yield from _with_held(tenant, workflow, rows)
-    if not is_deployed and not rows:
-        raise known.no_workflow(workflow)
-    rows = [row for row in rows if status in {None, row["status"]}]
-    rows.sort(key=lambda row: row["started_ms"], reverse=True)
-    return {"executions": rows[:LISTED_MAX]}
+        raise RequestError("HF204", f"status {status!r:.90} is not one of {expected}")
+    if workflow is not None and not keys.is_list_workflow(workflow):
+        raise RequestError(
+            "HF205",
+            f"there is no workflow {workflow!r:.90}",
+            status=404,
+            help="see `GET /workflows`",
+        )
+    after = request.get("after")
+    if after is not None and not (isinstance(after, str) and _LIST_KEY.fullmatch(after)):
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    return _Wanted(
+        workflow, STATUSES if status is None else (status,), after or NEWEST, _limit(request)
+    )
+
+
+def _limit(request: Mapping[str, Any]) -> int:
+    limit = request.get("limit", LISTED_MAX)
+    if isinstance(limit, str) and limit.isdecimal() and limit.isascii():
+        limit = int(limit[:9])
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LISTED_MAX:
+        raise RequestError(
+            "HF204", f"limit is {limit!r:.90}; expected a whole number from 1 to {LISTED_MAX}"
+        )
+    return limit
 
 
 def _with_held(
-    tenant: str, workflow: str | None, rows: list[dict[str, Any]]
+    tenant: str, wanted: _Wanted, rows: list[dict[str, Any]], after: str
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """Marks what rests in quarantine, and adds what was accepted and never began."""
+    """Marks the executions in quarantine, and adds those of them that the list does not have."""
     resting = yield from quarantine.resting(tenant)
     is_redrive = {held.run: held.is_redrive for held in resting}
     marked = [
@@ -148,7 +204,16 @@ def _with_held(
     begun = {row["execution"] for row in rows}
     unlisted = [held for held in resting if not (held.is_redrive or held.run in begun)]
     more = [quarantine.listed(held) for held in unlisted]
-    return [*marked, *(row for row in more if workflow in {None, row["workflow"]})]
+    return [*marked, *(row for row in more if _is_on_page(row, wanted, after))]
+
+
+def _is_on_page(row: Mapping[str, Any], wanted: _Wanted, after: str) -> bool:
+    key = keys.list_sort(row["started_ms"], row["execution"])
+    return (
+        row["status"] in wanted.statuses
+        and wanted.workflow in {None, row["workflow"]}
+        and after <= key < wanted.before
+    )
 
 
 def report(
@@ -158,7 +223,7 @@ def report(
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")
-        return (yield from doctor.report(tenant, known.workflows, after, is_repairing=is_repairing))
+        return (yield from doctor.report(tenant, after, is_repairing=is_repairing))
     run = yield from known.find_run(tenant, str(identifier))
     if run is None:
         raise no_execution(str(identifier))

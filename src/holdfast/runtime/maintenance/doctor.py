@@ -12,16 +12,16 @@ What has neither a log nor a place in a list (a name whose start was lost) is fo
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable
-from itertools import product
+from collections.abc import Generator
 from typing import Any, Final, TypeAlias, assert_never
 
+from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.core.run_ids import child_run, parent_run
 from holdfast.core.state import ChildExecutions
 from holdfast.errors import HoldfastError, RequestError, is_passing
-from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, LIST_SHARDS, WATCH_GRID_SECONDS
-from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, WATCH_GRID_SECONDS
+from holdfast.runtime import inbox, messages, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Effect,
@@ -29,10 +29,10 @@ from holdfast.runtime.effects import (
     JsonResult,
     Message,
     Put,
-    Query,
     QueryList,
     Send,
 )
+from holdfast.runtime.listing import OPEN, SHARDS, partitions_of
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.maintenance.diagnostics import (
     Diagnosed,
@@ -54,10 +54,11 @@ from holdfast.runtime.storage.log import Log
 #: Findings, and beside them how many were `examined` and where the `next` page begins, if any does.
 Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
 
-#: Shard and workflow of the list that comes next, and how far it was read.
-_AFTER: Final = re.compile(r"([0-9])#([^#]{1,200})#([0-9]{15}#[0-9A-Za-z.]{1,900})?")
+_SHARDS: Final = SHARDS[OPEN]
+#: Shard of the list that comes next, and how far it was read.
+_AFTER: Final = re.compile(rf"([0-{_SHARDS - 1}])#([0-9]{{15}}#[0-9A-Za-z.]{{1,900}})?")
 #: Shard of those that are watched and in no list, and the last one that was examined.
-_AFTER_WATCHED: Final = re.compile(rf"w([0-{LIST_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
+_AFTER_WATCHED: Final = re.compile(rf"w([0-{_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
 #: So many rows take as long to read as one execution does to examine.
 _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000
@@ -66,7 +67,7 @@ _WHOLE_LIST: Final = 1_000_000
 # -- the door --------------------------------------------------------------------------------------
 
 
-def report(tenant: str, workflows: Iterable[str], after: Any, *, is_repairing: bool) -> JsonResult:
+def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
     """`after`: what the last page gave as `next`; None for the first.
 
     -> `findings`, how many running executions were `examined`, and `next` when there are more.
@@ -74,8 +75,7 @@ def report(tenant: str, workflows: Iterable[str], after: Any, *, is_repairing: b
     """
     place = yield from _place(tenant)
     found = [] if after is not None else (yield from _of_quarantine(place))
-    names = yield from _listed(tenant, sorted(workflows))
-    more, answer = yield from _page(place, names, after)
+    more, answer = yield from _page(place, after)
     if is_repairing and after is None:
         yield from quarantine.forget_moved(tenant)
     return (yield from _told(place, [*found, *more], answer, is_repairing=is_repairing))
@@ -127,78 +127,60 @@ def _shown(finding: Diagnosed) -> dict[str, Any]:
 # -- the walk --------------------------------------------------------------------------------------
 
 
-def _listed(tenant: str, workflows: list[str]) -> Generator[Effect, Any, list[str]]:
-    """-> under what executions are listed: workflows, and state machines."""
-    machines = yield Query(inbox.MAIL, keys.machines(tenant))
-    return sorted([*workflows, *(keys.machine_workflow(str(item["sk"])) for item in machines)])
-
-
-def _page(place: Examination, workflows: list[str], after: Any) -> Page:
+def _page(place: Examination, after: Any) -> Page:
     watched = _AFTER_WATCHED.fullmatch(after) if isinstance(after, str) else None
     if watched is not None:
         position = int(watched[1]), watched[2] or ""
-        return (yield from _of_watched(place, workflows, position, DOCTOR_EXAMINED_MAX))
-    found, answer, left = yield from _of_lists(place, workflows, after)
+        return (yield from _of_watched(place, position, DOCTOR_EXAMINED_MAX))
+    found, answer, left = yield from _of_lists(place, after)
     if "next" in answer:
         return found, answer
-    more, rest = yield from _of_watched(place, workflows, (0, ""), left)
+    more, rest = yield from _of_watched(place, (0, ""), left)
     return [*found, *more], {**rest, "examined": answer["examined"] + rest["examined"]}
 
 
 def _of_lists(
-    place: Examination, workflows: list[str], after: Any
+    place: Examination, after: Any
 ) -> Generator[Effect, Any, tuple[list[Diagnosed], dict[str, Any], int]]:
     """Shard by shard, so that few watch rows are read for many executions. The last of what it
     gives: how many more may be examined for this page.
     """
-    parts = list(product(range(LIST_SHARDS), workflows))
-    part, before = _position(parts, after)
+    partitions = partitions_of(place.tenant, ["RUNNING"])
+    shard, before = _position(after)
     found: list[Diagnosed] = []
     examined, left = 0, DOCTOR_EXAMINED_MAX
-    while part < len(parts) and left > 0:
-        shard, workflow = parts[part]
-        partition = keys.list_partition(place.tenant, workflow, "RUNNING", shard)
-        rows = yield QueryList(partition, left, before)
-        for row in rows:
+    while shard < len(partitions) and left > 0:
+        page = yield QueryList(partitions[shard], left, before)
+        for row in page.items:
             found += yield from _of_row(place, row)
-        examined += len(rows)
-        if len(rows) == left:
-            position = f"{shard}#{workflow}#{rows[-1]['ls']}"
-            return found, {"examined": examined, "next": position}, 0
-        part, before, left = part + 1, None, left - len(rows) - 1
-    if part == len(parts):
+        examined += len(page.items)
+        if page.read_to:
+            return found, {"examined": examined, "next": f"{shard}#{page.read_to}"}, 0
+        shard, before, left = shard + 1, None, left - len(page.items) - 1
+    if shard == len(partitions):
         return found, {"examined": examined}, left
-    shard, workflow = parts[part]
-    return found, {"examined": examined, "next": f"{shard}#{workflow}#"}, 0
+    return found, {"examined": examined, "next": f"{shard}#"}, 0
 
 
-def _position(parts: list[tuple[int, str]], after: Any) -> tuple[int, str | None]:
-    """-> where the next page begins. A workflow that is gone by now is passed over."""
+def _position(after: Any) -> tuple[int, str | None]:
+    """-> the shard of the list where the next page begins, and the key below which it does."""
     if after is None:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
     if matched is None:
         raise RequestError("HF209", "`after` is not what a page gave as `next`")
-    shard, workflow, before = matched.groups()
-    for number, part in enumerate(parts):
-        if part == (int(shard), workflow):
-            return number, before or None
-        if part > (int(shard), workflow):
-            return number, None
-    return len(parts), None
+    return int(matched[1]), matched[2] or None
 
 
-def _of_watched(
-    place: Examination, workflows: list[str], position: tuple[int, str], left: int
-) -> Page:
+def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:
     """Those that no list has given, by shard and then by id: a row that moves meanwhile is neither
     passed over nor met twice.
     """
     shard, after = position
     found: list[Diagnosed] = []
     examined = 0
-    while shard < LIST_SHARDS and left > 0:
-        runs, cost = yield from _unlisted(place, workflows, shard)
+    while shard < _SHARDS and left > 0:
+        runs, cost = yield from _unlisted(place, shard)
         runs = [run for run in runs if run > after]
         for run in (yield from _without_lanes(place, runs[:left])):
             _, own = yield from examine(place, run)
@@ -207,27 +189,23 @@ def _of_watched(
         if len(runs) > left:
             return found, {"examined": examined, "next": f"w{shard}#{runs[left - 1]}"}
         shard, after, left = shard + 1, "", left - len(runs) - cost
-    more = {} if shard == LIST_SHARDS else {"next": f"w{shard}#"}
+    more = {} if shard == _SHARDS else {"next": f"w{shard}#"}
     return found, {"examined": examined, **more}
 
 
-def _unlisted(
-    place: Examination, workflows: list[str], shard: int
-) -> Generator[Effect, Any, tuple[list[str], int]]:
+def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[list[str], int]]:
     """-> the tenant's executions that are watched and in none of the lists, in order; and what it
     cost to know, in executions examined.
     """
     watched: set[str] = set()
     # One hash gives both shards, so those of one list are in these partitions and no other.
-    for due_shard in range(shard, DUE_SHARDS, LIST_SHARDS):
+    for due_shard in range(shard, DUE_SHARDS, _SHARDS):
         watched |= yield from watched_in(place, due_shard)
     own = keys.execution(place.tenant, "")
     runs = {key.removeprefix(own) for key in watched if key.startswith(own)}
     listed: set[str] = set()
-    for workflow in workflows:
-        partition = keys.list_partition(place.tenant, workflow, "RUNNING", shard)
-        rows = yield QueryList(partition, _WHOLE_LIST)
-        listed |= {_run_of(row) for row in rows}
+    page = yield QueryList(partitions_of(place.tenant, ["RUNNING"])[shard], _WHOLE_LIST)
+    listed |= {_run_of(row) for row in page.items}
     return sorted(runs - listed), 1 + (len(watched) + len(listed)) // _ROWS_PER_LOG
 
 
@@ -265,7 +243,7 @@ def _of_row(place: Examination, row: Item) -> Findings:
 
 
 def _run_of(row: Item) -> str:
-    return str(row["ls"]).partition("#")[2]
+    return str(row[resources.LIST_SORT]).partition("#")[2]
 
 
 def _of_quarantine(place: Examination) -> Findings:
@@ -344,7 +322,7 @@ def _repair(place: Examination, finding: Diagnosed) -> Generator[Effect, Any, No
         case Repair.WATCH:
             # The record that it goes with is there; the next sweep looks whether more is wrong.
             look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
-            row = follow_ups.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
+            row = watchdog.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
             yield Put(inbox.MAIL, row)
         case Repair.RELEASE:
             yield from quarantine.release(place.held[finding.run])

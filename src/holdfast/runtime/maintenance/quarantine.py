@@ -26,7 +26,7 @@ from holdfast.core.decision import iso_time
 from holdfast.core.facts import RedriveRequested
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, NAME_RETENTION_SECONDS, RECORD_RETENTION_SECONDS
-from holdfast.runtime import follow_ups, inbox, messages
+from holdfast.runtime import inbox, messages, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Delete,
@@ -128,8 +128,8 @@ def _watch(log: Log, now_ms: int) -> NoResult:
             raise
         return  # nobody can write to it, either
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
-        look_ms = follow_ups.next_look_ms(log.state, now_ms, now_ms)
-        yield Put("mail", follow_ups.watch_item(log.tenant, log.run, look_ms, log.sequence, now_ms))
+        look_ms = watchdog.next_look_ms(log.state, now_ms, now_ms)
+        yield Put("mail", watchdog.watch_item(log.tenant, log.run, look_ms, log.sequence, now_ms))
 
 
 def _put_over(item: Item, *, is_start: bool) -> NoResult:

@@ -28,7 +28,7 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events
+from holdfast.runtime import follow_ups, inbox, messages, status_events, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Effect,
@@ -41,6 +41,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.listing import is_listed
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.codec import reading
@@ -70,7 +71,7 @@ def sweep(
             refused.append(error)
             if not is_passing(error):
                 later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
-                yield from _move(row, follow_ups.on_grid(now_ms + later_seconds * 1_000))
+                yield from _move(row, watchdog.on_grid(now_ms + later_seconds * 1_000))
     return refused
 
 
@@ -130,13 +131,13 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
             yield Send((Message(messages.renew(log.tenant, log.run)),))
     parked_ms = log.records[-1].at_ms
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
-    look_ms = follow_ups.next_look_ms(log.state, parked_ms, ahead_ms)
+    look_ms = watchdog.next_look_ms(log.state, parked_ms, ahead_ms)
     if is_announced and _may_still_come(row, now_ms):
         # Who announced the record may have died before it: until then nothing else looks here.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
         made_ms = int(row["made"])
-        later = follow_ups.watch_item(log.tenant, log.run, look_ms, log.sequence, made_ms)
+        later = watchdog.watch_item(log.tenant, log.run, look_ms, log.sequence, made_ms)
         yield from _replace(row, later)
 
 
@@ -167,7 +168,7 @@ def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, 
     if state.opened_at is None:
         return False
     opened = yield Get("executions", log.partition, state.opened_at)
-    return opened is not None and "lp" in opened
+    return opened is not None and is_listed(opened)
 
 
 def _wait_for_record(row: Item, now_ms: int) -> NoResult:
@@ -185,7 +186,7 @@ def _may_still_come(row: Item, now_ms: int) -> bool:
 def _record_look_ms(row: Item, now_ms: int) -> int:
     """-> when to look for that record again: the later the longer it has not come."""
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
-    return follow_ups.on_grid(follow_ups.look_after_ms(int(row["made"]), ahead_ms))
+    return watchdog.on_grid(watchdog.look_after_ms(int(row["made"]), ahead_ms))
 
 
 def _move(row: Item, look_ms: int) -> NoResult:

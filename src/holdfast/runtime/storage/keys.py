@@ -26,10 +26,9 @@ from holdfast.errors import RequestError
 from holdfast.limits import (
     BUSINESS_KEY_CHARACTERS_MAX,
     DUE_SHARDS,
-    ERROR_CHARACTERS_MAX,
-    LIST_SHARDS,
     NAME_CHARACTERS_MAX,
     RUN_CHARACTERS_MAX,
+    START_SHARDS,
 )
 from holdfast.runtime.storage.json_values import is_unicode
 
@@ -44,6 +43,8 @@ _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}
 _NUMBER: Final = "(0|[1-9][0-9]{0,8})"
 _RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
 _TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_MAP_RUN: Final = "mapRun:"
 
 
 def is_name(value: Any) -> bool:
@@ -246,11 +247,23 @@ def machine_workflow(machine_name: str) -> str:
 
 def map_run_workflow(map_run_arn: str) -> str:
     """The items of one map run are listed under it."""
-    return "mapRun:" + map_run_arn.partition(":mapRun:")[2]
+    return _MAP_RUN + map_run_arn.partition(":mapRun:")[2]
+
+
+def is_map_run_workflow(workflow: str) -> bool:
+    return workflow.startswith(_MAP_RUN)
+
+
+def is_list_workflow(value: Any) -> bool:
+    """-> whether executions can be listed under it: a workflow, a state machine, a map run."""
+    if not isinstance(value, str) or "#" in value:
+        return False
+    kind, _, rest = value.partition(":")
+    return is_name(value) or (bool(rest) and kind in {"stateMachine", "mapRun"})
 
 
 def starts(tenant: str, workflow: str, shard: int) -> str:
-    """What was asked for by the API's starts, by `list_sort`. `shard` is `list_shard`'s."""
+    """What was asked for by the API's starts, by `list_sort`. `shard` is `start_shard`'s."""
     return f"{tenant}#st#{workflow}#{shard}"
 
 
@@ -311,27 +324,9 @@ def due_until(at_ms: int) -> str:
 # -- listing ---------------------------------------------------------------------------------------
 
 
-def list_partition(tenant: str, workflow: str, status: str, shard: int) -> str:
-    return f"{tenant}#{workflow}#{status}#{shard}"
-
-
-def list_shard(run: str) -> int:
-    return zlib.crc32(run.encode()) % LIST_SHARDS
+def start_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % START_SHARDS
 
 
 def list_sort(started_ms: int, run: str) -> str:
     return f"{started_ms:015d}#{run}"
-
-
-# -- a row of the list -----------------------------------------------------------------------------
-
-
-def paused_since(since_ms: int, reason: str) -> str:
-    """-> what a listed row says of a pause, in the attribute of an end's error."""
-    return f"{since_ms:015d}#{reason}"[:ERROR_CHARACTERS_MAX]
-
-
-def read_paused(text: str) -> tuple[int, str]:
-    """-> since when, and why. Raises ValueError for what `paused_since` has not made."""
-    since, _, reason = text.partition("#")
-    return int(since), reason

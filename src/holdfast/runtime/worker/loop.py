@@ -39,7 +39,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events
+from holdfast.runtime import follow_ups, inbox, messages, status_events, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
@@ -51,6 +51,7 @@ from holdfast.runtime.effects import (
     Send,
     SetVisibility,
 )
+from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import external_facts, fast_path, recovery
@@ -306,22 +307,22 @@ class Processing:
             and (is_redrive or self._must_open(step.state, now_ms))
         )
         if must_open:
-            yield from follow_ups.watch(self.log, step.state, now_ms)
+            yield from watchdog.watch(self.log, step.state, now_ms)
         if self.errand.has_twin(self.log):
-            yield from follow_ups.watch_closely(self.log, now_ms)
+            yield from watchdog.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
         is_resumed = before is not None and before.paused is not None and not step.state.paused
         if is_resumed and not step.state.is_ended:
             # Since the pause the watchdog row may stand a week away, and everything is due again.
-            yield from follow_ups.watch(self.log, step.state, now_ms)
+            yield from watchdog.watch(self.log, step.state, now_ms)
         is_relisted = was_aging or _is_shown_otherwise(before, step.state)
         if must_open or is_relisted:
             step = self._with_opened(step, now_ms)
         if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
         is_opening = must_open or is_relisted
-        listing = follow_ups.listing(self.log.tenant, step.state, is_opening=is_opening)
-        if not (yield from self.log.commit(step, now_ms, listing)):
+        listed = listing(self.log.tenant, step.state, is_opening=is_opening)
+        if not (yield from self.log.commit(step, now_ms, listed)):
             return False
         self.offered = []
         self.moments.draws = self.races = 0
@@ -393,10 +394,10 @@ class Processing:
         if told.events and not (yield from self._commit(told, now_ms)):
             return (yield from self._after_race())
         if not self.state.is_opened:
-            yield from follow_ups.watch(self.log, self.state, now_ms)
+            yield from watchdog.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
-            listing = follow_ups.listing(self.log.tenant, step.state, is_opening=True)
-            if not (yield from self.log.commit(step, now_ms, listing)):
+            listed = listing(self.log.tenant, step.state, is_opening=True)
+            if not (yield from self.log.commit(step, now_ms, listed)):
                 return (yield from self._after_race())
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)

@@ -1,0 +1,99 @@
+"""The sizes of the functions that a deployment may change: memory, time-out, concurrency, batches.
+
+`holdfast.resources` has the default of each function. The context key `functions` of `cdk.json`
+replaces some of them:
+
+    "functions": {"worker": {"memory_mb": 1024, "concurrency": 200}, "api": {"timeout_seconds": 10}}
+
+With `cdk deploy -c functions=…` the value is the same JSON as text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.errors import HoldfastError
+from holdfast.resources import LambdaFunction
+
+_KEY: Final = "functions"
+_NAMES: Final = tuple(function.name for function in resources.FUNCTIONS)
+#: The setting -> the field of `LambdaFunction` that it replaces.
+_FIELDS: Final = {
+    "memory_mb": "memory_mb",
+    "timeout_seconds": "timeout_seconds",
+    "concurrency": "reserved_concurrency",
+}
+#: Lambda quotas: memory per function; an event source has at least two batches at once.
+_BOUNDS: Final = {"memory_mb": (128, 10_240), "concurrency": (2, 10_000)}
+#: A worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
+#: sweeper ends before the next one begins, and the API before API Gateway stops waiting for it.
+_TIMEOUT_BOUNDS: Final = {
+    resources.EVENTS.name: (5, 900),
+    resources.SWEEPER.name: (10, 58),
+    resources.API.name: (3, 29),
+}
+
+
+def read_sizes(value: object) -> dict[str, LambdaFunction]:
+    """-> every function by name, with the sizes that `value` asks for.
+
+    `value` is the context key `functions`: an object, the same object as JSON text, or None.
+    Raises HoldfastError HF401, which names the function, the setting and its bounds.
+    """
+    wanted = _object(value)
+    unknown = sorted(set(wanted) - set(_NAMES))
+    if unknown:
+        raise _refused(unknown[0], f"one of {', '.join(_NAMES)}")
+    return {
+        function.name: _sized(function, wanted.get(function.name, {}))
+        for function in resources.FUNCTIONS
+    }
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            raise _refused(str(value), "a JSON object") from None
+    if not isinstance(value, Mapping):
+        raise _refused(value, "a JSON object")
+    return value
+
+
+def _sized(function: LambdaFunction, wanted: object) -> LambdaFunction:
+    place = f"{_KEY}.{function.name}"
+    if not isinstance(wanted, Mapping):
+        raise _refused(wanted, "an object such as {'memory_mb': 1024}", place)
+    unknown = sorted(set(wanted) - set(_FIELDS))
+    if unknown:
+        raise _refused(unknown[0], f"one of {', '.join(_FIELDS)}", place)
+    changes: dict[str, Any] = {
+        _FIELDS[name]: _number(function, name, number) for name, number in wanted.items()
+    }
+    return dataclasses.replace(function, **changes)
+
+
+def _number(function: LambdaFunction, name: str, number: object) -> int:
+    place = f"{_KEY}.{function.name}.{name}"
+    bounds = _BOUNDS.get(name) or _TIMEOUT_BOUNDS.get(function.name)
+    if bounds is None:
+        raise _refused(number, "no value: a task may run for 14 minutes in a worker", place)
+    least, most = bounds
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+        raise _refused(number, f"a whole number from {least} to {most}", place)
+    return number
+
+
+def _refused(found: object, expected: str, place: str = _KEY) -> HoldfastError:
+    return HoldfastError(
+        "HF401",
+        f"context `{place}` is {found!r}; expected {expected}",
+        help=f"set `{_KEY}` in cdk.json, or with `cdk deploy -c {_KEY}='{{…}}'`",
+    )

@@ -1,0 +1,285 @@
+"""The list of executions: one entry for each, in a few partitions that all workflows share.
+
+An execution is in the list when it rests for the first time, and when it has ended. Its entry is
+not an item of its own: attributes of a log record put the record into the index `list` of the
+executions table. So an entry costs one index write and no write to the table.
+
+    record 4, "Opened"            record 9, the end
+    lp = default##open#2          lp = default##done#1
+    ls = 001767225600000#run      ls = 001767225600000#run
+         └── removed after record 9 is stored (`Unlist`)
+
+**Partitions.** `lp` is tenant, scope, group and shard. There are three groups, by status:
+
+    group     statuses                     shards   writes a second in one shard
+    open      RUNNING                      4        500, when all rest: 250 in and 250 out
+    done      SUCCEEDED                    2        500, when all succeed
+    failed    FAILED, TIMED_OUT, ABORTED   2        500, when all fail
+
+These are the figures of 1,000 starts a second. DynamoDB takes 1,000 writes a second in one partition of an index. The shard is a hash of the id, so
+one busy workflow spreads over all shards, and a page of all workflows takes eight queries.
+
+**Scope.** The items of a distributed Map are executions, too. They are listed under their map run
+only, because 10,000 of them would hide everything else. For every other execution it is empty.
+
+**Pages.** `ls` is start time and id: newest first, and the same in every partition. `read_page`
+reads each partition down to some key and returns the entries above the highest of these keys. The
+next page begins below the last key of this one, so no entry is skipped and none comes twice:
+
+    partition 0:  9  7  4 |            read down to 4
+    partition 1:  8  6  5  3 |         read down to 3     page: 9 8 7 6 5 4, next page: before 4
+
+A filter is applied by DynamoDB after it has read an entry. One query therefore reads at most
+`LIST_READ_MAX` entries; the page may then be short or empty, and still says where to go on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.core.state import STATUSES, Execution
+from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
+from holdfast.runtime.effects import Effect, Item, ListPage, QueryList, Together
+from holdfast.runtime.storage import keys
+
+OPEN: Final = "open"
+DONE: Final = "done"
+FAILED: Final = "failed"
+
+#: The shards of each group. Those of `open` divide `DUE_SHARDS`: the doctor reads the two together.
+SHARDS: Final[Mapping[str, int]] = {OPEN: 4, DONE: 2, FAILED: 2}
+#: A key that sorts after every key of a list.
+NEWEST: Final = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntry:
+    """One execution as the list shows it. Times are UTC milliseconds.
+
+    `definition` is the beginning of the definition's hash. `machine_name` and the fields after it
+    belong to the execution of a state machine: its name there, version, alias, times redriven.
+    `paused_ms` is since when an operator has paused it, None while no pause holds.
+    """
+
+    run: str
+    started_ms: int
+    name: str
+    workflow: str
+    status: str
+    definition: str
+    stopped_ms: int | None = None
+    error: str | None = None
+    machine_name: str | None = None
+    version: str = ""
+    alias: str = ""
+    redrives: int = 0
+    paused_ms: int | None = None
+    paused_reason: str = ""
+
+    @property
+    def key(self) -> str:
+        return keys.list_sort(self.started_ms, self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`after` is where the next page begins, None when the oldest entry was read."""
+
+    entries: list[ListEntry]
+    after: str | None
+
+
+# -- entries ---------------------------------------------------------------------------------------
+
+
+def entry_of(state: Execution) -> ListEntry:
+    origin = state.origin
+    if origin is None:
+        return _common(state)
+    version = origin.get("version_arn", "").rpartition(":")[2]
+    alias = origin.get("alias_arn", "").rpartition(":")[2]
+    return _common(state, origin["execution_name"], version, alias)
+
+
+def _common(
+    state: Execution, machine_name: str | None = None, version: str = "", alias: str = ""
+) -> ListEntry:
+    return ListEntry(
+        run=state.run,
+        started_ms=state.started_ms,
+        name=state.name or state.run,
+        workflow=state.workflow,
+        status=state.status,
+        definition=state.definition[:12],
+        stopped_ms=state.stopped_ms,
+        error=state.error[:ERROR_CHARACTERS_MAX] if state.error else None,
+        machine_name=machine_name,
+        version=version,
+        alias=alias,
+        redrives=state.redrives,
+        paused_ms=None if state.paused is None else state.paused.since_ms,
+        paused_reason="" if state.paused is None else state.paused.reason[:ERROR_CHARACTERS_MAX],
+    )
+
+
+def attributes_of(tenant: str, entry: ListEntry) -> Item:
+    """-> the attributes that put a record into the list. The record itself has the status."""
+    attributes: dict[str, str | int | bytes | None] = {
+        resources.LIST_PARTITION: partition_of(tenant, entry),
+        resources.LIST_SORT: entry.key,
+        resources.LIST_NAME: entry.name,
+        resources.LIST_WORKFLOW: entry.workflow,
+        resources.LIST_DEFINITION: entry.definition,
+        resources.LIST_STOPPED: entry.stopped_ms,
+        resources.LIST_ERROR: entry.error,
+        resources.LIST_MACHINE_NAME: entry.machine_name,
+        resources.LIST_VERSION: entry.version or None,
+        resources.LIST_ALIAS: entry.alias or None,
+        resources.LIST_REDRIVES: entry.redrives or None,
+        resources.LIST_PAUSED: entry.paused_ms,
+        resources.LIST_PAUSED_REASON: entry.paused_reason or None,
+    }
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def read_entry(item: Item) -> ListEntry:
+    started, _, run = str(item[resources.LIST_SORT]).partition("#")
+    stopped = item.get(resources.LIST_STOPPED)
+    error = item.get(resources.LIST_ERROR)
+    machine_name = item.get(resources.LIST_MACHINE_NAME)
+    paused = item.get(resources.LIST_PAUSED)
+    return ListEntry(
+        run=run,
+        started_ms=int(started),
+        name=str(item[resources.LIST_NAME]),
+        workflow=str(item[resources.LIST_WORKFLOW]),
+        status=str(item[resources.LIST_STATUS]),
+        definition=str(item[resources.LIST_DEFINITION]),
+        stopped_ms=None if stopped is None else int(stopped),
+        error=None if error is None else str(error),
+        machine_name=None if machine_name is None else str(machine_name),
+        version=str(item.get(resources.LIST_VERSION, "")),
+        alias=str(item.get(resources.LIST_ALIAS, "")),
+        redrives=int(item.get(resources.LIST_REDRIVES, 0)),
+        paused_ms=None if paused is None else int(paused),
+        paused_reason=str(item.get(resources.LIST_PAUSED_REASON, "")),
+    )
+
+
+def is_listed(record: Item) -> bool:
+    """-> whether the record still has an entry in the list."""
+    return resources.LIST_PARTITION in record
+
+
+def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
+    """The attributes by which a record is listed: when it opens the execution, and when it ends."""
+    if not is_opening and not state.is_ended:
+        return {}
+    return attributes_of(tenant, entry_of(state))
+
+
+# -- partitions ------------------------------------------------------------------------------------
+
+
+def partition_of(tenant: str, entry: ListEntry) -> str:
+    group = _group_of(entry.status)
+    shard = zlib.crc32(entry.run.encode()) % SHARDS[group]
+    return _partition(tenant, _scope_of(entry.workflow), group, shard)
+
+
+def partitions_of(
+    tenant: str, statuses: Iterable[str] = STATUSES, workflow: str | None = None
+) -> list[str]:
+    """-> where the executions of these statuses are; `workflow` matters for a map run alone."""
+    groups = dict.fromkeys(map(_group_of, statuses))
+    scope = "" if workflow is None else _scope_of(workflow)
+    return [
+        _partition(tenant, scope, group, shard)
+        for group in groups
+        for shard in range(SHARDS[group])
+    ]
+
+
+def _partition(tenant: str, scope: str, group: str, shard: int) -> str:
+    return f"{tenant}#{scope}#{group}#{shard}"
+
+
+def _group_of(status: str) -> str:
+    match status:
+        case "RUNNING":
+            return OPEN
+        case "SUCCEEDED":
+            return DONE
+        case _:
+            return FAILED
+
+
+def _scope_of(workflow: str) -> str:
+    return workflow if keys.is_map_run_workflow(workflow) else ""
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def read_page(
+    tenant: str,
+    *,
+    statuses: Iterable[str] = STATUSES,
+    workflow: str | None = None,
+    before: str = NEWEST,
+    limit: int,
+    now_ms: int,
+) -> Generator[Effect, Any, Page]:
+    """-> up to `limit` entries below the key `before`, newest first.
+
+    One query for each partition, side by side: eight for all statuses. The list may be a moment
+    behind its table.
+    """
+    wanted = tuple(statuses)
+    where = {} if workflow is None else {resources.LIST_WORKFLOW: workflow}
+    if len(wanted) == 1 and _group_of(wanted[0]) == FAILED:
+        where[resources.LIST_STATUS] = wanted[0]
+    queries = [
+        QueryList(partition, limit, before, tuple(where.items()))
+        for partition in partitions_of(tenant, wanted, workflow)
+    ]
+    pages: list[ListPage] = yield Together(tuple(queries))
+    entries = [read_entry(item) for page in pages for item in page.items]
+    kept = without_stale([entry for entry in entries if is_kept(entry, now_ms)])
+    fitting = [entry for entry in kept if entry.status in wanted]
+    return cut_page(fitting, max(page.read_to for page in pages), limit)
+
+
+def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
+    """-> the newest entries down to `read_to`, the highest key at which a source stopped."""
+    found = sorted(
+        (entry for entry in entries if entry.key >= read_to),
+        key=lambda entry: entry.key,
+        reverse=True,
+    )
+    if len(found) > limit:
+        return Page(found[:limit], found[limit - 1].key)
+    return Page(found, read_to or None)
+
+
+def is_kept(entry: ListEntry, now_ms: int) -> bool:
+    """-> whether the log behind an entry is sure to be there still."""
+    stopped_ms = entry.stopped_ms
+    return stopped_ms is None or now_ms - stopped_ms < ENDED_RETENTION_SECONDS * 1_000
+
+
+def without_stale(entries: list[ListEntry]) -> list[ListEntry]:
+    """-> one entry for each execution.
+
+    Between the end's record and `Unlist` an execution has two entries. The end's own is right.
+    """
+    chosen: dict[str, ListEntry] = {}
+    for entry in entries:
+        known = chosen.get(entry.run)
+        if known is None or known.status == "RUNNING":
+            chosen[entry.run] = entry
+    return list(chosen.values())

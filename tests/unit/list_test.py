@@ -1,0 +1,161 @@
+"""The list with 2,100 executions of eleven workflows: eight queries a page, and nothing is lost."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.core.state import STATUSES
+from holdfast.runtime.effects import Put, Together
+from holdfast.runtime.listing import SHARDS, ListEntry, attributes_of
+from holdfast_simulator.world import START_MS
+from tests.builders import Shop, chain
+
+EXECUTIONS = 2_100
+MACHINE = "stateMachine:billing"
+WORKFLOWS = (*(f"flow-{number}" for number in range(10)), MACHINE)
+
+
+def filled() -> Shop:
+    """-> a stack with the last records of 2,100 executions; several start in one millisecond."""
+    shop = Shop(chain(1))
+    for number in range(EXECUTIONS):
+        store(shop, entry_of(number))
+    return shop
+
+
+def store(shop: Shop, entry: ListEntry) -> None:
+    record = {"pk": f"default#{entry.run}", "sk": 0, "st": entry.status}
+    record |= attributes_of("default", entry)
+    shop.world.services.perform(Put("executions", record))
+
+
+def entry_of(number: int) -> ListEntry:
+    started_ms = START_MS - EXECUTIONS + number // 3
+    status = STATUSES[number % len(STATUSES)]
+    return ListEntry(
+        run=f"{number:026d}",
+        started_ms=started_ms,
+        name=f"order-{number}",
+        workflow=WORKFLOWS[number % len(WORKFLOWS)],
+        status=status,
+        definition="0" * 12,
+        stopped_ms=None if status == "RUNNING" else started_ms,
+        machine_name=f"order-{number}" if WORKFLOWS[number % len(WORKFLOWS)] == MACHINE else None,
+    )
+
+
+def pages(shop: Shop, request: Mapping[str, Any]) -> list[tuple[list[str], int]]:
+    """-> the executions of each page down to the oldest, and how many queries the page took."""
+    found: list[tuple[list[str], int]] = []
+    after: str | None = None
+    while True:
+        wanted = dict(request) if after is None else {**request, "after": after}
+        answer, queries = performed(shop, shop.front.executions("default", wanted))
+        found.append(([row["execution"] for row in answer["executions"]], queries))
+        after = answer.get("next")
+        if after is None:
+            return found
+
+
+def performed(shop: Shop, handler: Any) -> tuple[Any, int]:
+    """-> what the handler returns, and how many queries of the list it made."""
+    queries, result = 0, None
+    while True:
+        try:
+            effect = handler.send(result)
+        except StopIteration as stop:
+            return stop.value, queries
+        queries += len(effect.queries) if isinstance(effect, Together) else 0
+        result = shop.world.services.perform(effect)
+
+
+def newest_first(*numbers: int) -> list[str]:
+    entries = sorted((entry_of(number) for number in numbers), key=lambda one: one.key)
+    return [entry.run for entry in reversed(entries)]
+
+
+def test_a_page_of_every_workflow_takes_eight_queries_and_has_the_newest_hundred() -> None:
+    rows, queries = pages(filled(), {})[0]
+
+    assert queries == 8
+    assert rows == newest_first(*range(EXECUTIONS))[:100]
+
+
+def test_the_pages_reach_the_oldest_and_show_every_execution_once() -> None:
+    found = pages(filled(), {})
+
+    assert [row for rows, _ in found for row in rows] == newest_first(*range(EXECUTIONS))
+    assert max(queries for _, queries in found) == 8
+    assert len(found) <= 22
+
+
+@pytest.mark.parametrize("limit", [1, 7, 99])
+def test_no_size_of_a_page_skips_or_repeats_an_execution(limit: int) -> None:
+    wanted = [number for number in range(EXECUTIONS) if entry_of(number).workflow == "flow-3"]
+    found = pages(filled(), {"workflow": "flow-3", "limit": limit})
+
+    assert [row for rows, _ in found for row in rows] == newest_first(*wanted)
+    assert all(len(rows) <= limit for rows, _ in found)
+
+
+@pytest.mark.parametrize("workflow", [None, "flow-7", MACHINE])
+@pytest.mark.parametrize("status", STATUSES)
+def test_filters_give_every_execution_that_fits_and_no_other(
+    workflow: str | None, status: str
+) -> None:
+    request = {"status": status} if workflow is None else {"status": status, "workflow": workflow}
+    entries = [(number, entry_of(number)) for number in range(EXECUTIONS)]
+    wanted = [
+        number
+        for number, entry in entries
+        if entry.status == status and workflow in {None, entry.workflow}
+    ]
+    found = pages(filled(), request)
+
+    assert [row for rows, _ in found for row in rows] == newest_first(*wanted)
+    assert max(queries for _, queries in found) <= 4
+
+
+def test_what_ends_between_two_pages_is_neither_lost_nor_shown_twice() -> None:
+    shop = filled()
+    first, _ = performed(shop, shop.front.executions("default", {}))
+    unseen = [
+        number
+        for number in range(EXECUTIONS)
+        if entry_of(number).status == "RUNNING" and entry_of(number).key < first["next"]
+    ]
+    for number in unseen[::2]:  # each moves to another partition, under the same sort key
+        entry = entry_of(number)
+        ended = replace(entry, status="SUCCEEDED", stopped_ms=entry.started_ms)
+        store(shop, ended)
+
+    rest = pages(shop, {"after": first["next"]})
+    shown = [row["execution"] for row in first["executions"]]
+    assert [*shown, *(row for rows, _ in rest for row in rows)] == newest_first(*range(EXECUTIONS))
+
+
+def test_the_shards_share_the_executions_evenly() -> None:
+    for shards in SHARDS.values():
+        counts = [0] * shards
+        for number in range(EXECUTIONS):
+            counts[zlib.crc32(entry_of(number).run.encode()) % shards] += 1
+        assert max(counts) < 1.1 * EXECUTIONS / shards
+
+
+def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
+    shop = filled()
+    answer, _ = performed(shop, shop.front.executions("default", {"limit": 1}))
+    (row,) = answer["executions"]
+    last = entry_of(EXECUTIONS - 1)
+
+    assert (row["execution"], row["name"], row["workflow"], row["status"]) == (
+        last.run,
+        last.name,
+        last.workflow,
+        last.status,
+    )
