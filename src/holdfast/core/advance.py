@@ -1,10 +1,41 @@
-"""`advance`: what follows from a fact. Pure: time, chance and answers come in as values.
+"""`advance`: which events follow from a fact. Pure: time, chance and answers come in as values.
+
+The problem. Several workers may hold one execution at once, each may crash after any effect, and
+every message may arrive twice. So the decision what happens next must depend on nothing but the
+history and the offered facts: then any worker may decide it, and a decision whose commit was
+refused is simply made again on the newer history.
+
+    facts ──► advance(program, state, facts, inputs) ──► events, and the state after them
+                 │                                         │
+                 │  offer one fact: its events             └─► one record
+                 │  settle: leave each state that
+                 │          needs no wait
+                 └─ next fact
 
 Rules of this file:
-* A fact that does not fit the state leaves no trace: no event, no error.
+* A fact that does not fit the state leaves no trace: no event, no error. A worker may therefore
+  offer a fact again, after a lost race or a second delivery.
+* Each event goes through `apply` when it is emitted. The state in hand is always the fold of the
+  events so far.
 * After every fact the execution settles: each state that can be left without waiting is left in
   the same record, up to a budget; then the record ends at an entered state and `has_more` holds.
-* What depends on time is decided against `now - 2 x clock error`: never early on any host.
+* Stops are offered first. A loop without a wait never settles, and must still end.
+* A decision that depends on time uses `now - 2 x clock error`: nothing is early on any host.
+* A paused execution applies facts, but does not settle (`pausing.py`).
+
+Example. The task `reserve` has the entry 0; `ship` follows, then a wait of an hour.
+
+    12:00:00  Started            ExecutionStarted, TaskStateEntered, TaskScheduled {entry 0}
+    12:00:02  Succeeded(0, 1)    TaskStarted, TaskSucceeded, TaskStateExited, TaskStateEntered,
+                                 TaskScheduled {entry 1}
+    12:00:02  Succeeded(0, 1)    none: entry 0 is closed
+    12:00:05  Succeeded(1, 1)    ..., WaitStateEntered, TimerSet {entry 2, due 13:00:05}
+    13:00:05  Tick               none: a clock may be ahead by its error
+    13:00:06  Tick               WaitStateExited, ExecutionSucceeded
+
+The parts: `flow` enters, leaves, schedules and fails; `steps` evaluates one state; `lanes` opens
+and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `overdue` lists what time
+brings.
 """
 
 from __future__ import annotations
@@ -69,7 +100,7 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
-    # A stop comes before what a full record left to do: a loop without a wait never settles.
+    # A stop comes before the rest of a full record: a loop without a wait never settles.
     stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
     for stop in stops:
         _offer_open(decision, stop)
@@ -83,7 +114,7 @@ def advance(
 def note(
     program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
 ) -> Transition:
-    """-> what the fact alone comes to: no state is evaluated, as if the record were full."""
+    """-> the events of the fact alone: no state is evaluated, as if the record were full."""
     decision = Decision(program, state, moment)
     _offer(decision, fact)
     return Transition(tuple(decision.events), decision.state)
@@ -206,7 +237,7 @@ def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | No
 
 
 def _machine(origin: MachineOrigin) -> dict[str, str]:
-    """What AWS's ExecutionStarted tells of the state machine."""
+    """-> the ARNs of the state machine, as AWS's ExecutionStarted has them."""
     arns = {
         "roleArn": origin["role_arn"],
         "stateMachineAliasArn": origin.get("alias_arn"),
@@ -402,7 +433,7 @@ def _tick(decision: Decision) -> None:
 
 def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
-        # AWS tells of a missed heartbeat as of any time-out, but handlers may name it.
+        # AWS reports a missed heartbeat like any time-out, but handlers may name it.
         handled_as = HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
         _fail(decision, frame, frame.previous, TIMEOUT, None, handled_as=handled_as)
     else:
@@ -457,9 +488,11 @@ def _children_stopped(decision: Decision, fact: facts.ChildrenStopped) -> None:
 
 
 def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
-    """A stop counts once, however often it is stored. Whoever repeats it, because its answer was
-    lost, would else cut the undo that the first one began. Who has stopped the parent repeats it,
-    too. Only `now` says that the undo is not to be waited for.
+    """A stop counts once, however often it is stored.
+
+    A caller repeats a stop when its answer was lost, and a stopped parent repeats it, too. If the
+    second stop counted, it would cut the undo that the first one began. Only a stop with `now` ends
+    the execution before the undo is over.
     """
     before = state.stopping
     is_asked_for = (
@@ -469,8 +502,8 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
 
 
 def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
-    """The wish is for the end that there is: one that came while the execution ran, or for an end
-    before, does not wait for the next one. Ids of control mail begin with their time.
+    """A redrive is for the present end. A request that came while the execution ran, or for an
+    earlier end, does not wait for the next end. Ids of control messages begin with their time.
     """
     if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return False
@@ -481,8 +514,8 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     """AWS: only what has ended and has not succeeded; the time-out counts from now.
 
-    It begins its record: an end in the same one would have no duties, its entry in the list would
-    stay, and who wishes has not seen that end.
+    It begins its record. An end in the same record would have no follow-ups, its entry in the list
+    would stay, and the caller has not seen that end.
     """
     state = decision.state
     if decision.events or not is_redriven_by(state, fact):

@@ -1,9 +1,9 @@
-"""The executions that an execution has begun: which of them it waits for, which not.
+"""The child executions of an execution: which of them it waits for, and which it abandoned.
 
 Rules of this file:
-* A child is begun from the event that asks for it, and over with the event that tells its end.
-* One that is neither over nor waited for any more is *abandoned*, whatever closed its wait: it has
-  to be stopped, until an event says that it has been told.
+* A child is begun from the event that asks for it, and over with the event of its end.
+* A child that is not over, and for which no wait is open, is *abandoned*, whatever closed the wait.
+  It has to be stopped. It stays abandoned until the event `ChildrenStopped` names it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
 
 
 def abandoned(state: Execution) -> list[ChildNumber]:
-    """-> those that may run and that nobody waits for, nor has told to stop."""
+    """-> children that may run, without an open wait and without a stop."""
     if not state.children:
         return []
     return sorted(state.children.difference(awaited(state.frames.values())))

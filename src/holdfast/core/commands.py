@@ -1,4 +1,4 @@
-"""What an execution asks of its surroundings: one class for each kind of command.
+"""The commands of an execution to its surroundings: one class for each kind.
 
 `holdfast.core.waits` says which commands a wait needs, `holdfast.core.pending_commands` collects
 them for a whole execution, and `holdfast.runtime.follow_ups` carries them out. A command may be

@@ -1,4 +1,4 @@
-"""What happens because its time has come."""
+"""The events that time alone brings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.core.waits import event_dues
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
-    """What happens by `past_ms`, as (when, which of its kind, frame, the block's deadline).
+    """-> each such event by `past_ms`, as (when, which of its kind, frame, the block's deadline).
 
     At the same moment a block's deadline comes before what is in it, an outer one before an inner.
     Nothing while a pause freezes the timers.
@@ -42,6 +42,6 @@ def is_frozen(state: Execution) -> bool:
 
 
 def is_overdue(frame: Frame, past_ms: int) -> bool:
-    """What the frame waits for happens because `past_ms` has come."""
+    """The wait of the frame ends, or times out, because `past_ms` has come."""
     dues = event_dues(frame.waiting)
     return bool(dues) and min(dues) <= past_ms

@@ -70,7 +70,7 @@ class UnknownState(Exception):  # noqa: N818
 def to_json(state: Execution) -> dict[str, Any]:
     """-> the state as JSON, for a snapshot. `from_json` gives back an equal state.
 
-    Whoever adds a field gives it the default that is right for every older snapshot.
+    A new field needs the default that is right for every older snapshot.
     """
     # Without a pause the snapshot is as before: code of an earlier release reads it.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}

@@ -50,7 +50,7 @@ def _refuse_answers_before_a_log(patch: Patch) -> None:
 
 def _refuse_answers_before_a_wait(patch: Patch) -> None:
     """Only what awaits an answer is answered, and not the call that is about to."""
-    patch.setattr(api, "_waits_for", lambda waiting, _token: isinstance(waiting, Awaiting))
+    patch.setattr(api, "takes_answer", lambda waiting, _attempt: isinstance(waiting, Awaiting))
 
 
 def _refuse_who_repeats_an_answer(patch: Patch) -> None:

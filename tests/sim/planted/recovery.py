@@ -236,7 +236,7 @@ def _carry_out_everything(patch: Patch) -> None:
 def _see_to_named_places(patch: Patch) -> None:
     """That a child has ended names its lane alone, and begins the next one at the same place."""
 
-    patch.setattr(delivery, "_place_of", lambda _frame: ())
+    patch.setattr(delivery, "place_of", lambda _waiting: None)
 
 
 def _copy_the_message(patch: Patch) -> None:
