@@ -57,6 +57,9 @@ class LambdaFunction:
     reserved_concurrency: int
 
 
+EXECUTIONS_NAME: Final = "executions"
+MAIL_NAME: Final = "mail"
+
 # The attributes of a record by which its execution is in the list (`runtime/listing.py`).
 LIST_PARTITION: Final = "lp"
 LIST_SORT: Final = "ls"
@@ -74,7 +77,7 @@ LIST_PAUSED: Final = "pa"
 LIST_PAUSED_REASON: Final = "pr"
 
 EXECUTIONS: Final = Table(
-    name="executions",
+    name=EXECUTIONS_NAME,
     sort_key_type="N",
     index=TableIndex(
         name="list",
@@ -87,7 +90,7 @@ EXECUTIONS: Final = Table(
         ),
     ),
 )
-MAIL: Final = Table(name="mail", sort_key_type="S")
+MAIL: Final = Table(name=MAIL_NAME, sort_key_type="S")
 TABLES: Final = (EXECUTIONS, MAIL)
 
 WORKER: Final = LambdaFunction(
@@ -154,7 +157,7 @@ ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
 # workers); without it a secret is refused.
 ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
-# "on": the bus is told when executions of state machines begin and end; else nobody is.
+# "on": beginnings and ends of state machines' executions are published on the bus.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
 
 # Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.

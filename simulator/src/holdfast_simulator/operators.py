@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Clock, Handler, Message, PutIfAbsent, Send
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast_simulator import faults
 from holdfast_simulator.evidence import Told
@@ -97,7 +97,7 @@ def _redrive(tenant: str, run: str, chance: bytes) -> Handler:
     now_ms = yield Clock()
     control_id = inbox.control_id(log.state, now_ms, chance)
     fields = {"kind": inbox.REDRIVE}
-    yield PutIfAbsent("mail", inbox.control_item(tenant, run, control_id, now_ms, fields))
+    yield PutIfAbsent(tables.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
     yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))
 
 

@@ -16,8 +16,9 @@ executions table. So an entry costs one index write and no write to the table.
     done      SUCCEEDED                    2        500, when all succeed
     failed    FAILED, TIMED_OUT, ABORTED   2        500, when all fail
 
-These are the figures of 1,000 starts a second. DynamoDB takes 1,000 writes a second in one partition of an index. The shard is a hash of the id, so
-one busy workflow spreads over all shards, and a page of all workflows takes eight queries.
+These are the figures of 1,000 starts a second. DynamoDB takes 1,000 writes a second in one
+partition of an index. The shard is a hash of the id, so one busy workflow spreads over all shards,
+and a page of all workflows takes eight queries.
 
 **Scope.** The items of a distributed Map are executions, too. They are listed under their map run
 only, because 10,000 of them would hide everything else. For every other execution it is empty.
@@ -173,6 +174,12 @@ def read_entry(item: Item) -> ListEntry:
 def is_listed(record: Item) -> bool:
     """-> whether the record still has an entry in the list."""
     return resources.LIST_PARTITION in record
+
+
+def is_open_entry(record: Item) -> bool:
+    """-> whether the record has an entry among the executions that have not ended."""
+    group = str(record.get(resources.LIST_PARTITION, "")).split("#")[-2:-1]
+    return group == [OPEN]
 
 
 def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:

@@ -21,13 +21,12 @@ from holdfast.asl.validation.report import MachineType
 from holdfast.limits import RECORD_BYTES_MAX
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
-from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
 
-MAIL: Final = "mail"
 RACES_MAX: Final = 9
 
 
@@ -132,18 +131,18 @@ class Startable:
 
 
 def machine(tenant: str, name: str) -> Generator[Effect, Any, StateMachine | None]:
-    item = yield Get(MAIL, keys.machines(tenant), name)
+    item = yield Get(tables.MAIL, keys.machines(tenant), name)
     return None if item is None else read_machine(item)
 
 
 def machines(tenant: str) -> Generator[Effect, Any, list[StateMachine]]:
     """-> all machines, by name."""
-    items = yield Query(MAIL, keys.machines(tenant))
+    items = yield Query(tables.MAIL, keys.machines(tenant))
     return [read_machine(item) for item in items]
 
 
 def version(tenant: str, name: str, number: int) -> Generator[Effect, Any, Version | None]:
-    item = yield Get(MAIL, keys.machine(tenant, name), keys.version(number))
+    item = yield Get(tables.MAIL, keys.machine(tenant, name), keys.version(number))
     return None if item is None else read_version(item)
 
 
@@ -152,7 +151,7 @@ def versions(
 ) -> Generator[Effect, Any, list[Version]]:
     """-> the versions of a machine, the newest first."""
     items = yield Query(
-        MAIL,
+        tables.MAIL,
         keys.machine(tenant, name),
         begins_with=keys.VERSION_PREFIX,
         reverse=True,
@@ -162,24 +161,24 @@ def versions(
 
 
 def alias(tenant: str, name: str, alias_name: str) -> Generator[Effect, Any, Alias | None]:
-    item = yield Get(MAIL, keys.machine(tenant, name), keys.alias(alias_name))
+    item = yield Get(tables.MAIL, keys.machine(tenant, name), keys.alias(alias_name))
     return None if item is None else read_alias(item)
 
 
 def aliases(tenant: str, name: str) -> Generator[Effect, Any, list[Alias]]:
     """-> all aliases of a machine, by name."""
-    items = yield Query(MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
+    items = yield Query(tables.MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
     return [read_alias(item) for item in items]
 
 
 def activity(tenant: str, name: str) -> Generator[Effect, Any, Activity | None]:
-    item = yield Get(MAIL, keys.activities(tenant), name)
+    item = yield Get(tables.MAIL, keys.activities(tenant), name)
     return None if item is None else read_activity(item)
 
 
 def activities(tenant: str) -> Generator[Effect, Any, list[Activity]]:
     """-> all activities, by name."""
-    items = yield Query(MAIL, keys.activities(tenant))
+    items = yield Query(tables.MAIL, keys.activities(tenant))
     return [read_activity(item) for item in items]
 
 
@@ -201,7 +200,7 @@ def change(
         if wanted == seen:
             return seen
         wanted = replace(wanted, rv=seen.rv + 1)
-        if (yield Replace(MAIL, _item(tenant, wanted), seen.rv)):
+        if (yield Replace(tables.MAIL, _item(tenant, wanted), seen.rv)):
             return wanted
     raise concurrent()
 
@@ -230,19 +229,19 @@ def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effe
     if len(document) > RECORD_BYTES_MAX:
         raise unstorable(f"it has {len(document)} bytes compressed, {RECORD_BYTES_MAX} are allowed")
     partition = keys.definition_texts(tenant, definition.hash)
-    yield Put(MAIL, {"pk": partition, "sk": digest, "f": FORMAT, "doc": document})
+    yield Put(tables.MAIL, {"pk": partition, "sk": digest, FORMAT_FIELD: FORMAT, "doc": document})
     return digest
 
 
 def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
     """-> the definition as it was given."""
-    item = yield Get(MAIL, keys.definition_texts(tenant, then.definition), then.text)
+    item = yield Get(tables.MAIL, keys.definition_texts(tenant, then.definition), then.text)
     return _text(item)
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
     """-> a text of the definition, for who knows the hash alone; None for a workflow's."""
-    items = yield Query(MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
+    items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 
 
@@ -258,7 +257,7 @@ def machine_item(tenant: str, one: StateMachine) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machines(tenant),
         "sk": one.name,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": one.rv,
         "t0": one.created_ms,
         "t1": one.updated_ms,
@@ -289,7 +288,7 @@ def version_item(tenant: str, one: Version) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machine(tenant, one.machine),
         "sk": keys.version(one.number),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "sm": one.machine,
         "t0": one.created_ms,
         **_snapshot_attributes(one.then),
@@ -309,7 +308,7 @@ def alias_item(tenant: str, one: Alias) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machine(tenant, one.machine),
         "sk": keys.alias(one.name),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": one.rv,
         "sm": one.machine,
         "t0": one.created_ms,
@@ -336,7 +335,7 @@ def activity_item(tenant: str, one: Activity) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.activities(tenant),
         "sk": one.name,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": one.rv,
         "t0": one.created_ms,
         "tags": _packed(one.tags),

@@ -22,8 +22,8 @@ from holdfast.limits import NAME_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, PutIfAbsent, Send
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
@@ -115,14 +115,14 @@ def _claim_name(tenant: str, start: Start, data: Json) -> Generator[Effect, Any,
     item: dict[str, str | int | bytes] = {
         "pk": keys.name(tenant, workflow_of(start.origin), str(start.name)),
         "sk": keys.ONLY,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "run": start.run,
         "ih": _hash(data),
         "dh": start.definition,
         "t0": start.started_ms,
         "ttl": start.started_ms // 1_000 + NAME_RETENTION_SECONDS,
     }
-    found = yield PutIfAbsent("mail", item)
+    found = yield PutIfAbsent(tables.MAIL, item)
     if found is None:
         return start.run, start.started_ms
     if found["ih"] != item["ih"]:
@@ -260,7 +260,7 @@ def _tell(
     now_ms, chance = at
     control_id = inbox.control_id(found.state, now_ms, chance)
     yield PutIfAbsent(
-        "mail", inbox.control_item(service.tenant, found.run, control_id, now_ms, fields)
+        tables.MAIL, inbox.control_item(service.tenant, found.run, control_id, now_ms, fields)
     )
     wake = messages.wake_mail(service.tenant, found.run, keys.control(control_id))
     yield Send((Message(wake),))

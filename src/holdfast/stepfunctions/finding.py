@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.run_ids import run_of_uuid
 from holdfast.core.state import Execution, MachineOrigin
 from holdfast.runtime.effects import Effect, Get
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ExecutionArn, parse_execution_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -74,7 +74,7 @@ def _run_in_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, 
 
 def _run_of_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, str | None]:
     key = keys.name(service.tenant, keys.machine_workflow(arn.machine), arn.name)
-    item = yield Get("mail", key, keys.ONLY)
+    item = yield Get(tables.MAIL, key, keys.ONLY)
     return None if item is None else str(item["run"])
 
 

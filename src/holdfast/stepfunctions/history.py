@@ -13,7 +13,7 @@ from holdfast.core.events import Event
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.presentation import details_name, details_of, records_of, sent_bytes
 from holdfast.runtime.effects import Effect, JsonResult, Query
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.pages import page
@@ -70,7 +70,7 @@ def _key(event: Event) -> str:
 def _events(service: Service, found: FoundExecution) -> Generator[Effect, Any, list[Event]]:
     if found.state is None:
         return [(yield from _started(service, found))]
-    items = yield Query("executions", keys.execution(service.tenant, found.run))
+    items = yield Query(tables.EXECUTIONS, keys.execution(service.tenant, found.run))
     records = yield from records_of(service.tenant, found.run, items)
     return [event for record in records for event in record.events if event.id]
 

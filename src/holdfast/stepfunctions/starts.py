@@ -26,8 +26,8 @@ from holdfast.errors import RequestError
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Clock, Effect, Get, Item, Message, PutIfAbsent, Query, Send
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.json_values import require_plain
 from holdfast.stepfunctions.arns import ExecutionArn
 from holdfast.stepfunctions.catalogue import Service, Startable
@@ -130,7 +130,7 @@ def _refuse(name: str) -> None:
 def put_start(service: Service, start: Start) -> Generator[Effect, Any, Start]:
     """-> the start that is stored: an earlier one of the same run keeps its definition."""
     item = _item(service.tenant, start)
-    found = yield PutIfAbsent("mail", item)
+    found = yield PutIfAbsent(tables.MAIL, item)
     return start if found is None else read_start(found)
 
 
@@ -155,7 +155,7 @@ def find_start(
     if "." in run:
         item = yield from _find_child(partition, run)
     else:
-        item = yield Get("mail", partition, keys.list_sort(keys.minted_ms(run), run))
+        item = yield Get(tables.MAIL, partition, keys.list_sort(keys.minted_ms(run), run))
     if item is None:
         return None
     start = read_start(item)
@@ -166,7 +166,7 @@ def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]
     """The id of a child does not say when it was started: it is looked for among the young."""
     now_ms = yield Clock()
     young = f"{now_ms - LISTED_MS:015d}#"
-    items = yield Query("mail", partition, after=young)
+    items = yield Query(tables.MAIL, partition, after=young)
     return next((item for item in items if str(item["sk"]).endswith(f"#{run}")), None)
 
 
@@ -179,7 +179,7 @@ def _item(tenant: str, start: Start) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.starts(tenant, workflow_of(start.origin), keys.start_shard(start.run)),
         "sk": keys.list_sort(start.started_ms, start.run),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "dh": start.definition,
         "o": json_text(start.origin),
         "ttl": start.started_ms // 1_000 + RETENTION_SECONDS,

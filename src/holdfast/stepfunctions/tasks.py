@@ -27,8 +27,8 @@ from holdfast.runtime.effects import (
     Replace,
     Send,
 )
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault, concurrent, invalid_token, validation
@@ -66,7 +66,7 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
     item: Item = {
         "pk": keys.inbox(token.tenant, token.run),
         "sk": keys.heartbeat(token.entry),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": 1,
         "at": now_ms,
         "ttl": _ttl(token),
@@ -80,7 +80,7 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
     takes nothing back. Raises ConflictException after too many races.
     """
     for _ in range(HEARTBEAT_RACES_MAX):
-        found: Item | None = yield Get("mail", str(item["pk"]), str(item["sk"]))
+        found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
         if found is not None and int(found["at"]) >= now_ms:
             return
         if (yield from _is_put_over(found, item)):
@@ -90,12 +90,12 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
 
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
     if found is None:
-        return (yield PutIfAbsent("mail", item)) is None
+        return (yield PutIfAbsent(tables.MAIL, item)) is None
     if "rv" not in found:  # from code that did not count them
-        yield Put("mail", item)
+        yield Put(tables.MAIL, item)
         return True
     seen = int(found["rv"])
-    return bool((yield Replace("mail", {**item, "rv": seen + 1}, seen)))
+    return bool((yield Replace(tables.MAIL, {**item, "rv": seen + 1}, seen)))
 
 
 def _require_token(
@@ -118,14 +118,14 @@ def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) 
     item: dict[str, str | int | bytes] = {
         "pk": keys.inbox(token.tenant, token.run),
         "sk": key,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "at": now_ms,
         "ttl": _ttl(token),
         **fields,
     }
     if waiting == "activity":
         item["act"] = 1
-    found = yield PutIfAbsent("mail", item)
+    found = yield PutIfAbsent(tables.MAIL, item)
     if found is not None and inbox.answer_in(found) != fields:
         raise _timed_out()
     yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))

@@ -41,9 +41,9 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
-from holdfast.runtime.storage.formats import FORMAT, FORMATS, Formats
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats
 from holdfast.runtime.storage.json_values import printable, require_plain
 from holdfast.sealed import hidden
 
@@ -103,14 +103,14 @@ class Front:
         item = {
             "pk": keys.name(tenant, workflow, name),
             "sk": keys.ONLY,
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "run": started["run"],
             "ih": _hash(hidden(data)),
             "dh": started["definition"],
             "t0": started["t0"],
             "ttl": started["t0"] // 1_000 + NAME_RETENTION_SECONDS,
         }
-        found = yield PutIfAbsent("mail", item)
+        found = yield PutIfAbsent(tables.MAIL, item)
         if found is None or found["run"] == started["run"]:
             return started
         if found["ih"] != item["ih"]:
@@ -160,18 +160,18 @@ class Front:
         item = {
             "pk": partition,
             "sk": keys.stored_event(event_id),
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "at": now_ms,
             "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
             "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
             **stowed,
         }
-        found = yield PutIfAbsent("mail", item)
+        found = yield PutIfAbsent(tables.MAIL, item)
         if found is not None and not _is_same(_stowed(found), stowed):
             raise RequestError(
                 "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
             )
-        waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+        waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
         if waiters:
             runs = [str(w["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for w in waiters]
             wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in runs]
@@ -203,14 +203,14 @@ class Front:
     def events(self, tenant: str) -> JsonResult:
         """-> events that no execution has waited for yet, and those that were refused."""
         now_ms = yield Clock()
-        items = yield Query("mail", keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
+        items = yield Query(tables.MAIL, keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
         listed = []
         for item in items:
             if int(item["expires"]) <= now_ms:
                 continue
             if "refused" not in item:
                 partition = keys.event(tenant, str(item["name"]), str(item["key"]))
-                waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+                waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
                 if waiters:
                     continue
             listed.append(presentation.early_event(item))
@@ -225,13 +225,13 @@ class Front:
         item = {
             "pk": keys.inbox(tenant, token.run),
             "sk": key,
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "at": now_ms,
             "ttl": token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS,
             "ah": mark_of(_said(request), self.keys),
             **fields,
         }
-        found = yield PutIfAbsent("mail", item)
+        found = yield PutIfAbsent(tables.MAIL, item)
         if found is not None and not _is_same(inbox.answer_in(found), fields):
             raise RequestError(
                 "HF231",
@@ -281,7 +281,7 @@ class Front:
     def _answered_before(self, token: Token, request: Mapping[str, Any]) -> JsonResult:
         """The wait is over. Who repeats the answer that ended it is told yes again (R12)."""
         partition = keys.inbox(token.tenant, token.run)
-        found = yield Get("mail", partition, keys.answer(token.entry, token.attempt))
+        found = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
         if found is None or not self._is_repeated(found, request):
             raise RequestError(
                 "HF232",
@@ -331,11 +331,11 @@ def _keep_listed(
 ) -> Generator[Effect, Any, None]:
     """Nobody waits for the event yet, or it was refused: it shows in the list of events."""
     yield Put(
-        "mail",
+        tables.MAIL,
         {
             "pk": keys.early_events(tenant),
             "sk": f"{now_ms:015d}#{event_id}",
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "id": event_id,
             "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
             "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,

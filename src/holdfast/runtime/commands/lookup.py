@@ -15,7 +15,7 @@ from holdfast.runtime import children
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
@@ -106,7 +106,7 @@ class Lookup:
         if not is_text or len(name.encode()) > _EVENT_NAME_BYTES_MAX:
             return None
         partition = keys.event(tenant, name, key)
-        rows = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+        rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
         unreadable: HoldfastError | None = None
         for row in rows:
             log = self.log(tenant, str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX))
@@ -174,7 +174,7 @@ class Lookup:
             keys.require_name(workflow, "a workflow's name")
         owners: dict[str, str] = {}
         for owner in [workflow] if colon else sorted(self.workflows):
-            item = yield Get("mail", keys.name(tenant, owner, name), keys.ONLY)
+            item = yield Get(tables.MAIL, keys.name(tenant, owner, name), keys.ONLY)
             if item is not None:
                 owners[owner] = str(item["run"])
         if len(owners) > 1:

@@ -19,7 +19,7 @@ from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Query
 from holdfast.runtime.listing import NEWEST, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.sealed import hidden
 
 LISTED_MAX: Final = 100
@@ -78,7 +78,7 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
     run = yield from known.find_run(tenant, identifier)
     if run is None:
         raise no_execution(identifier)
-    items = yield Query("executions", keys.execution(tenant, run))
+    items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
     records = yield from presentation.records_of(tenant, run, items, known.formats)
     if not records:
         run = (yield from known.require_log(tenant, identifier)).run
@@ -112,10 +112,10 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
     """-> the newest executions of every kind. The list may be a moment behind; `describe` is not.
 
     `request`: workflow?, status?, limit? (at most 100), after? (what the last page gave as `next`).
-    -> `executions`, and `next` while there may be older ones. A page that a filter applies to may be
-    short or empty, and still have a `next`. `workflow` need not be deployed, as long as there are
-    executions of it. Costs eight queries of the list at most. Raises RequestError HF204, HF205,
-    HF209.
+    -> `executions`, and `next` while there may be older ones. With a filter, a page may be short or
+    empty, and still have a `next`. `workflow` need not be deployed, as long as there are executions
+    of it. Costs at most eight queries of the list, and eight more when the first page of a workflow
+    that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
     wanted = _wanted(request)
     now_ms = yield Clock()
