@@ -1,7 +1,7 @@
-"""Workflows that are called by a workflow: how an attempt starts one, and what its end comes to.
+"""Workflows that a workflow calls: how an attempt starts one, and how its end becomes a result.
 
-The child is the execution `run.entry.attempt`, so whoever repeats the attempt starts the same one.
-Which definition it runs is decided by its own record 0, and by nothing that was sent before.
+The child is the execution `run.entry.attempt`, so a repeated attempt starts the same one. Its own
+record 0 decides which definition it runs, not the messages that were sent before.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Rules of this file:
 * A lane of a distributed Map is the execution `run.entry.lane`; its start may be sent twice.
-* What a task begins is `run.entry.attempt`: whoever repeats the call starts the same one.
+* The child of a task is `run.entry.attempt`: a repeated call starts the same one.
 * The notice is stored before the parent is woken, under a key that only this child has (R12).
 * The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
-* A wake may never be sent: who recovers the parent, or sweeps it, looks for notices as well.
-* Who has told an end before tells it again as long as the parent waits for it, and no longer.
-* A child that is no longer waited for is told to stop; the state owes it until the log says so.
+* A wake may be missing: a recovery of the parent and the sweeper read notices as well.
+* A child's end is sent again as long as the parent waits for it, and no longer.
+* A child whose parent has stopped waiting gets a stop. The stop stays pending until the log has it.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Machi
 
 
 def notify_parent(log: Log) -> NoResult:
-    """The end is stored in the parent's mail, then the parent is woken: again, for as long as it
-    waits for this child. What waits later looks for itself (R13).
+    """Stores the end in the parent's inbox, then wakes the parent, again as long as it waits for
+    this child. A parent that begins to wait later reads its inbox itself (R13).
     """
     state = log.state
     assert state is not None
@@ -153,8 +153,8 @@ def _notice(
 def _answer_fields(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """What a task has begun answers like any callback: a workflow with its output or its error, a
-    state machine's execution with its description."""
+    """The end of a task's child, as a callback's answer: a workflow's output or error, or the
+    description of a state machine's execution."""
     as_json = parent.get("as_json", False)
     if state.status == "SUCCEEDED":
         output = state.output
@@ -215,13 +215,13 @@ def all_notices(tenant: str, state: Execution) -> ChildEnds:
 
 # -- stopping --------------------------------------------------------------------------------------
 
-#: The same each time, so twice is as once; and older than what anybody asks for, so it is nothing
-#: to a child that was stopped by others, or redriven, since.
+#: The same id each time, so that a repeated stop counts once. It is older than every other request,
+#: so a child that was stopped or redriven since ignores it.
 _CONTROL_ID: Final = "0" * 27
 
 
 def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
-    """Tells a child that nobody waits for it any more. One that has ended ignores it."""
+    """Stops a child whose parent has stopped waiting. A child that has ended ignores it."""
     run = child_run(log.run, entry, number)
     fields = {"kind": inbox.PARENT}
     yield from send_control(log.tenant, run, _CONTROL_ID, now_ms, fields)

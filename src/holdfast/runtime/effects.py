@@ -1,7 +1,7 @@
-"""What a handler may ask of the world.
+"""Effects: the requests of a handler to the outside.
 
 Handlers are generators: they yield one of these values and receive its result. The same generator
-runs over boto3 (`aws.ports`), over the in-memory models (`sim.services`) and, in the simulator,
+runs over boto3 (`aws.ports`), over the in-memory models (`holdfast_simulator.services`) and, in the simulator,
 under a scheduler that kills, freezes and reorders at every `yield`.
 
 Every effect that can fail may raise `ServiceFault` inside the handler. One of them is special:
@@ -106,7 +106,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class PutIfAbsent:
-    """-> None when stored, or the Item that is already there. Raises `Doubt` when nobody knows.
+    """-> None when stored, or the Item that is already there. Raises `Doubt` without an answer.
 
     Condition: `attribute_not_exists(pk)`. Never retried by the SDK.
     """

@@ -1,4 +1,4 @@
-"""What a worker does for an execution beside its log: timers, registrations, offers, the end.
+"""Follow-ups: the work beside the log that a commit requests: timers, registrations, the end.
 
 The worker does it after the commit that requests it. A crash between the two repeats the work, so
 every follow-up may be done twice. Watchdog rows come before their commit: `watchdog.py`.
@@ -118,7 +118,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
-    """What is carried out is owed by this very state."""
+    """-> the wait that the command belongs to, in the state that requested it."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None
@@ -157,8 +157,10 @@ def delay_until(due_ms: int, now_ms: int) -> int:
 
 
 def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
-    """-> whole seconds until another message may come in place of this one. A retry is for whoever
-    has its wake, until it is overdue: who came sooner would leave it to some look of the sweeper's.
+    """-> whole seconds until another message may replace this one.
+
+    A retry belongs to the delivery of its own wake until it is overdue. An earlier message would
+    find it taken and would leave it to a later check of the sweeper.
     """
     if body["k"] != messages.WAKE_TIMER:
         return 0
@@ -174,7 +176,7 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     assert log.state is not None
     assert log.state.stopped_ms is not None
     for entry, number in abandoned(log.state):
-        # No record can say any more that it was told: two ends would wake each other for ever.
+        # An ended log takes no record that it was sent: two ends would wake each other for ever.
         if not (yield from children.has_ended(log, entry, number)):
             yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
@@ -183,9 +185,10 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
 
 
 def leave_list(log: Log) -> Generator[Effect, Any, None]:
-    """The entry goes before the record that brings the next one: of what ages, or is redriven
-    (R17). Whoever dies between the two is followed by one that does both; the other way about
-    nobody would know of the old entry any more, if the new record holds a snapshot.
+    """Removes the old list entry before the record with the next one is stored (R17).
+
+    After a crash between the two, a recovery does both. In the reverse order the old entry would be
+    orphaned, if the new record holds a snapshot.
     """
     assert log.state is not None
     listed_at = log.sequence if log.state.is_ended else log.state.opened_at

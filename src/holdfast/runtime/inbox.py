@@ -1,7 +1,7 @@
-"""Mail: what comes from outside, stored under a condition before anybody is told.
+"""The inbox of an execution: messages from outside, stored under a condition before a wake is sent.
 
-An item of mail is never deleted and never marked: the state says whether it was applied, and a
-closed entry refuses it. This file writes mail items and reads them as facts.
+An inbox message is never deleted and never marked. The state says whether it was applied, and a
+closed entry refuses it. This module writes inbox messages and reads them as facts.
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ def _ticket(key: str) -> tuple[int, int]:
 
 
 def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
-    """Who has taken an activity's task: `worker` as it calls itself. The first one has it."""
+    """Reads which poller has taken an activity's task. `worker` is the poller's name for itself."""
     return {"pk": keys.inbox(tenant, run), "sk": key, FORMAT_FIELD: FORMAT, "w": nonce, **fields}
 
 
 def taken_by_key(tenant: str, run: str, key: str) -> FactsResult:
-    """Who has taken the task that a wake names: `s#<entry>.<attempt>`."""
+    """Reads which poller has taken the task that a wake names: `s#<entry>.<attempt>`."""
     item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
@@ -168,7 +168,9 @@ def _answer(
 
 
 def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
-    """Before the look: whoever stores an event after that look finds the registration (R13)."""
+    """Registers before the inbox is read: an event that is stored later finds the registration
+    (R13).
+    """
     yield Put(
         tables.MAIL,
         {
@@ -242,7 +244,7 @@ def control_facts(tenant: str, state: Execution) -> FactsResult:
 def stored_control(
     tenant: str, state: Execution
 ) -> Generator[Effect, Any, list[tuple[int, Control]]]:
-    """The same, each with the moment at which it was stored: not every id tells it."""
+    """The same, each with the time at which it was stored, which not every id contains."""
     items: Iterable[Item] = yield Query(
         tables.MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
     )

@@ -1,6 +1,6 @@
 """The bodies of work messages. Each carries its format; a newer one is given back unread.
 
-A message wakes; it never decides. `hint` tells a loader how much to read, and nothing else.
+A message wakes an execution; it never decides. `hint` only says how much of the log to read.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def renew(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) ->
 
 
 def require_readable(body: Any) -> Mapping[str, Any]:
-    """Raises NewerFormatError for a newer message, HoldfastBug for what is no message of ours."""
+    """Raises NewerFormatError for a newer message, HoldfastBug for a message of another sender."""
     if not isinstance(body, dict):
         raise HoldfastBug("a work message is not a JSON object")
     found = body.get(FORMAT_FIELD)
     if isinstance(found, int) and found > FORMAT:
         raise NewerFormatError("a work message", found, FORMAT)
-    # What was found is not shown: whoever wrote it was not us, and logs are read by many.
+    # The content is not shown: another sender wrote it, and many people read logs.
     if type(found) is not int or found != FORMAT:
         raise HoldfastBug("a work message has no format number")
     kind = body.get("k")

@@ -1,7 +1,7 @@
-"""What the bus is told of executions: that one runs, and how it ended.
+"""Events on the bus about executions: that one runs, and how it ended.
 
-Standard executions of state machines alone, as with AWS. The event is told after the commit of the
-beginning or the end, and again by who recovers: a listener may hear it twice.
+Only standard executions of state machines have them, as on AWS. The worker publishes an event after
+the commit of the beginning or the end. A recovery publishes it again, so it may come twice.
 Source: AWS docs, "Automating Step Functions event delivery with EventBridge".
 """
 
@@ -28,9 +28,9 @@ BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
 def publish(
     state: Execution, events: Iterable[Event], source: str | None
 ) -> Generator[Effect, Any, None]:
-    """Tells of those of the events that begin or end the execution whose state it is.
+    """Publishes the events that begin or end the execution of `state`.
 
-    `source`: by whom the bus is told; None: by nobody.
+    `source`: the source of the events on the bus; None: no events.
     """
     for event in events:
         if event.type in BEGINNINGS:
@@ -42,7 +42,7 @@ def publish(
 def publish_folded(
     state: Execution, record: Record, newest: int, source: str | None
 ) -> Generator[Effect, Any, None]:
-    """The same of a record whose events are in its snapshot: the state tells what they were.
+    """The same for a record whose events are in its snapshot: the state shows which they were.
 
     A record that only renews what was redriven before looks like one that redrives.
     """
@@ -69,7 +69,7 @@ def _as_begun(state: Execution) -> Execution:
 
 
 def _detail(state: Execution) -> dict[str, Any]:
-    """-> what DescribeExecution would say, with null for what there is none of. Times are ms."""
+    """-> the answer of DescribeExecution, with null for missing fields. Times are ms."""
     origin = state.origin
     assert origin is not None
     given, output = json_text(state.input), None

@@ -1,7 +1,7 @@
 """How long an invocation holds the messages of its batch (R9 in docs/reference/log.md). Pure.
 
-SQS hides a message for two minutes at a time, so that a crash costs two minutes. Whoever serves the
-batch hides all of it again every minute; a message that could not be hidden keeps its old limit.
+SQS hides a message for two minutes at a time, so that a crash costs two minutes. The invocation
+hides its whole batch again every minute; a message that could not be hidden keeps its old limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Holds:
     """The messages of one batch, by id, that are at work. Mutable; lives for one invocation."""
 
     def __init__(self, receipts: Mapping[str, str], deadline_ms: int, now_ms: int) -> None:
-        #: What has to be hidden again, and again.
+        #: The messages that have to be hidden again.
         self.receipts = dict(receipts)
         self._deadline_ms = deadline_ms
         self._until_ms = dict.fromkeys(receipts, self._hidden_until_ms(now_ms))
@@ -41,11 +41,11 @@ class Holds:
             self.let_go(message_id)
 
     def extended_to_the_end(self) -> None:
-        """Nobody else receives here: a host that does everything in turn."""
+        """Needs no hiding: a host without threads is the only receiver."""
         self._until_ms = dict.fromkeys(self._until_ms, self._deadline_ms)
 
     def let_go(self, message_id: str) -> None:
-        """It is given back, or SQS no longer takes its receipt: nobody hides it again."""
+        """Stops hiding a message that was given back, or whose receipt SQS refuses."""
         self.receipts.pop(message_id, None)
 
     def _hidden_until_ms(self, now_ms: int) -> int:

@@ -68,10 +68,10 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     """When the sweeper looks at the execution next, on a grid so that two sweepers agree: the
     first of what follows, and within a week.
 
-    Somebody, whoever it is, holds it: soon, and later the longer nothing has come of it. Something
-    is due: after that; once it is overdue the later the longer it is, up to an hour, for each look
-    sends a message, and some worker may die of it. Nothing is late, and mail may come or nothing
-    tells when it moves: the longer it has rested the later, from an hour on.
+    A worker has it in hand: soon, and later the longer it shows no progress. Something is due:
+    after that time. Something is overdue: later each time, up to an hour, because each check sends
+    a message and a worker may crash on it. Otherwise: the longer it has rested the later, from an
+    hour on.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = list(next_dues(state))
@@ -124,8 +124,8 @@ def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> in
 
 
 def is_held(state: Execution, now_ms: int) -> bool:
-    """Somebody works on it, or should: an attempt is claimed, due, or waits for its function, a
-    child is still to be stopped, or a record was full.
+    """-> whether a worker has it in hand, or should: an attempt is leased, due, or waits for its
+    function, a child has to be stopped, or a record was full.
     """
     if abandoned(state):
         return True

@@ -90,7 +90,7 @@ def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Deleting what is not there is no error."""
+    """Deletes an activity. A missing one is not an error."""
     arn = parse_activity_arn(request["activityArn"])
     if arn.place == service.place:
         yield Delete(tables.MAIL, keys.activities(service.tenant), arn.name)
@@ -212,7 +212,7 @@ def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
 
 
 def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, None]:
-    """The row goes last: as long as it is there, the next poll tells."""
+    """Deletes the row last: as long as it exists, the next poll sends the wake."""
     yield Send((Message(messages.wake_mail(tenant, run, key)),))
     yield _drop(row)
 

@@ -106,7 +106,7 @@ class StatesApi:
 
 
 def find_operation(operation: str) -> Operation:
-    """Raises StatesFault UnknownOperationException for a name that is none of AWS's."""
+    """Raises StatesFault UnknownOperationException for an unknown name."""
     module = OPERATIONS.get(operation)
     if module is None:
         raise StatesFault("UnknownOperationException", f"there is no operation {operation}")

@@ -209,7 +209,7 @@ def _labelled(machine: str, label: str | None) -> str:
 
 
 def _unlabelled(text: str) -> tuple[str, str | None]:
-    """-> name and label. Raises InvalidArn when there is no name."""
+    """-> name and label. Raises InvalidArn without a name."""
     machine, _, label = text.partition("/")
     if not machine:
         raise invalid_arn(f"Invalid arn: no name stands before '{text}'")

@@ -13,13 +13,13 @@ HTTP_STATUS = 400  # the JSON protocol answers every fault of the caller so
 
 
 class StatesFault(Exception):  # noqa: N818
-    """What a caller of the API is refused with: `code` is the exception's name.
+    """A refusal for a caller of the API: `code` is the exception's name.
 
     `extra` holds further members of the exception's shape (`resourceName`, `reason`).
     """
 
     def __init__(self, code: str, message: str, **extra: Any) -> None:
-        # What is refused is told back, and half of a surrogate pair could not be sent.
+        # The message repeats the refused value, and half of a surrogate pair could not be sent.
         self.message = printable(message)
         super().__init__(self.message)
         self.code = code

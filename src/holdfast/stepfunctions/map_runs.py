@@ -1,4 +1,4 @@
-"""Map runs: what a distributed Map has come to, read from its parent's log.
+"""Map runs: the progress of a distributed Map, read from its parent's log.
 
 A map run's name says whose it is (`core/run_ids.py`); the parent's events say the rest:
 `MapRunStarted` its bounds, `ChildrenStarted` how many items and executions, `ChildEnded` each end.
@@ -158,7 +158,7 @@ def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
 
 
 def _runs_in(events: Iterable[Event]) -> list[MapRunProgress]:
-    """-> every map run that the events tell of, in the order of their starts."""
+    """-> every map run in the events, in the order of their starts."""
     found: list[MapRunProgress] = []
     open_runs: dict[str, MapRunProgress] = {}
     for event in events:

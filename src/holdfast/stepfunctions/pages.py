@@ -1,4 +1,4 @@
-"""Pages of lists: how many, where to go on, and tokens that nobody else can make.
+"""Pages of lists: their size, their order, and tokens that only this stack can make.
 
 A token names the last item that was shown, so what comes and goes meanwhile moves nothing. It is
 signed together with the list that it comes from, and fits no other.
@@ -52,7 +52,7 @@ def page(
 
 
 def _fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
-    """-> as many as an answer holds, and one at least: who asks goes on."""
+    """-> as many as an answer holds, and at least one: the caller asks for the next page."""
     total_bytes = 0
     for number, one in enumerate(wanted):
         total_bytes += bytes_of(one)

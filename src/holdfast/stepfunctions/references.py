@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 
-#: What holds states of its own, which speak for themselves.
+#: Fields that contain states, which are examined on their own.
 _NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
 _TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
 _JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
@@ -20,7 +20,7 @@ _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 def variable_references(definition: Json) -> dict[str, list[str]]:
     """-> names of variables, in order, by the name of the state; states that read none are absent.
 
-    The definition is valid. `$states` is no variable, nor is what an expression binds itself.
+    The definition is valid. `$states` and the names that an expression binds itself do not count.
     """
     found: dict[str, list[str]] = {}
     if isinstance(definition, dict):

@@ -31,7 +31,8 @@ def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
 def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator[Effect, Any, None]:
     """Raises InvalidLoggingConfiguration when the log group is known not to exist.
 
-    Who may not ask CloudWatch Logs, as a stack may not by default, cannot tell: that passes.
+    Without the right to query CloudWatch Logs, which a stack lacks by default, the name is
+    accepted.
     """
     for destination in logging.get("destinations", ()):
         arn = str(destination.get("cloudWatchLogsLogGroup", {}).get("logGroupArn", ""))

@@ -53,7 +53,7 @@ def require_valid(
 
 
 def serialization_fault(message: str) -> StatesFault:
-    """For a body that is no JSON, or no request."""
+    """For a body that is not JSON, or not a request."""
     return StatesFault("SerializationException", message)
 
 

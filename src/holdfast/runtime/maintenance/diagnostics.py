@@ -1,6 +1,6 @@
-"""One execution examined: what in it should have happened, by the time and by the mail.
+"""The examination of one execution: what should have happened by now, by its clock and its inbox.
 
-What is found is compared with the clock later: it may be young, and somebody about to see to it.
+The caller compares the findings with the clock: a young finding may be under way.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
 
 
 class Symptom(StrEnum):
-    """What is wrong, beside what time alone asks for (`core.diagnosis.Reason`)."""
+    """The symptoms besides those of time alone (`core.diagnosis.OverdueReason`)."""
 
     CONTROL_UNSEEN = "a stop or a redrive is stored and nobody has carried it out"
     EVENT_UNAPPLIED = "the event that it waits for is stored and nobody has applied it"
@@ -95,7 +95,7 @@ class Diagnosed:
 
 @dataclass(slots=True)
 class Examination:
-    """What the walk knows: whose list it is, now, whom the sweeper watches, who is held."""
+    """The context of one walk: the tenant, the time, the watched executions, the quarantined ones."""
 
     tenant: str
     now_ms: int
@@ -104,7 +104,7 @@ class Examination:
 
     @property
     def stuck_ms(self) -> int:
-        """What should have happened before this moment is late."""
+        """-> the time before which a missing step counts as late."""
         return self.now_ms - 1_000 * STUCK_SECONDS
 
 
@@ -121,7 +121,7 @@ def examine(place: Examination, run: str) -> Generator[Effect, Any, tuple[Log, l
     except HoldfastError as error:
         if is_passing(error):
             raise
-        # One that is damaged is told of, and hides no other.
+        # A damaged execution is reported, and does not hide the others.
         return log, [unreadable(run, error)]
 
 
@@ -176,7 +176,7 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
     why = Symptom.NEWER_FORMAT if isinstance(error, NewerFormatError) else Symptom.UNREADABLE_LOG
     advice, message = error.help, error.message
     if isinstance(error, ServiceFault):
-        # What AWS says of a refusal names roles and tables: it is not for callers.
+        # AWS's text of a refusal names roles and tables: it is not for callers.
         message = "a service that this stack works with does not give it"
         advice = "docs/reference/errors.md says what the code asks for; nothing writes to its log"
     advice = advice or "restore it from a backup of the table; nothing writes to its log"

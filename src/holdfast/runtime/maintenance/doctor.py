@@ -1,12 +1,12 @@
-"""What should move and does not: found, said why, and told again.
+"""The doctor: finds executions that should move and do not, says why, and sends their message
+again.
 
-The list of running executions is walked page by page; each is examined. Then the watch rows, for
-who is in no list of what is deployed: a workflow may be gone or have another name now, and its
-executions run on. What is younger than a few minutes is nobody's concern: its message may be on its
-way, or come back. A repair stores nothing but a row that is missing; else it sends what the engine
-itself would.
+It walks the list of running executions page by page and examines each. Then it walks the watchdog
+rows, for executions that the list does not have. A finding younger than a few minutes is not shown:
+its message may be on its way, or come back. A repair stores nothing but a missing row; otherwise it
+sends the message that the engine itself would send.
 
-What has neither a log nor a place in a list (a name whose start was lost) is found by its name.
+An execution with neither a log nor a list entry (a name whose start was lost) is found by its name.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def _not_begun(run: str, name: str | None) -> Diagnosed:
 
 
 def _of_letters(now_ms: int) -> Findings:
-    """Who may see them is who may see the queues: the account itself."""
+    """Shown to the account alone, which may read the queues, too."""
     letters = yield from quarantine.unreadable(now_ms)
     return [
         Diagnosed(

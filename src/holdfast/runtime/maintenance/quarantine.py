@@ -1,16 +1,16 @@
-"""Quarantine: what failed in every delivery rests here, by name, until somebody looks.
+"""Quarantine: executions whose message failed in every delivery stay here until an operator acts.
 
-* One item holds one execution. A start is kept: it is the only copy of what was accepted, while
-  any other message only said «look», and looking again is all that its release asks for.
-* It holds until the log goes on. What has moved since is not stuck, whatever the item says; such
-  an item is deleted by a repair.
-* What has ended is held by the redrive that nobody could carry out, as long as its wish is stored.
-  Else it is not held, and rests here for a repair alone: what its end owes may not have been done,
-  and no message is left that knows of it.
-* Who is held is left alone: the sweeper does not wake it. Its own timers, events and answers may,
-  and a stop does.
-* Who is held is watched (R11), or nobody would renew its log (R16).
-* A dead letter that nobody can read has no execution. It stays in its queue; a note says so.
+* One item holds one execution. The item keeps the body of a start message, because it is the only
+  copy of the accepted input. Any other message only asked a worker to look at the log again.
+* It holds until the log grows. An execution that has moved since is not stuck; a repair deletes the
+  item.
+* An ended execution is quarantined by a redrive that no worker could carry out, as long as the
+  redrive is stored. Otherwise the item waits for a repair alone: the follow-ups of the end may be
+  missing, and no message is left that would cause them.
+* The sweeper does not wake a quarantined execution. Its own timers, events and answers may, and a
+  stop does.
+* It keeps its watchdog row (R11), or its log would not be renewed (R16).
+* An unreadable dead letter belongs to no known execution. It stays in its queue; a note names it.
 """
 
 from __future__ import annotations
@@ -120,13 +120,13 @@ def put(
 
 
 def _watch(log: Log, now_ms: int) -> NoResult:
-    """What was never opened was guarded by the message that rests now."""
+    """Adds a watchdog row if the execution was never opened: its message guarded it until now."""
     try:
         yield from log.load()
     except HoldfastError as error:
         if is_passing(error):
             raise
-        return  # nobody can write to it, either
+        return  # its log cannot be written, either
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = watchdog.next_look_ms(log.state, now_ms, now_ms)
         yield Put(
@@ -148,7 +148,7 @@ def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
 
 
 def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
-    """-> why nobody works on the execution, if it rests here. `log` is loaded."""
+    """-> the reason for the quarantine, if the execution is in it. `log` is loaded."""
     if log.state is not None and log.state.is_ended and not log.state.resting:
         return None
     held = yield from find(log.tenant, log.run)
@@ -219,7 +219,7 @@ def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 
 
 def forget_moved(tenant: str) -> NoResult:
-    """Deletes what does not hold any more."""
+    """Deletes items whose execution has moved since."""
     for held in (yield from of_tenant(tenant)):
         # It may have been set aside again since: what is deleted is what was looked at.
         if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
@@ -271,8 +271,9 @@ def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | N
 def release(held: Quarantined) -> NoResult:
     """It goes round once more, alone in its batch, and counts from the beginning.
 
-    It names the last dead letters: nobody has to wait until what their workers had claimed lapses.
-    A start whose log has begun would find nothing to do: what is owed since is for who recovers it.
+    The message names the last dead letters, so that the leases of their workers need not lapse
+    first. For a start whose log has begun a `recover` is sent: the start itself would find nothing
+    to do.
     """
     body, log = held.body, keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query(tables.EXECUTIONS, log, reverse=True, limit=1)):
@@ -282,8 +283,8 @@ def release(held: Quarantined) -> NoResult:
         row = yield from _name_row(held, now_ms)
         if row is None:
             return  # see `refusal`
-        # It begins now, so its name is kept from now on. No other call writes to this row: it is
-        # there, and who extends it works on the log that there is none of.
+        # It begins now, so its name is kept from now on. No other call writes to this row: it
+        # exists, and only an execution with a log extends it; this one has none.
         yield Put(tables.MAIL, {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
@@ -294,7 +295,7 @@ def release_to_stop(held: Quarantined) -> NoResult:
 
 
 def _send_again(held: Quarantined, body: Mapping[str, Any]) -> NoResult:
-    # An end was written under one of them, and its message alone tells the bus of it.
+    # An end was written under one of them, and only its message causes the event on the bus.
     letters = held.letters if held.is_end else held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
     again = {**body, "of": list(letters), "released": len(letters)}
     yield Send((Message(again),), queue="single")
@@ -314,7 +315,7 @@ def _read(item: Item) -> Quarantined:
         return Quarantined(tenant, run, body, letters, int(item["at"]))
 
 
-# -- letters that nobody can read ------------------------------------------------------------------
+# -- unreadable letters ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +379,7 @@ def not_begun(held: Quarantined) -> dict[str, Any]:
 
 
 def listed(held: Quarantined) -> dict[str, Any]:
-    """-> its row in a list, where no index has one: a start tells more than what followed it."""
+    """-> its row in a list, for an execution without a list entry: the start has the most facts."""
     body = held.body
     started_ms = int(body.get("t0", held.at_ms))
     return {

@@ -1,8 +1,30 @@
-"""The sweeper: what history says should move, gets a message again.
+"""The sweeper: sends a message again for each execution that should move and has none.
 
-It decides nothing. Each minute it reads, for each shard, the rows that are due: a timer row becomes
-a delayed message, a watch row a look at its execution. An execution that rests costs it nothing.
-A row is always written at its next place before it is deleted at the old one.
+A queue message can be lost: a queue is purged, a message becomes a dead letter, a worker crashes
+between its commit and its send. Without a message an execution would stand still for ever. The
+sweeper runs once a minute and finds these executions. It decides nothing: it sends `recover` or a
+timer's wake, and a worker decides from the log.
+
+It does not scan executions. It reads the rows that are due, in 16 shards of one table:
+
+    timer row     <due time>#tenant#run#t#entry    a wait longer than 15 minutes
+    watchdog row  <check time>#tenant#run          one for each execution that rests
+
+    each minute, for each shard:  Query rows up to now + 60 s
+        timer row     ─► delayed message to the work queue ─► delete the row
+        watchdog row  ─► load the log ─┬─ moved, or nothing due ─► put the row at its next time
+                                       ├─ overdue               ─► send `recover`, put the row
+                                       └─ ended                 ─► follow-ups, delete the row
+
+**The price.** An execution that waits for a month has one row, which is read when its time comes.
+The check times grow from an hour to a week the longer it rests.
+
+**Crashes.** A row is written at its next place before it is deleted at the old one. A crash between
+the two leaves two rows, and both lead to the same check.
+
+Example: a wait of two days begins on Monday at 09:00. Its timer row is due on Wednesday at 08:47,
+13 minutes ahead. The sweep at 08:46 reads rows up to 60 s ahead, sends a message with a delay of 14
+minutes, and deletes the row. The message arrives on Wednesday at 09:00.
 """
 
 from __future__ import annotations
@@ -114,7 +136,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         return
     if log.state is None or (is_announced and log.state.is_ended):
         if log.state is not None and (yield from _is_to_be_redriven(log, log.state)):
-            # Who put the row may have died before the record, and the wake been lost with it.
+            # The worker that put the row may have crashed before the record, and its wake is lost.
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         yield from _wait_for_record(row, now_ms)
         return
@@ -133,7 +155,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     look_ms = watchdog.next_look_ms(log.state, parked_ms, ahead_ms)
     if is_announced and _may_still_come(row, now_ms):
-        # Who announced the record may have died before it: until then nothing else looks here.
+        # The worker may have crashed before the record that the row announces. Until the record is
+        # there, no other row leads to this execution.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
         made_ms = int(row["made"])
@@ -148,13 +171,15 @@ def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, boo
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
-    """Workers die of it: who looks at it again is a person's choice."""
+    """Leaves a quarantined execution alone: workers crash because of it, and a person decides."""
     return (yield from quarantine.held_in(log)) is not None
 
 
 def _finish(log: Log, state: Execution) -> NoResult:
-    """The duties of the end, should their worker have died. He may not have told the bus either,
-    and a twin of his may have deleted the message: a worker does that, the sweeper has no right to.
+    """Carries out the follow-ups of an end, in case their worker crashed.
+
+    That worker may not have published the end either, and a concurrent delivery may have deleted
+    its message. A worker publishes it, because the sweeper has no right to.
     """
     is_listed = yield from _is_listed_as_running(log, state)
     if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
@@ -223,11 +248,11 @@ class StoredDeadLetter:
 
 
 def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
-    """A dead letter goes round again, alone in its batch; the third time it is quarantined. A start
-    that somebody has stopped goes to be stopped.
+    """Sends a dead letter again, alone in its batch; the third time it goes to quarantine. A start
+    that was stopped is sent to be stopped.
 
-    Not one that died of being given back by code of another release: raises HF301, HF302 as long
-    as this code cannot read its log either, and the letter stays where it is.
+    A letter that code of another release gave back stays where it is: raises HF301, HF302 as long
+    as this code cannot read its log either.
     """
     require_writable(formats)
     now_ms = yield Clock()
@@ -245,7 +270,7 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
     if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms, formats)
-    # Looked for after that: who stops it later finds it in quarantine (R13).
+    # Read after the put: a later stop finds the execution in quarantine (R13).
     if (yield from _is_to_be_stopped(body)):
         held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
         yield from quarantine.release_to_stop(held)
@@ -259,7 +284,7 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
         return {**body, "of": list(rounds)}
     again = messages.renew if body.get("held") else messages.recover
     found = again(body["t"], body["run"], rounds, released)
-    # Nothing else says that the claim of who handed on is nobody's: it may be minutes long.
+    # Only this field marks the previous worker's lease as released; it may last for minutes.
     return {**found, "from": body["from"]} if "from" in body else found
 
 

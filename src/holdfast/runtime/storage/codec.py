@@ -1,4 +1,4 @@
-"""Log records and snapshots <-> items. The format is told in docs/reference/log.md.
+"""Log records and snapshots as DynamoDB items, and back. Format: docs/reference/log.md.
 
 Rules of this file:
 * A value over 64 bytes is written once and referred to by (sequence, number) from then on; a
@@ -6,7 +6,7 @@ Rules of this file:
   object that was read or written before), else by content.
 * A snapshot stands on its own: it holds every value that the state needs, so a load reads nothing
   older.
-* What is too large for an item goes to S3 under its own hash, before the record that names it.
+* A value that is too large for an item goes to S3 under its own hash, before the record.
 
 The payload of a record is lines: one value a line, the events on the last. A value is JSON, or
 `s3:<sha256>`; JSON text has no raw newline. A reference is {"@": [sequence, number]}; a key of only
@@ -106,7 +106,7 @@ class Packer:
         return self.pack_fields(value)
 
     def pack_fields(self, fields: Mapping[str, Any]) -> str:
-        """-> an object whose values are packed, and which is no value itself."""
+        """-> an object whose values are packed; the object itself does not get a number."""
         return (
             "{"
             + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
@@ -145,7 +145,7 @@ def _digest(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a record says besides its events. `listing` holds lp, ls and what the index projects."""
+    """The fields of a record besides its events. `listing`: the attributes of its list entry."""
 
     format: int
     tenant: str
@@ -296,7 +296,7 @@ def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
     return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
 
 
-#: What Python raises where stored bytes are not what was written.
+#: Python's errors for stored bytes that are damaged.
 _DAMAGE: Final = (
     AssertionError,
     AttributeError,
@@ -389,7 +389,7 @@ class Reader:
         events = _events(self._parse(last), at_ms, first_id)
         self.state = fold(events, self.state)
         if "so" in item:
-            # What follows refers to the snapshot's values, not to older ones.
+            # Later records refer to the snapshot's values, not to older ones.
             self._values_of(item)
         return _as_record(item, events)
 
@@ -441,7 +441,7 @@ def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ..
         raise TypeError("a record's events")
     events = []
     for event_type, previous, delta, details, own in texts:
-        # What no fold looks at would be believed, and shown, as it stands.
+        # Fields that the fold ignores would be shown unchecked.
         if (
             type(previous) is not int
             or type(delta) is not int

@@ -50,10 +50,10 @@ def read_item(item: Any) -> Definition:
 class Programs:
     """The process's cache: definitions and their programs by hash.
 
-    What comes here was validated: by the compiler, or when its state machine was created.
-    `definitions` are the deployed ones. A hash is of the ASL alone, so of those that were stored
-    each tenant has its own, with its own source map: what a payload has to be, and whether it is
-    secret, nobody else's state machine may say.
+    Its definitions are valid: the compiler or CreateStateMachine has checked them. `definitions`
+    are the deployed ones. A hash is of the ASL alone, so each tenant has stored definitions of its
+    own, with their source maps: another tenant's state machine must not decide the type of a payload, or
+    whether it is secret.
     """
 
     definitions: dict[str, Definition] = field(default_factory=dict)
@@ -109,8 +109,8 @@ class Programs:
 
 
 def _with_secrets_of(stored: Definition, definition: Definition) -> Definition:
-    """What was secret once stays so where no type says any more what it is: executions of then wait
-    for it, and it must not be stored in clear.
+    """Keeps the secrets of older source maps: executions of that time still wait for such a
+    payload, and without its type it must not be stored in clear.
     """
     secrets = {*stored.source_map.get("secrets", ()), *definition.source_map.get("secrets", ())}
     more = {"secrets": sorted(secrets)} if secrets else {}

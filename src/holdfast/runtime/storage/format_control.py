@@ -82,7 +82,7 @@ def _read() -> Generator[Effect, Any, Item | None]:
 
 
 def _asked(item: Item | None, formats: Formats) -> int:
-    """Nobody has asked: the oldest, which any code that may still be running can read."""
+    """The default format: the oldest one, which every running release can read."""
     if item is None:
         return formats.oldest
     require_format(item, "~ctl")
@@ -91,7 +91,7 @@ def _asked(item: Item | None, formats: Formats) -> int:
 
 
 def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
-    """-> False when somebody else was faster."""
+    """-> False if another host stored its value first."""
     version = 0 if seen is None else int(seen["rv"])
     item: Item = {
         "pk": keys.STACK_CONTROL,

@@ -1,7 +1,7 @@
-"""The formats of what is stored: which this code reads, and what sets them apart.
+"""The formats of stored data: which ones this code reads, and how they differ.
 
-The records of the log have a format of their own, with their snapshots and blobs. What code can
-read, and which of it is to be written, is one value: `Formats`.
+The records of the log have a format of their own, with their snapshots and blobs. `Formats` says
+which formats the code can read and which one it writes.
 
 | format | new in it |
 |---|---|
@@ -47,7 +47,7 @@ class Formats:
             raise OlderFormatError(what, number, self.oldest)
 
 
-#: What this code reads of the log. Until somebody asks, it writes what the release before it reads.
+#: The formats of the log that this code reads. By default it writes the previous release's format.
 FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 #: The attribute of an item, and the field of a message, that names its format.
 FORMAT_FIELD: Final = "f"
@@ -92,7 +92,7 @@ _WORDS_1: Final = (
     b'["TaskScheduled",{"resourceType":"holdfast","resource":"task:","region":"holdfast",'
     b'"parameters":{"entry":,"attempt":1,"claim":["'
 )
-#: What format 1 lacks. The likelier a word is, the further back it stands: near words cost less.
+#: The words that format 2 adds. Likely words are at the end, because near references cost less.
 _WORDS_2: Final = (
     b'"map_run_arn":"","inputs":["failures_max":0,"started_ms":"stopped_ms":"undone":['
     b'"items":null,"branch_input":null,"results":[["needed":null,"tolerated":0,"failed":0,'

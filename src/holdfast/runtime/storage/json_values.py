@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.errors import RequestError
 from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 
-#: Whoever reads JSON as JavaScript does has no greater number.
+#: Readers that treat JSON as JavaScript does have no greater number.
 NUMBER_MAX: Final = sys.float_info.max
 _NUMBERS: Final = (int, float)
 
@@ -40,7 +40,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def require_plain(value: Any, what: str) -> None:
-    """Raises RequestError HF243: too deep, a number that is none, or text that is no Unicode."""
+    """Raises RequestError HF243: too deep, NaN or infinity, or text that is not Unicode."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -79,5 +79,5 @@ def is_unicode(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """-> the text with what is no Unicode replaced."""
+    """-> the text with its lone surrogates replaced."""
     return text.encode(errors="replace").decode()

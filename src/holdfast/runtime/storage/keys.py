@@ -148,7 +148,7 @@ def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str
 
 
 def run_of_child(text: str) -> str | None:
-    """-> the id of a child, None when the text is no child's name."""
+    """-> the id of a child, None for another text."""
     run = text.replace("-", ".")
     return run if is_run(run) and "." in run else None
 
@@ -185,7 +185,7 @@ def heartbeat(entry: int) -> str:
 
 
 def taken(entry: int, attempt: int) -> str:
-    """Who has taken an activity's task."""
+    """The item that names the poller of an activity's task."""
     return f"{TAKEN_PREFIX}{entry}.{attempt}"
 
 
@@ -220,7 +220,7 @@ def machines(tenant: str) -> str:
 
 
 def machine(tenant: str, machine_name: str) -> str:
-    """What belongs to one state machine: its versions and aliases."""
+    """The partition of one state machine's versions and aliases."""
     return f"{tenant}#sm#{machine_name}"
 
 
@@ -246,7 +246,7 @@ def activities(tenant: str) -> str:
 
 
 def activity_tasks(tenant: str, activity_name: str) -> str:
-    """The tasks of one activity that nobody has taken, the earliest due first."""
+    """The partition of one activity's free tasks, the earliest due first."""
     return f"{tenant}#act#{activity_name}"
 
 
@@ -285,7 +285,7 @@ def is_list_workflow(value: Any) -> bool:
 
 
 def starts(tenant: str, workflow: str, shard: int) -> str:
-    """What was asked for by the API's starts, by `list_sort`. `shard` is `start_shard`'s."""
+    """The partition of start requests, sorted by `list_sort`. `shard` is `start_shard`'s."""
     return f"{tenant}#st#{workflow}#{shard}"
 
 

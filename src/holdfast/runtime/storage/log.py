@@ -1,10 +1,28 @@
-"""One execution's log: loading it, and appending one record to it.
+"""The log of one execution: loading it, and appending one record.
+
+The log is the only truth about an execution: its state is the fold of the log's events. Two workers
+may have the same execution in hand, so an append must let one of them win. DynamoDB's conditional
+put does that without a lock: record n + 1 has a fixed key, and the put succeeds only if no item has
+that key.
 
 Rules of this file (R1, R2, R6 in docs/reference/log.md):
-* A commit is one PutIfAbsent at (execution, last + 1). Who is refused has lost and reloads.
-* Any doubt is settled by reading that key. Our nonce there: it was us. Nothing there: the same
-  bytes again, since the first may still land.
+* A commit is one PutIfAbsent at (execution, last + 1). A refused worker has lost the race and
+  reloads.
+* A read of that key settles every doubt. If the item has this worker's nonce, the put was stored.
+If
+  no item is there, the worker sends the same bytes again, because the first put may still arrive.
 * A nonce names bytes. New bytes get a new nonce.
+
+    worker A: load 0…4 ─ decide ─ put 5 ────────────► stored
+    worker B: load 0…4 ─ decide ─── put 5 ─► refused ─ load 5 ─ offer the facts again ─ put 6
+
+Example of a doubt: A's put of record 5 times out at 10:00:01. Stored or not? A reads key 5. If it
+finds its own nonce, it goes on. If it finds B's nonce, it has lost. If it finds nothing, it puts
+the same bytes again: if the first put arrives later, it is refused, or it is the one that counts.
+
+**Snapshots.** A long log is not folded from its start. A record may hold a snapshot of the state
+after it; loading begins at the newest one (`sn` of the last record). A snapshot also keeps a log
+alive: TTL removes records after 90 days, and before that a snapshot makes the old ones unnecessary.
 """
 
 from __future__ import annotations
@@ -69,15 +87,15 @@ DOUBTS_MAX = 5  # the same bytes are sent so often before the message is given b
 
 @dataclass
 class Log:
-    """What this worker knows of one execution's log. Mutable; lives for one delivery.
+    """One execution's log as this worker has loaded it. Mutable; lives for one delivery.
 
-    `sequence` is the newest record's, -1 when there is none. `records` are those that were read,
-    oldest first; those before the newest snapshot, and its own, are not folded. `base_ms` is when
-    the first one that is needed was written: it may not be taken by TTL.
+    `sequence` is the newest record's, -1 without records. `records` are those that were read,
+    oldest first; the newest snapshot's record and those before it are not folded. `base_ms` is when
+    the first needed record was written: TTL must not delete it.
 
     A log's format never falls: `format` is that of its newest record, `base_format` that of the
     first one needed. `unmeasured`: records that `bytes_since_snapshot` leaves out until a commit
-    asks. `is_gone`: there is no state, for it has ended, and TTL has begun to take it.
+    needs them. `is_gone`: the execution has ended, and TTL has begun to delete its records.
     """
 
     tenant: str
@@ -137,7 +155,7 @@ class Log:
             return
         with reading(f"the log of execution {self.run}"):
             if _is_over(newest_first[0], now_ms):
-                # TTL deletes in any order: what is left of a log must not come to life.
+                # TTL deletes in any order: the rest of a log must not become an execution again.
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)
@@ -150,9 +168,7 @@ class Log:
                 self.records = (*before, *self.records)
 
     def read_back(self, to_ms: int) -> Reads:
-        """Older records, too, unless it is too far: whether they were written by somebody who has
-        had a message since then.
-        """
+        """Reads older records, within a bound, to see whether another worker wrote them since then."""
         for _ in range(READ_BACK_QUERIES_MAX):
             if not self.may_reach_beyond(to_ms):
                 return
@@ -188,7 +204,7 @@ class Log:
             items = [*older, *items]
             if int(items[0]["sk"]) > 0:
                 raise
-            # The snapshot is but the fold: whoever knows another state folds the log again.
+            # The snapshot is only the fold: code with another state folds the log again.
             yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
@@ -258,7 +274,7 @@ class Log:
         return encoded
 
     def _must_snapshot(self, state: Execution, header: Header) -> bool:
-        """Nobody needs what TTL will have taken (R16), or what newer code does not read."""
+        """-> whether a snapshot is due, so that TTL (R16) or newer code can drop older records."""
         if self.sequence < 0:
             return False
         if state.is_ended:
@@ -311,16 +327,16 @@ def _is_over(item: Item, now_ms: int) -> bool:
 
 
 def _is_being_taken(items: list[Item], now_ms: int) -> bool:
-    """It has ended, and of what its last record needs the oldest is over, or has been deleted.
+    """-> whether an ended log has lost records to TTL.
 
-    What is missing before TTL can have come is damage, and so is all that an open log misses.
+    A record that is missing before its TTL is damage, and so is any missing record of an open log.
     """
     oldest, newest = items[0], items[-1]
     if newest["st"] == "RUNNING":
         return False
     if int(oldest["sk"]) == _base_of(newest):
         return _is_over(oldest, now_ms)
-    # Whoever wrote it: no end is further from what it needs.
+    # Holds for every release: an end is never further from the records that it needs.
     sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
     return int(newest["at"]) + 1_000 * sure_seconds <= now_ms
 
@@ -361,6 +377,6 @@ def fetch_blobs(
 
 
 def draw(run: str, sequence: int, counter: int) -> float:
-    """-> in [0, 1): chance that is the same for whoever writes this record."""
+    """-> in [0, 1): a draw that is the same for every worker that writes this record."""
     digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
     return int.from_bytes(digest[:7], "big") / (1 << 56)

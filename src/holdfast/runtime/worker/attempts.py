@@ -1,9 +1,9 @@
-"""The attempts that one delivery runs: which it takes, how it begins them, what they come to.
+"""The attempts that one delivery runs: which it takes, how it begins them, and their results.
 
 Rules of this file (docs/reference/log.md):
 * R3 Before record 0 only the first tasks run: they follow from the start message alone.
 * R9 An attempt is begun only if it fits before the deadline; the first of a delivery always.
-* R15 The due time decides, by the clock of whoever begins.
+* R15 The due time decides, by the clock of the worker that begins the attempt.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ class Attempts:
     ) -> list[Fact]:
         """`places`: if this delivery recovers.
 
-        Whose wake it is has it, and needs no claim for as long as nobody looks for him. Another
-        one takes it only if there may be no wake: it is overdue, or was ours to send.
+        The delivery of the attempt's own wake runs it, and needs no lease while no recovery can
+        look for it. Another delivery takes it only if the wake may be missing: the attempt is
+        overdue, or this worker should have sent the wake.
         """
         ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of_attempt(attempt)
         if places is None:
@@ -108,8 +109,8 @@ class Attempts:
         return [facts.TakenOver(*ticket)] if may_take else []
 
     def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:
-        """-> claims of what runs for so long that the sweeper will soon look for whoever has it, or
-        find the claim of who handed it on lapsed; and when the next one is wanted.
+        """-> leases for attempts that run so long that the sweeper will soon check them, or will
+        find the lease of the previous worker lapsed; and when the next lease is needed.
         """
         claims: list[Fact] = []
         next_ms = _NEVER_MS
@@ -117,7 +118,7 @@ class Attempts:
             return self._claim_in_pause(state), next_ms
         for attempt in attempts_of(state) if self.taken else ():
             ticket, claim = ticket_of(attempt), attempt.claim
-            # What another has taken over since is his, and he counts as lost if he does not end it.
+            # Another worker has taken the attempt over. It counts as lost if it does not finish.
             if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
                 continue
             late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
@@ -144,8 +145,8 @@ class Attempts:
         ]
 
     def hand_on(self, state: Execution) -> list[Fact]:
-        """-> claims of what this delivery has by a message alone, and hands on: whoever comes next
-        takes what is claimed by whom he has it from.
+        """-> leases for the attempts that this delivery has by a message alone and hands on. The
+        next worker takes over attempts whose lease belongs to the worker that handed them on.
         """
         return [
             facts.TakenOver(*ticket_of(attempt), is_handed=True)
@@ -168,17 +169,17 @@ class Attempts:
         return idle[: self._places()]
 
     def fit(self, attempts: list[Attempt], left_ms: int) -> bool:
-        """R9. The first ones of a delivery always do, or nobody ever would begin them."""
+        """R9. The first attempts of a delivery always fit, or they would never begin."""
         longest_seconds = max(run_seconds(attempt.timeout_seconds) for attempt in attempts)
         return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
 
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
         """The first tasks run before record 0: they follow from the message alone (R3).
 
-        Not beside a timer that may be due before then: nobody else would wake for it. Not those of
-        a workflow that another calls: hosts of two deployments may have sent its start, each with
-        its own definition, and record 0 says which of them counts. And not a call of one: whoever
-        dies of it may be stopped before it is tried again, and then nobody knows of the child.
+        Not beside a timer that may be due earlier, because no other message would wake for it. Not
+        in a called workflow: hosts of two deployments may have sent its start, each with its own
+        definition, and record 0 decides between them. And not a call of a workflow: if the worker
+        crashes and the execution is stopped before the next try, no log would name the child.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -196,7 +197,7 @@ class Attempts:
         )
 
     def forget_intentions(self) -> None:
-        """After a lost race it is seen anew what may be run (R5). What is at work stays so."""
+        """Decides again after a lost race which attempts may run (R5). Running attempts go on."""
         self.taken = {ticket for ticket in self.taken if ticket in self.begun}
 
     def _knows(self, attempt: Attempt) -> bool:
@@ -204,7 +205,7 @@ class Attempts:
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
-            return True  # a service's action: whoever calls it says when there is none
+            return True  # a service's action: the call itself reports an unknown one
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 
     def _places(self) -> int:

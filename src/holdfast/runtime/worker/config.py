@@ -1,4 +1,4 @@
-"""What a process that works knows, whatever message comes."""
+"""The configuration of a worker process, the same for every message."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from holdfast.runtime.storage.formats import FORMATS, Formats
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What this process knows: definitions, which functions it can run, how to sign a token, and
-    which workflows it can start for those that call them.
+    """Definitions, the functions that this process can run, the keys that sign tokens, and the
+    workflows that it can start for their callers.
 
-    `status_source`: by whom the bus is told when executions of state machines begin and end; None:
-    by nobody. `formats`: what is read of logs, and written.
+    `status_source`: the source of the events on the bus when executions of state machines begin and
+    end; None: no events. `formats`: the formats of logs that this process reads and writes.
     """
 
     programs: Programs

@@ -1,6 +1,7 @@
-"""What a decision may know besides state and facts: the time, chance, claims and tokens.
+"""The inputs of a decision besides state and facts: the time, random draws, leases and tokens.
 
-Chance and tokens are the same whoever decides, so that who repeats a decision writes the same.
+Random draws and tokens depend on the record alone. A worker that repeats a decision of another
+worker therefore writes the same values.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class DecisionInputsFactory:
         state: Execution | None = None,
         told: Iterable[Fact] = (),
     ) -> DecisionInputs:
-        """`decided_ms`: the time that the events shall bear; claims count from `now_ms`. `state` is
-        the one that is decided upon, `told` what it is told.
+        """`decided_ms`: the time of the events; leases count from `now_ms`. `state` is the state
+        that the decision changes, `told` the facts that it gets.
         """
         sequence = self.log.sequence + 1
 

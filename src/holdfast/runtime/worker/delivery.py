@@ -1,4 +1,28 @@
-"""What one delivery has come for, and whether another one may have been at it before (R8)."""
+"""One delivery of a message: its purpose, and the work that earlier deliveries may have left (R8).
+
+SQS delivers a message at least once. The same message may come twice at the same time, or again
+after its worker crashed. Each delivery therefore has to answer two questions.
+
+**Is this delivery a recovery?** It is if the message says so (`recover`), if SQS reports a receive
+count above one, or if the log has a record that another worker wrote under this message. A
+recovery carries pending commands out again, because the earlier worker may have crashed after its
+commit and before its effects.
+
+**Which commands are in doubt?** A worker carries out the commands of a record before it commits the
+next one. So only the newest record of the message is in doubt, and only the entries that it opened:
+
+    message M, delivery 1:  commit 4 ─ effects of 4 ─ commit 5 ─ crash
+    message M, delivery 2:  load 0…5 ─ record 5 is by M: carry out what record 5 asks for
+                                     ─ record 4: was carried out before 5 was committed
+
+If every recovery repeated everything, each crash would multiply the messages. `RequestedWork` keeps
+for each entry the record that asks for it, and says whether this delivery has to carry it out.
+
+Example: at 10:00:00 a worker commits record 5, which sets a timer, and crashes. At 10:02:00 SQS
+makes the message visible again. The second delivery reads record 5, finds that its own message
+wrote it, and starts the timer a second time. A timer that was started twice fires once, because the
+log applies one `Tick` only.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +42,13 @@ from holdfast.runtime.worker.leases import ReceivedMessage, is_lost
 
 @dataclass(frozen=True, slots=True)
 class RequestedWork:
-    """What is to be done, and who asked for it: it is for him, or for whoever has his message next.
+    """The pending work of an execution, and the record that requested each part of it.
 
-    `ours`: the records that were written under the ids of our message, oldest first. `doubtful`:
-    the one among them after which its writer may have died, before he did what it asks for.
-    `whose`: by place, the newest record that asks for what is to be done there. `is_unread`: of
-    ours nobody can say any more what they asked for.
+    The writer of that record carries the work out, or the next delivery of the writer's message.
+    `ours`: the records that were written under the ids of this message, oldest first. `doubtful`:
+    the one after which its writer may have crashed before it carried out the commands. `whose`: for
+    each entry, the newest record that requests work there. `is_unread`: the records of this message
+    can no longer be read.
     """
 
     ours: tuple[Record, ...]
@@ -32,8 +57,8 @@ class RequestedWork:
     is_unread: bool
 
     def is_in_doubt(self, entry: int) -> bool:
-        """Whoever had our message may have died before he looked after this place, and nobody else
-        has since. What cannot be read any more may be so.
+        """-> whether an earlier worker of this message may have crashed before it did this entry's
+        work, and no other worker has done it since. True also if the records cannot be read.
         """
         record = self.whose.get(entry)
         if record is None:
@@ -48,8 +73,8 @@ class RequestedWork:
 class Delivery:
     """Mutable; lives for one delivery.
 
-    `is_recovering`: who had the message before may have died with it half done. Known from the
-    message, or seen in the log. `is_sent_again`: it came early, and a copy of it is under way.
+    `is_recovering`: an earlier worker of the message may have crashed halfway. The message says so,
+    or the log shows it. `is_sent_again`: the message came early, and a copy of it is under way.
     """
 
     delivery: ReceivedMessage
@@ -104,7 +129,7 @@ class Delivery:
         return was_handed or is_lost(claim, self.delivery, now_ms)
 
     def started(self, data: Json) -> facts.Started:
-        """What a start message says; `data` is its input."""
+        """-> the fact of a start message; `data` is its input."""
         body = self.body
         return facts.Started(
             run=body["run"],
@@ -131,8 +156,8 @@ class Delivery:
 
     @property
     def shared_since_ms(self) -> int | None:
-        """-> since when others may have had the message, or those that it replaces; None: nobody
-        has. How old a dead letter was nobody says.
+        """-> the time since which other workers may have had the message, or a message that it
+        replaces; None if no other worker had it. The age of a dead letter is unknown.
         """
         if messages.replaced_by(self.body):
             return 0
@@ -143,9 +168,11 @@ class Delivery:
         return claim is not None and claim.message == self.delivery.message_id
 
     def is_overtaken(self, log: Log) -> bool:
-        """A later receipt of our message has claimed since. Unless its claim stands still, the
-        message may be gone, and nobody would come after us; its holder saw what there was to take
-        over. Nor is the message ours to delete, for he may have died with something half done.
+        """-> whether a later delivery of this message has taken a lease since.
+
+        Its worker has seen all attempts that could be taken over. If its lease has ended, the
+        message may be deleted, and no delivery would follow this one. This worker must not delete
+        the message either, because the other worker may have crashed halfway.
         """
         own = (event.holdfast.get("claim") for one in self.own_records(log) for event in one.events)
         claims = (Lease(*claim) for claim in own if claim is not None)
@@ -155,7 +182,7 @@ class Delivery:
         )
 
     def places(self, log: Log) -> RequestedWork:
-        """-> who asked last for what is to be done at each place, as far as records tell."""
+        """-> for each entry the newest record that requests work there, as far as records show it."""
         assert log.state is not None
         ours = self.own_records(log)
         numbers = {record.sequence for record in ours}
@@ -178,17 +205,20 @@ class Delivery:
         )
 
     def _doubtful(self, log: Log, ours: list[Record]) -> Record | None:
-        """What a record asks for is done before its writer commits again, so only the newest is in
-        doubt; where two wrote in turn, what the first one owed still waits until it is overdue. Not
-        if we wrote it, or if he may be at work still who has a later receipt.
+        """-> the record whose commands may not have been carried out.
+
+        A worker carries out the commands of a record before its next commit, so only the newest one
+        is in doubt. If two workers wrote in turn, the first one's commands wait until they are
+        overdue. None if this worker wrote it, or if a worker with a later receipt may still be at
+        work.
         """
         is_sure = not ours or ours[-1].nonce.startswith(f"{self.delivery.owner}.")
         return None if is_sure or self.is_overtaken(log) else ours[-1]
 
     def _is_unread(self, log: Log, ours: list[Record]) -> bool:
-        """Of the records of our message nobody can say what they asked for: they are in a snapshot,
-        or so far back that they were not read. One that can be read says that what those before it
-        asked for was done: that comes before the next commit.
+        """-> whether the requests of this message's records are unknown, because the records are in
+        a snapshot or too old to be read. One readable record is enough: the commands of the records
+        before it were carried out before its commit.
         """
         if ours:
             return all(record.is_folded for record in ours)

@@ -1,4 +1,4 @@
-"""What has happened outside while nobody looked: the mail that a message names, and the time.
+"""External facts: the inbox messages that a queue message names, and the passing of time.
 
 * R14 Before a time-out is committed, its mail is read: a stored answer wins.
 * R15 The due time decides; a message only wakes, and one that is early is sent again.
@@ -42,9 +42,9 @@ def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.Fa
 
 
 def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, None]:
-    """What rests in quarantine and never began has no log that could end: its stop begins one.
+    """Stops an execution in quarantine that has no log yet: the stop begins one.
 
-    `body`: of the message that says so, or of one that replaces it, once it was a dead letter.
+    `body`: of the stop's wake, or of the message that replaces it after it was a dead letter.
     """
     named = str(body.get("key", ""))
     if body["k"] != messages.RECOVER and not named.startswith(keys.CONTROL_PREFIX):

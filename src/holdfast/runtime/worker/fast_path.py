@@ -1,8 +1,8 @@
-"""Whose first tasks may run before record 0, and whether what they came to counts (R3).
+"""The fast path: first tasks that run before record 0, and whether their results count (R3).
 
-They follow from the start message alone. But two messages may start one execution: a lane's is sent
-again by who recovers its parent, in its own time; those of one name say a secret in two ways. The
-record that is written first decides.
+The first tasks follow from the start message alone. But two messages may start one execution: a
+recovery of the parent sends a lane's start again, at another time; two starts of one name encrypt a
+secret differently. The record that is written first decides.
 """
 
 from __future__ import annotations

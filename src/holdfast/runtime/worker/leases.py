@@ -1,9 +1,29 @@
-"""Attempts and claims as one delivery sees them: whose they are, which are lost.
+"""Leases: which worker runs an attempt, until when, and when another worker may take it over.
 
-A claim prevents double work; it is no lock. It ends a grace after its attempt's time-out, is never
-renewed and never given back. Of more attempts than a delivery has places the later ones begin when
-earlier ones have ended, so their claims last longer. Correctness rests on the log: of two results
-one is applied.
+Two workers can see the same attempt: the queue delivers a message twice, a recovery reads the log
+while the first worker still runs. Running a user's task twice costs money and may charge a card
+twice. A lease prevents most of that. It is a field of the attempt in the log:
+
+    owner          the worker's name, one for each delivery
+    message        the id of the queue message that the worker has
+    receive_count  which delivery of that message it is
+    until_ms       the end of the lease
+
+**A lease is not a lock.** The log decides: of two results of one attempt it applies the first. So a
+lease can be simple: it is written together with the event that schedules the attempt, costs no
+write of its own, is never renewed, and is never given back.
+
+**Its end** is the time-out of the task plus a grace. If a delivery has more attempts than places to
+run them, later attempts begin when earlier ones end, so their leases last longer.
+
+**Take-over.** Another delivery may run the attempt in three cases: the lease has ended; the message
+of the lease has come again with a higher receive count, so its worker has crashed; or the worker
+handed the attempt on, and the `go` message names it.
+
+    10:00:00  worker A schedules attempt 1, time-out 60 s, lease until 10:01:10
+    10:00:05  A crashes
+    10:02:00  SQS delivers A's message again, receive count 2: worker B takes attempt 1 over
+              the event says `takeovers` 1; after three lost owners the attempt runs alone
 """
 
 from __future__ import annotations
@@ -55,11 +75,10 @@ def ticket_of(attempt: Attempt) -> Ticket:
 
 
 class Claims:
-    """Makes the claims of one decision upon `state`; mutable, lives for that long.
+    """Makes the leases of one decision upon `state`; mutable, lives for that decision.
 
-    Of the attempts that are claimed each holds a place until its end, whoever has them: those that
-    were handed on to us bear the name of who handed them on. `told` are over with this decision, or
-    claimed anew.
+    Each leased attempt holds a place until its end, also one that was handed on and has the name of
+    the previous worker. `told`: attempts that end, or get a new lease, with this decision.
     """
 
     def __init__(

@@ -1,22 +1,42 @@
 """The worker: one delivery of one message, from load to acknowledgement.
 
-Rules of this file (docs/reference/log.md tells them in full; R numbers are the protocol's):
+A Lambda function receives messages from the work queue. Each message names one execution. For each
+message this module loads the execution's log, decides what follows, appends records, runs tasks,
+and deletes the message at the end. It may crash between any two effects; another delivery then
+continues. Two things make that safe:
+
+* The log is the only truth. A record is stored with one conditional `PutItem`; of two workers that
+  append the same record number one is refused, reloads, and offers its facts again.
+* Everything else (timers, registrations, wakes, rows of the watchdog) follows from the log, so a
+  recovery can send it again.
+
+Rules of this file (docs/reference/log.md has them in full; R numbers are the protocol's):
 * R3  What depends on a choice from outside the log starts only after the commit of that choice.
 * R4  A result is committed before anything that follows from it starts.
-* R5  After a lost race results and mail are offered again; intentions are drawn up anew.
+* R5  After a lost race results and inbox messages are offered again; plans are made anew.
 * R7  Effects come after the commit that asks for them, the acknowledgement comes last.
 * R9  Past its limit an invocation writes, claims and acknowledges nothing.
-* R10 A message under whose id another owner works is not acknowledged.
+* R10 A message is not acknowledged while another worker has a lease under its id.
 * R11 Watched before unguarded: the watch row, then the record that says `Opened`.
-* R17 Out of the list, then in: the entry that a record replaces goes before that is put.
+* R17 An old list entry is removed before the record with the new entry is stored.
 
     load ─ gather facts ─┬─► commit ─► effects ─┬─► run tasks ─► facts ─┐
                          ▲                      └─► nothing left: ack    │
                          └───────────────────────────────────────────────┘
 
-Beside it: what the delivery has come for (`errand.py`), what is done again by who recovers
-(`again.py`, R8), what has happened outside (`outside.py`, R14, R15), and the attempts in hand
-(`attempts.py`).
+Example: one task, then the end.
+
+    0 ms   receive `start`; no log; decide: ExecutionStarted, TaskScheduled with a lease
+    1 ms   run the task; its result arrives before record 0 is written, and joins it
+    40 ms  PutItem record 0: started, scheduled, succeeded, ended
+    45 ms  follow-ups of the end; delete the message
+
+A task that takes longer than five seconds (`FIRST_HOLD_MS`) does not delay record 0: an execution
+without a log cannot be stopped or shown.
+
+Beside it: the purpose of the delivery (`delivery.py`), the work that a recovery repeats
+(`recovery.py`, R8), facts from outside (`external_facts.py`, R14, R15), and the attempts of this
+delivery (`attempts.py`, `leases.py`).
 """
 
 from __future__ import annotations
@@ -122,7 +142,7 @@ class Processing:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
             yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
-            return True  # its mail is stored; whoever opens the execution looks for it
+            return True  # its inbox message is stored; the worker that writes record 0 reads it
         yield from self._look_back()
         if self.state.is_ended:
             source = self.setting.status_source
@@ -148,7 +168,7 @@ class Processing:
         yield from recovery.look_back(self.errand, self.log, self.setting.status_source)
 
     def _renew(self) -> Delivers:
-        """What rests in quarantine outlives its records, too (R16): nothing of it is evaluated."""
+        """Renews the log of an execution in quarantine (R16) without evaluating its definition."""
         yield from self._fetch(self.state.definition)
         now_ms, limit_ms = (yield Clock()), (yield Limit())
         if now_ms >= limit_ms:
@@ -192,14 +212,14 @@ class Processing:
         return (yield from self._work()) if over is None else over
 
     def _unused(self) -> DecisionInputs:
-        """For a decision that nobody writes: what it draws is not drawn from this delivery's."""
+        """Inputs for a decision that is not written: its draws do not count for this delivery."""
         return DecisionInputsFactory(self.errand, self.log, self.setting.keys).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> NoResult:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
 
     def _gather(self) -> NoResult:
-        """What has happened outside, as far as the message says where to look."""
+        """Collects facts from outside, as far as the message says where to look."""
         tenant, body, kind = self.log.tenant, self.errand.body, self.errand.kind
         now_ms = yield Clock()
         if self.errand.is_recovering:
@@ -213,7 +233,7 @@ class Processing:
                 tenant, self.state, body["key"], now_ms
             )
         elif kind == messages.GO:
-            # Who handed on may have opened the execution, and had no time to look.
+            # The worker that handed on may have opened the execution without reading its inbox.
             self.facts += yield from inbox.control_facts(tenant, self.state)
         if kind == messages.WAKE_TIMER:
             entry, due_ms = body["entry"], body["due"]
@@ -379,7 +399,7 @@ class Processing:
         if self.errand.is_recovering:
             now_ms = yield Clock()
             if was_fresh:
-                # Whoever opened it may have died before he looked, and the message is his too.
+                # The worker that opened it may have crashed before it read the inbox.
                 self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
@@ -402,12 +422,14 @@ class Processing:
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
-        # R10: whoever has had our message later may have deleted it, or may need it still.
+        # R10: a later delivery of this message may have deleted it, or may still need it.
         return not self.errand.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
-        """-> R10: the message is another's too, for nothing of ours is left. It must outlive his
-        claim; and if he has it later than we, what he has committed may not be done yet.
+        """-> whether another delivery needs the message, although this one has finished (R10).
+
+        The message must outlive the other worker's lease. If the other worker received it later,
+        the commands of its last commit may not be carried out yet.
         """
         if self.errand.is_overtaken(self.log):
             return True
@@ -441,5 +463,5 @@ def _is_shown_otherwise(before: Execution | None, state: Execution) -> bool:
     return before.paused != state.paused
 
 
-#: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).
+#: Facts that were plans on the old state; after a lost race they are made anew (R5).
 INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)

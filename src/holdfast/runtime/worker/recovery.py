@@ -1,9 +1,27 @@
-"""What a delivery does again: what is owed, what had ended, what has killed its worker.
+"""Recovery: a delivery carries out again what a crashed worker may have left undone.
+
+A worker commits a record, then carries out its commands: it starts timers, registers for events,
+starts children, sends wakes. If it crashes between the two, the record is there and the effects are
+missing. No second record says what is missing. None is needed: the pending commands are a function
+of the state (`core/pending_commands.py`), so every worker can compute them from the log.
 
 Rules of this file (docs/reference/log.md):
-* R7 What is owed is a function of the state, so whoever recovers knows it.
-* R8 A recovering delivery carries out again what is owed; the others trust a foreign record.
-* R11 Nobody is sent elsewhere whom his start message still guards.
+* R7 Pending commands are a function of the state, so a recovery knows them.
+* R8 A recovering delivery carries out the commands of its own message's records again. Every other
+  delivery trusts the records of other workers.
+* R11 An execution whose start message still guards it is not sent elsewhere.
+
+    commit 7 ─┬─ timer ─ register ─ wake ─ ack          the normal case
+              └─ crash
+    120 s later: the message is visible again
+    load 0…7 ─ records of this message: 7 ─ carry out 7 again ─ continue
+
+Why only the records of its own message? If each of ten crashed deliveries sent every pending
+message again, ten copies of each would be in the queue, and each copy could crash again. The
+sweeper's `recover` message is the exception: it asks for everything, once.
+
+Commands may be carried out twice. A timer that fires twice is applied once, a registration is a
+put of the same row, a child's start has the child's own id.
 """
 
 from __future__ import annotations
@@ -43,10 +61,10 @@ from holdfast.runtime.worker.delivery import Delivery
 
 
 def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effect, Any, None]:
-    """Who committed a beginning or an end under our message may not have told the bus (R8). Nor may
-    who wrote the end under another one, if a twin of his had deleted that before he died.
+    """Publishes a beginning or an end again, because its writer may have crashed before (R8).
 
-    `source`: by whom it is told.
+    The writer may have had this message. It may also have had another one that a concurrent
+    delivery deleted before the writer crashed. `source`: the source of the event.
     """
     assert log.state is not None
     errand.notice_twin(log)
@@ -80,11 +98,12 @@ def carry_out_again(errand: Delivery, log: Log, program: Program, now_ms: int) -
 
 
 def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
-    """What may never have been carried out (R8).
+    """Carries out the commands that may never have been carried out (R8).
 
-    The sweeper asks for all of it, and so does a message whose own records cannot be read any more.
-    A message that came back asks for what records of its own ask for: if each of them repeated
-    everything, every crash would multiply the messages. What others have opened since is theirs.
+    For the sweeper's message, and for a message whose own records cannot be read: all of them. For
+    a message that came back: those that its own records requested. If each of these repeated
+    everything, every crash would multiply the messages. Entries that other workers opened since are
+    left to them.
     """
     assert log.state is not None
     places = errand.places(log)
@@ -94,13 +113,13 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
 
     def is_to_do(command: Command) -> bool:
         if isinstance(command, RunAttempt):
-            # A second wake would run it twice. If there is none it will be overdue, and whoever
-            # looks then takes it over.
+            # A second wake would run the attempt twice. If the wake is missing, the attempt becomes
+            # overdue, and the next check takes it over.
             return places.is_in_doubt(entry_of(command))
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
         if isinstance(command, StopChild) or is_ours:
-            return True  # any record may close the wait for a child; its stop is told soon
+            return True  # any record may close the wait for a child; its stop is sent soon
         if errand.kind != messages.RECOVER and not places.is_unread:
             return record is None and has_begun  # the time of the whole has no place
         return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
@@ -109,10 +128,11 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
-    """What is due happens in this very delivery; should it die, its message comes back.
+    """-> whether the command is due now. This delivery then does it; if it crashes, its message
+    comes back.
 
-    To send a wake besides would let one whose worker always dies multiply without end: each
-    delivery one more wake, and of each, once it is a dead letter, one more that recovers.
+    A further wake would multiply the messages of an execution whose worker always crashes: each
+    delivery would send one more, and each dead letter among them one more recovery.
     """
     match command:
         case StartTimer(entry, due_ms):
@@ -137,14 +157,14 @@ def _is_question(state: Execution, entry: int) -> bool:
     return isinstance(waiting, Awaiting) and waiting.poll_due_ms is not None
 
 
-# -- what has come to rest -------------------------------------------------------------------------
+# -- ended executions, and attempts whose workers crash --------------------------------------------
 
 
 def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResult:
-    """Somebody asks that an execution goes on which has ended.
+    """Reads requests to continue an execution that has ended.
 
-    -> the redrive, if there is one that counts. Of several the last before a stop: it answers them
-    all, and none of them is left for the next end. `source`: by whom the bus is told.
+    -> the redrive that counts, if any. Of several it is the last one before a stop: it answers them
+    all, and none is left for the next end. `source`: the source of the event on the bus.
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
@@ -159,8 +179,8 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
             break
     if wish is None:
         return []
-    # The duties of this end may still be owed, and the next state knows nothing of them. The bus,
-    # too, if the message of who wrote it may still be hidden; who recovers has told it (R8).
+    # The follow-ups of this end may still be missing, and the next state does not have them. The
+    # same holds for its event on the bus, while the message of its writer may still be hidden (R8).
     assert log.state.stopped_ms is not None
     hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
     if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
@@ -173,7 +193,7 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
 
 
 def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
-    """An attempt whose owners die is tried again where nobody else's work dies with it.
+    """Sends an attempt whose workers crash to the queue where each message has a worker of its own.
 
     -> True: it was sent there, and this delivery is over.
     """

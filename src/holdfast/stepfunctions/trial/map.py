@@ -1,4 +1,4 @@
-"""What a Map works out before its iterations, and whether too many of them have failed.
+"""The values that a Map computes before its iterations, and the test for too many failures.
 
 The result of a Map on trial is a mock, so nothing is read, started or written: the items are those
 of the input, or the data that the caller says was read.
@@ -96,7 +96,7 @@ class MapFields:
             numbers["toleratedFailurePercentage"] = _number(name, percentage)
 
     def _require_few_failures(self, items: Sequence[Json] | None) -> None:
-        """A mocked error stands for whatever the failed iterations came to."""
+        """A mocked error stands for the errors of the failed iterations."""
         failed, mock = self._trial.failed_iterations, self._trial.mock
         if failed is None or not isinstance(mock, MockedResult):
             return

@@ -39,7 +39,7 @@ def observers_of(tested: Tested, trial: Trial, scene: Scene, notes: Notes) -> Ma
 
 
 def note_input(tested: Tested, scene: Scene, now_ms: int, notes: Notes) -> None:
-    """Notes what the state works on. What cannot be worked out is for the state to fail by."""
+    """Notes the state's data. A part that cannot be computed is left to the state's own error."""
     if tested.is_jsonata or isinstance(tested.state, ParallelState) or _has_result(tested):
         return
     states: Json = {"input": scene.input, "context": scene.context}

@@ -1,4 +1,4 @@
-"""What TestState is asked: the request, read and checked as far as it goes without the state.
+"""The request of TestState, read and checked as far as possible without the state.
 
 Codes and wording as recorded, else in the style of the nearest recording. Shape, lengths and enums
 were checked against the service model before.
@@ -20,7 +20,7 @@ from holdfast.stepfunctions.trial import context, schema
 
 InspectionLevel: TypeAlias = Literal["INFO", "DEBUG", "TRACE"]
 
-#: What a single state is called, in its context object and in places of its definition.
+#: The name of a single state, in its context object and in places of its definition.
 STATE_NAME: Final = "StateName"
 _ALONE: Final = (
     "TestState API does not support Map or Parallel states. "
@@ -151,7 +151,7 @@ def _require_mockable(trial: Trial, state: State) -> None:
 
 
 def _require_callable(task: TaskState) -> None:
-    """What waits for somebody outside cannot be tried without a mock (API reference)."""
+    """A state that waits for an answer from outside needs a mock (API reference)."""
     if task.kind in {"sync", "callback", "activity", "event", "ask", "token"}:
         raise StatesFault(
             "InvalidDefinition",

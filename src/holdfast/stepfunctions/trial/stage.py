@@ -195,12 +195,12 @@ class Play:
         self.state = _entered(program, scene, now_ms)
         self._advance([], now_ms)
         if isinstance(self._waiting, Timer):
-            # A trial tells what follows a Wait, and does not take its time.
+            # A trial shows what follows a Wait, and does not take its time.
             self._advance([Tick()], self._waiting.due_ms)
 
     @property
     def attempt(self) -> Attempt | None:
-        """The task that waits for its result, None when it came to nothing or was no task."""
+        """The task that waits for its result, None if none was scheduled."""
         return self._waiting if isinstance(self._waiting, Attempt) else None
 
     def succeed(self, output: Json) -> None:

@@ -1,6 +1,6 @@
 """TestState: one state, run once and at once, with everything that it works out on the way.
 
-The engine runs the state (`_trial_stage`); this module says with what, and what is told of it.
+The engine runs the state (`stage.py`); this module prepares its input and shapes the answer.
 Source: API reference, TestState; Developer Guide, "Testing state machines with TestState API";
 what is shown of which state, and every wording, as recorded.
 
