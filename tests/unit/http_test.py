@@ -115,6 +115,16 @@ def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     assert problem(site(chain(1)).request(method, path)) == (404, "HF208")
 
 
+def test_a_parameter_that_the_list_lacks_is_refused_and_the_known_ones_are_named() -> None:
+    found, _ = started()
+    answer = found.request("GET", "/executions", query={"state": "RUNNING"})
+
+    assert problem(answer) == (400, "HF204")
+    message = answer[1]["error"]["message"]
+    assert "'state'" in message
+    assert all(name in message for name in ("workflow", "status", "limit", "after"))
+
+
 # -- refusals keep their status --------------------------------------------------------------------
 
 
