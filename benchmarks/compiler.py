@@ -1,4 +1,4 @@
-"""What authoring costs, as ratios in one run: `uv run python benchmarks/compiler.py`.
+"""The cost of authoring, as ratios in one run: `uv run python benchmarks/compiler.py`.
 
 Two tables, each beside a floor of its own, whose rounds alternate with what is measured:
 

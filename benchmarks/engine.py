@@ -1,4 +1,4 @@
-"""What the engine costs in CPU, as ratios in one run: `uv run python benchmarks/engine.py`.
+"""The CPU cost of the engine, as ratios in one run: `uv run python benchmarks/engine.py`.
 
 Each figure is the median of rounds that alternate between the engine on the memory store and the
 floor below it: encoding and storing one record of the same size, with no engine above. The ratio is

@@ -117,7 +117,7 @@ class Running:
         )
 
     def play(self, cell: Cell) -> None:
-        """One round. What a peer has refused it is not asked again."""
+        """One round. A case that a peer has refused is not sent again."""
         if cell in self.refused:
             return
         answer = self._ask(json.dumps(request(*cell)))

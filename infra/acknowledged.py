@@ -1,4 +1,4 @@
-"""What cdk-nag's AwsSolutions checks find in the stack, and why it stands as it is.
+"""Findings of cdk-nag's AwsSolutions checks in the stack, and the reason to accept each.
 
 `tests/infra/synth.py` fails on any finding that is not among these.
 """

@@ -63,7 +63,8 @@ class Alarms(Construct):
             ),
             threshold=0,
             minutes=1,
-            # It tells of a message, not of a state: after a minute without another nothing is well.
+            # The metric reports a message, not a state: a minute without a message does not mean
+            # that all is well.
             tells_ok=False,
         )
         self._alarm(

@@ -101,7 +101,7 @@ def _find_package(package: str, *, project: Path) -> Path:
 
 
 def _compiled_of(module: Path) -> Iterator[Path]:
-    """What stands beside a module that is one file and its functions read; a package holds it."""
+    """The compiled files beside a module of one file; a package contains its own."""
     for source_map in sorted(module.parent.glob("*.map.json")):
         if _function_of(source_map).startswith(f"{module.stem}:"):
             yield source_map

@@ -11,9 +11,9 @@ from constructs import Construct
 
 from .compute import allow
 
-# What DynamoDB asks of the key in the name of a function; SQS, S3 and Secrets Manager ask for less.
+# DynamoDB's use of the key on behalf of a function; SQS, S3 and Secrets Manager need less.
 # Source: DynamoDB developer guide, "Encryption at rest usage notes". Not its kms:CreateGrant, which
-# who gives a table its key needs: CDK grants nobody else that, either. Not tried on AWS.
+# the role that sets a table's key needs: CDK grants it to no other role, either. Not tried on AWS.
 _IN_SOMEBODYS_NAME: Final = (
     *("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
     *("kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:DescribeKey"),
@@ -28,7 +28,7 @@ class SecretsKey(Construct):
         self.arn = _key(self, "Seals the secrets of Holdfast's workflows").key_arn
 
     def rights(self, *, may_open: bool) -> iam.PolicyStatement:
-        """Who takes a secret in seals it; only who runs a task opens one."""
+        """Functions that receive a secret seal it; only those that run tasks open one."""
         actions = ("kms:Encrypt", "kms:Decrypt") if may_open else ("kms:Encrypt",)
         return allow(*actions, on=[self.arn])
 

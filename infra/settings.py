@@ -1,4 +1,4 @@
-"""What a deployment may choose: the CDK context, from `cdk.json` or `cdk deploy -c key=value`."""
+"""The settings of a deployment: the CDK context, from `cdk.json` or `cdk deploy -c key=value`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _POLICIES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class JwtIssuer:
-    """Who signs the bearer tokens that the API accepts, and for whom they must be meant."""
+    """The issuer of the bearer tokens that the API accepts, and their audience."""
 
     issuer: str
     audience: str

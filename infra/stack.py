@@ -28,7 +28,7 @@ from .tasks import TasksRole
 # The API runs what its caller waits for: StartSyncExecution and TestState.
 _RUN_TASKS = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS = (resources.WORKER, resources.WORKER_SINGLE)
-# Who takes in what a workflow marks as secret: from callers, from the bus, from tasks.
+# Functions that receive secret values: from callers, from the bus, from tasks.
 _SEAL = (*_WORKERS, resources.API, resources.EVENTS)
 
 
@@ -98,7 +98,8 @@ class HoldfastStack(Stack):
                 on=[storage.mail.table_arn],
             ),
             *self._blob_rights("s3:GetObject", "s3:PutObject"),
-            # What has killed its workers goes where no other work dies with the next one.
+            # Work that killed its workers goes to a queue where no other work can die with the next
+            # one.
             allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
             allow(
                 "sqs:ReceiveMessage",
@@ -132,7 +133,7 @@ class HoldfastStack(Stack):
         handler = self._function(
             resources.EVENTS,
             [
-                # Who waits for an event that no deployed workflow declares says itself, by its log
+                # If no deployed workflow declares an event, the log of the waiting execution says,
                 # and its definition, of which type that is.
                 allow("dynamodb:Query", on=[storage.executions.table_arn]),
                 allow(
@@ -178,7 +179,7 @@ class HoldfastStack(Stack):
                     on=[storage.executions.table_arn],
                 ),
                 allow(
-                    # What an ended child has told, before it is stopped (the duties of an end), and
+                    # The notice of an ended child, before it is stopped (follow-ups of an end), and
                     # what is in quarantine.
                     "dynamodb:GetItem",
                     "dynamodb:Query",
@@ -231,7 +232,7 @@ class HoldfastStack(Stack):
                     on=[storage.mail.table_arn],
                 ),
                 *self._blob_rights("s3:GetObject", "s3:PutObject"),
-                # Alone in its batch goes what somebody takes out of quarantine.
+                # An execution that is taken out of quarantine runs alone in its batch.
                 allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
                 allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             ],

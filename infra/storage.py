@@ -1,4 +1,4 @@
-"""What must outlive the stack: the tables, the bucket of large values and the signing secret."""
+"""Storage that outlives the stack: the tables, the bucket of large values, the signing secret."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who calls services for state machines: what the user's policies allow, but for the stack itself.
+"""The role that calls services for state machines: the user's policies, without the stack itself.
 
-Whoever may create a state machine chooses what is called, and with what. So it is not the functions
+The author of a state machine chooses the calls and their arguments. So it is not the functions
 that call: their roles read every tenant's history, and the key that signs tokens.
 """
 
@@ -33,7 +33,7 @@ class TasksRole(Construct):
         role = iam.Role(
             self,
             "Role",
-            description="What the tasks of Holdfast's state machines call services with",
+            description="The role of the service calls of Holdfast's state machines",
             # Named one by one, they need no right of their own to take it on.
             assumed_by=iam.CompositePrincipal(
                 *(iam.ArnPrincipal(caller.role_arn) for caller in callers)
@@ -43,7 +43,7 @@ class TasksRole(Construct):
                 for number, arn in enumerate(policy_arns, 1)
             ],
         )
-        # Not inline: it names the functions, which are told of the role.
+        # Not inline: it names the functions, whose environment names the role.
         iam.Policy(
             self,
             "Barred",

@@ -20,7 +20,7 @@ EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:machine:execution"
 
 
 class _Ended:
-    """The peer tells the end to whoever asked; nobody did."""
+    """The peer reports the end to a subscriber; this run has none."""
 
     def terminated(self) -> None:
         pass

@@ -30,7 +30,7 @@ Run = Callable[[str, Any], Any]
 
 
 def request(workload: str, language: str) -> dict[str, Any]:
-    """What a peer is asked. One that gives anything else than `expected` is not measured."""
+    """A question for a peer. A peer that answers other than `expected` is not measured."""
     outputs = {"chain": INPUT, "loop": {"n": ITERATIONS}, "map": INPUT["items"]}
     return {
         "definition": json.dumps(_machine(workload, language)),
@@ -87,7 +87,7 @@ def _map(language: str) -> Machine:
 
 
 def serve(run: Run) -> None:
-    """Answers each line with a round. What the peer prints itself goes to stderr."""
+    """Answers each line with a round. The peer's own output goes to stderr."""
     answers, sys.stdout = sys.stdout, sys.stderr
     checked: set[str] = set()
     for line in sys.stdin:

@@ -28,7 +28,7 @@ def client(endpoint_url: str | None = None, **settings: Any) -> Any:
 
     url = endpoint_url or _serving_url()
     host = urlsplit(url).hostname or ""
-    # StartSyncExecution would go to `sync-` and the host's name, which is nobody's.
+    # StartSyncExecution would go to `sync-` and the host's name, which does not exist.
     config = Config(inject_host_prefix=False)
     given = settings.pop("config", None)
     made = boto3.client(

@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or nobody reached.
+"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no connection.
 
 `local/remote.py` has the commands that speak to an API.
 """
@@ -309,7 +309,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
-    # What is refused has no meaning that anything could be proved of.
+    # Proofs need a program that compiles.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)

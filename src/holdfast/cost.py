@@ -1,4 +1,4 @@
-"""What a run costs at list price, from counted calls and the sizes of what they carried.
+"""The cost of a run at list price, from counted calls and the sizes of their data.
 
 Sizes and units follow DynamoDB's own rules ("Item sizes and formats", "Capacity unit
 consumption"): an item is the UTF-8 bytes of its attribute names plus its values; a write costs one
@@ -9,7 +9,7 @@ write of its own.
 Prices are us-east-1, on demand, November 2026. Lambda duration is not measured on a laptop: it is
 the stated assumption of COMMIT_MS at COMMIT_MEMORY_MB (arm64) for each commit. The front door and
 the time that user tasks take are kept apart, because they depend on the user and not on Holdfast.
-What no run causes is left out: sweeps that find nothing, and Lambda's own polling of empty queues.
+Costs without a run are left out: sweeps that find nothing, and Lambda's polling of empty queues.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _index_units(
 
 
 def index_entry(table: Table, index: TableIndex, item: Attributes | None) -> Attributes:
-    """What the index holds of `item`; empty when the item is not in the index."""
+    """The index's copy of `item`; empty when the item is not in the index."""
     if item is None or index.partition_key not in item or index.sort_key not in item:
         return {}
     keys = (table.partition_key, table.sort_key, index.partition_key, index.sort_key)
@@ -122,7 +122,7 @@ class Usage:
     api_requests: float = 0
 
     def minus(self, earlier: Usage) -> Usage:
-        """What was used since `earlier` was copied."""
+        """The usage since `earlier` was copied."""
         names = [field.name for field in fields(self)]
         return Usage(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
 

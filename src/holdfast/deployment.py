@@ -121,11 +121,11 @@ class Deployment:
                 arguments = json.loads(json.dumps(effect.arguments))
                 output = self.registry.tasks[effect.name].call_json(arguments, seals)
         except KeyboardInterrupt:
-            raise  # that is somebody at a keyboard, not the task
+            raise  # the user pressed Ctrl-C; the task did not fail
         except VaultFault as fault:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
-            # asyncio's CancelledError, too, is no Exception: it must not take the whole batch away.
+            # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             return TaskFailed(
                 printable(_name(error))[:ERROR_CHARACTERS_MAX],
                 printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX],
@@ -133,7 +133,7 @@ class Deployment:
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
-            # What cannot be stored would fail each delivery of the message, for ever.
+            # A value that cannot be stored would fail every delivery of the message.
             return TaskFailed(InvalidResult.__name__, error.message)
         except ValueError:
             return TaskFailed(
@@ -168,7 +168,8 @@ class Deployment:
 
 @contextmanager
 def _validating(code: str, what: str) -> Iterator[None]:
-    """The author's own validators may raise anything, with a secret in its text: its kind is told.
+    """The author's own validators may raise anything, with a secret in its text: only its kind is
+    shown.
 
     Else it would go round with each delivery of a message, or into the log of a door.
     """

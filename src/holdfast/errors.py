@@ -1,8 +1,8 @@
-"""Every error that Holdfast raises on purpose, by who can act on it.
+"""Every error that Holdfast raises on purpose, by the person who can act on it.
 
 * `WorkflowError`: the author of a workflow or a definition fixes it.
 * `RequestError`: the caller of the API or the command line fixes it.
-* `ServiceFault`: nobody at hand can; AWS failed, `retry` says when to try again.
+* `ServiceFault`: AWS failed; `retry` says when to try again.
 * `HoldfastBug`: Holdfast is wrong. It says what was found and stops before it writes.
 
 A message names where, what was found and what was expected; `help` is the fix. Codes are stable:
@@ -46,12 +46,12 @@ class RequestError(HoldfastError):
 class GoneTypeError(LookupError):
     """The deployed code has no type of that name: the definition that names it may be older.
 
-    It reaches nobody outside: the front door decides what becomes of the value.
+    It never leaves the process: the API decides how the value is handled.
     """
 
 
 class FormatError(HoldfastError):
-    """What is stored cannot be read by this code, and can by another: it must not be touched."""
+    """Stored data of a format that only other code can read: it must not be changed."""
 
 
 class NewerFormatError(FormatError):
@@ -99,7 +99,7 @@ class ServiceFault(HoldfastError):  # noqa: N818
 
 
 def is_passing(error: HoldfastError) -> bool:
-    """-> whether the same call may do better later. What is gone, damaged or refused stays so."""
+    """-> whether the same call may succeed later. Missing, damaged or refused data stays so."""
     return isinstance(error, ServiceFault) and error.retry != "never"
 
 

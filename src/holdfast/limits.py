@@ -100,7 +100,7 @@ DOCTOR_EXAMINED_MAX: Final = 200  # executions, and list partitions, of one page
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
 # A log whose oldest needed record is older than this is written a snapshot, while there is time.
 RECORD_AGING_SECONDS: Final = 45 * 86_400
-# What has ended is renewed no more: the oldest record that its last one needs is not older than
+# An ended execution is not renewed: the oldest record that its last one needs is not older than
 # that by more than this, or the last one holds a snapshot.
 END_SPAN_SECONDS_MAX: Final = 86_400
 # So long after its end an execution is listed, and all that is listed can be read.

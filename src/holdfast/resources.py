@@ -154,7 +154,7 @@ ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
 # workers); without it a secret is refused.
 ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
-# "on": the bus is told when executions of state machines begin and end; else nobody is.
+# "on": beginnings and ends of state machines' executions are published on the bus.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
 
 # Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.

@@ -1,4 +1,6 @@
-"""docs/how-to/step-functions-target.md, done word for word: its modules, its commands, its functions, its stack."""
+"""docs/how-to/step-functions-target.md, done word for word: its modules, its commands, its
+functions, its stack.
+"""
 
 from __future__ import annotations
 

@@ -130,7 +130,8 @@ def _listed_once(log: Log) -> Iterator[str]:
         return
     last = log.items[-1]
     if not is_listed(last) or read_entry(last).status != log.state.status:
-        yield f"it ended {log.state.status} and is listed as {last.get('st')!r} in {last.get('lp')!r}"
+        listed = f"listed as {last.get('st')!r} in {last.get('lp')!r}"
+        yield f"it ended {log.state.status} and is {listed}"
 
 
 # -- beside the logs -------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""Lines that are cancelled: undone from the inside, shielded, out of time. docs/reference/extensions.md."""
+"""Lines that are cancelled: undone from the inside, shielded, out of time.
+docs/reference/extensions.md.
+"""
 
 from __future__ import annotations
 

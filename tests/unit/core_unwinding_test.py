@@ -1,4 +1,6 @@
-"""Cancellations that meet: a stop, deadlines and failures in the same line. docs/reference/extensions.md."""
+"""Cancellations that meet: a stop, deadlines and failures in the same line.
+docs/reference/extensions.md.
+"""
 
 from __future__ import annotations
 

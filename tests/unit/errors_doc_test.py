@@ -1,4 +1,6 @@
-"""docs/reference/errors.md and docs/explanation/proofs.md explain every code that the sources raise, and no other."""
+"""docs/reference/errors.md and docs/explanation/proofs.md explain every code that the sources
+raise, and no other.
+"""
 
 from __future__ import annotations
 

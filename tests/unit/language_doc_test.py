@@ -1,4 +1,6 @@
-"""docs/reference/language.md and language-values.md: a first column compiles, and does what Python does."""
+"""docs/reference/language.md and language-values.md: a first column compiles, and does what Python
+does.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,9 @@ class Orphans:
     """Puts an execution among the `lost` or `unhidden` when who fails went on without a message.
 
     He cannot know of the other one, who wrote nothing: it is as if the message had vanished (see
-    "What cannot be claimed" in docs/explanation/guarantees.md). Or he has seen the other one's record, and has
-    had himself looked after (R11); but what he has claimed stays his until its time-out.
+    "What cannot be claimed" in docs/explanation/guarantees.md). Or he has seen the other one's
+    record, and has had himself looked after (R11); but what he has claimed stays his until its
+    time-out.
     """
 
     def __init__(self, evidence: Evidence) -> None:

@@ -53,7 +53,7 @@ class CompensationFailed(TaskError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """The running attempt. `attempt` counts from 1; `idempotency_key` is the same in all of them."""
+    """The running attempt. `attempt` counts from 1; all attempts have one `idempotency_key`."""
 
     execution: str
     name: str | None

@@ -1,4 +1,4 @@
-"""What the Lambda handlers in functions/ call. The process's `Host` is made at the first event."""
+"""Entry points of the Lambda handlers in functions/. The first event makes the process's `Host`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _services(host: Host) -> TaskPerformer:
     signing = replace(host, front=replace(host.front, keys=_signing_keys()))
     account = os.environ[resources.ENV_ACCOUNT]
     states = states_call(signing, os.environ["AWS_REGION"], account)
-    # What a definition asks for is done with the rights of tasks, never with the worker's own.
+    # A definition's calls use the rights of tasks, never those of the worker.
     clients = ServiceClients(tasks_role_arn=os.environ[resources.ENV_TASKS_ROLE])
     return Integrations(clients, states).perform
 

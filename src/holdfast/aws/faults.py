@@ -1,4 +1,4 @@
-"""What an error of botocore means for Holdfast: the one place where that is decided."""
+"""Errors of botocore translated to Holdfast's: the one place where that is decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MESSAGE_CHARACTERS_MAX: Final = 200
 _THROTTLED: Final = frozenset(
     {
         "BandwidthLimitExceeded",
-        # What SQS says when the key of an encrypted queue is asked too often.
+        # SQS's error when the key of an encrypted queue is used too often.
         "KMS.ThrottlingException",
         "KmsThrottled",
         "LimitExceededException",
@@ -57,7 +57,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     | table), or the request could not be built          |                 |                    |
 
     A throttled or refused put is known not to be stored, so it leaves no doubt. A failed condition
-    is no fault: the caller looks for `CONDITION_FAILED` first.
+    does not count as a fault: the caller tests for `CONDITION_FAILED` first.
     """
     from botocore.exceptions import (  # noqa: PLC0415
         BotoCoreError,
@@ -76,7 +76,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
         answerless = (BotoCoreError, ResponseParserError, OSError)
         if isinstance(error, answerless) and not isinstance(error, never_sent):
             return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
-        # What else is raised may quote the values of the request, and what is told is logged.
+        # Other errors may quote values of the request, and the text is logged.
         is_setting = isinstance(error, never_sent) and not isinstance(error, ParamValidationError)
         told = _brief(str(error)) if is_setting else type(error).__name__
         return ServiceFault("HF323", f"{operation}: {told}", retry="never")

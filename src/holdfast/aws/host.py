@@ -108,7 +108,7 @@ class Host:
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
         if queue is None:
-            # What another queue holds was not sent by us, whatever it says: it stays there.
+            # Messages of another queue were not sent by this stack: they stay there.
             stranger = HoldfastBug("a batch of messages is from a queue that is not ours")
             self.log_fault("a batch was not processed", stranger)
             return _failed(str(record["messageId"]) for record in records)
@@ -271,12 +271,12 @@ class Host:
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
 
     def _refuse(self, what: str, error: Exception, **ids: str) -> None:
-        """Counted, for an alarm: the next round hides it again before any queue's depth tells."""
+        """Counted for an alarm: the next round hides the message before a queue's depth shows it."""
         self.log_fault(what, error, **ids)
         self.ports.perform(Measure(resources.METRIC_SWEEP_REFUSED, 1))
 
     def _look(self, now_ms: int) -> None:
-        """What the stack is to write may have changed. Nothing rests on knowing it at once."""
+        """Reads again which format the stack writes. A late change does no harm."""
         try:
             formats = self.perform(self.control.look(now_ms))
         except HoldfastError as error:

@@ -1,8 +1,8 @@
 """The HTTP API: routes to the front door, errors to statuses. The same code serves `serve`.
 
 Powertools' resolver reads API Gateway's payload format 2.0. The tenant is what the authoriser
-verified: the `tenant` claim of a JWT, or `default` for an IAM caller of this account. What names
-an `X-Amz-Target` is a call of AWS's own protocol and passes the resolver by.
+verified: the `tenant` claim of a JWT, or `default` for an IAM caller of this account. A request
+with an `X-Amz-Target` is a call of AWS's own protocol and passes the resolver by.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _no_route(method: str, path: str) -> RequestError:
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
-    # What AWS says of a refusal names roles and tables: it is for the log, not for callers.
+    # AWS's text of a refusal names roles and tables: it goes to the log, not to callers.
     is_fault = isinstance(error, ServiceFault)
     message = "a service that this stack works with failed" if is_fault else error.message
     problem = {"code": error.code, "message": message}
@@ -211,7 +211,7 @@ def known_parameters(given: Mapping[str, str], known: tuple[str, ...]) -> Mappin
 
 
 def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What concerns every tenant is not for a tenant to ask. Raises RequestError HF252 (403)."""
+    """Refuses operations on the whole stack for a tenant. Raises RequestError HF252 (403)."""
     if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
         raise RequestError(
             "HF252",

@@ -18,7 +18,7 @@ BatchEntry: TypeAlias = dict[str, Any]
 
 
 def parsed_body(text: Any) -> Any:
-    """-> the JSON, or None for what is none: nobody of ours has sent it, and it is refused so."""
+    """-> the JSON, or None for other text: Holdfast did not send it, and the caller refuses it."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

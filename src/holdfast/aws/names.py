@@ -23,7 +23,7 @@ class ResourceNames:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ResourceNames:
-        """Only the sweeper is told of the dead-letter queues."""
+        """Only the sweeper has the dead-letter queues in its environment."""
 
         def need(variable: str) -> str:
             if not environ.get(variable):

@@ -1,7 +1,7 @@
 """AWS's JSON protocol, 1.0: how clients of Step Functions speak to the API.
 
 A POST whose header `X-Amz-Target` is `AWSStepFunctions.<Operation>` and whose body is the request.
-What was wrong with it is status 400 and `{"__type": <name of the exception>, "message": …}`.
+An error is status 400 and `{"__type": <name of the exception>, "message": …}`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ HttpAnswer = tuple[int, dict[str, Any]]
 def is_states_call(request: Mapping[str, Any]) -> bool:
     """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer.
 
-    The path decides too: who may only `POST /answers` must not get at state machines by a header.
+    The path decides too: a caller with rights to `POST /answers` only must not reach state
+    machines.
     """
     method = request.get("requestContext", {}).get("http", {}).get("method")
     is_root = method == "POST" and request.get("rawPath") == "/"
@@ -56,7 +57,7 @@ def states_handler(
         try:
             status, answer = _answer(host, request, context, (tenant, *place))
         except HoldfastError as error:
-            # What AWS says of a refusal names roles and tables: it is for the log.
+            # AWS's text of a refusal names roles and tables: it goes to the log.
             host.log_fault("a request was not served", error)
             status, answer = 500, _problem("InternalFailure", "the request was not served")
         return _response(status, answer)
@@ -84,7 +85,7 @@ def states_call(
 
 
 def _parent(effect: RunTask) -> Parent | None:
-    """A task that waits for the end of what it starts is told of it."""
+    """Reports the end of an execution to the task that started it and waits."""
     if effect.kind != "sync":
         return None
     return {

@@ -227,7 +227,7 @@ def _attribute(value: str | int | bytes) -> Attribute:
 
 
 def _value(attribute: Attribute) -> str | int | bytes:
-    """What no item of ours holds is handed over as text, and refused by whoever reads it."""
+    """A type that Holdfast never stores becomes text, which the reader of the item refuses."""
     ((kind, value),) = attribute.items()
     if kind == "N" and _WHOLE.fullmatch(value):
         return int(value)

@@ -1,4 +1,4 @@
-"""Who performs a task: the user's own code, or a call of a service."""
+"""Performs tasks: the user's own code, or a call of a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function measures and says: CloudWatch embedded metrics and one JSON line per fault.
+"""Metrics and log lines of a function: CloudWatch embedded metrics and one JSON line per fault.
 
 Written by hand because it stands on the worker's start path, where a metrics library would cost a
 third of the cold start. Nothing here ever holds a payload, a token or a name that a user chose.
@@ -63,7 +63,7 @@ def log_fault(what: str, error: Exception, write: Write = sys.stdout.write, **id
     """The error's code and kind and the ids it concerns; never its values.
 
     An exception that is not of ours has words of its own, which may quote what it stumbled over:
-    its kind alone is told, under HF900.
+    only its kind is logged, under HF900.
     """
     line = {"level": "ERROR", "what": what, "error": type(error).__name__, **ids}
     if isinstance(error, HoldfastError):

@@ -16,7 +16,7 @@ from holdfast.sealed import Sealed
 class KmsVault:
     """`key_arn`: the stack's key. Two calls for the same secret give two texts.
 
-    Raises VaultFault: HF327 for a secret of another key, else what `faults.fault` tells.
+    Raises VaultFault: HF327 for a secret of another key, else the fault of `faults.fault`.
     """
 
     def __init__(self, clients: Clients, key_arn: str) -> None:

@@ -39,7 +39,7 @@ _FIELDS: Final = frozenset(
 
 
 def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """Raises Unusable, and botocore's errors when there is no answer."""
+    """Raises Unusable, and botocore's errors if the service does not answer."""
     request = _request_of(effect.arguments or {})
     if (effect.arguments or {}).get("AuthType") in SIGNED:
         request = _signed(request, effect, clients)

@@ -2,7 +2,7 @@
 
 Unlike `aws/clients.py`, which serves the engine: here are any of four hundred services, nothing is
 retried (the definition's Retry decides), and an answer may take as long as a function may run. But
-for a role: who assumes one asks again, and soon.
+for a role: a call that assumes a role is repeated soon.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Role:
 class ServiceClients:
     """Clients by service name (botocore's) and role ARN. `session` is botocore's.
 
-    `tasks_role_arn`: who calls, and who assumes the role that a task names; None: whom the session
+    `tasks_role_arn`: the caller, which also assumes the role that a task names; None: the session's
     knows. `clock` gives seconds since the epoch: a role's credentials have an end.
     """
 
@@ -75,7 +75,7 @@ class ServiceClients:
             return self._available
 
     def model(self, service: str) -> Any:
-        """-> botocore's model of a service, for who calls nobody."""
+        """-> botocore's model of a service, for uses without a call."""
         with self._lock:
             if service not in self._models:
                 self._models[service] = self._open().get_service_model(service)

@@ -23,7 +23,7 @@ TOKEN_BYTES_MAX: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What a connection puts into a request; header names in lower case."""
+    """The parts of a request that a connection sets; header names in lower case."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)

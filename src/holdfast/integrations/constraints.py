@@ -1,4 +1,4 @@
-"""What a service of the JSON protocol would refuse before it looks at anything, in its own words.
+"""Refusals of a JSON-protocol service before it does anything, in its own words.
 
 The service says the same; to say it here saves a call, and backends for a laptop do not say it.
 Source: recordings; the wording is common to these services.

@@ -24,13 +24,13 @@ from holdfast.integrations.shaping import Style, iso, request_of, result_of, wit
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
-#: (operation, request as on the wire, who asks) -> the response as on the wire, times in seconds.
+#: (operation, request as on the wire, caller) -> the response as on the wire, times in seconds.
 #: Raises `stepfunctions.faults.StatesFault`.
 StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
 
 SDK_PREFIX: Final = "aws-sdk:"
 STATES: Final = "stepfunctions"
-#: Of its end tells its notice.
+#: A notice reports its end.
 NESTED: Final = frozenset({"states:startExecution"})
 
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)
@@ -166,7 +166,7 @@ class Integrations:
 
 
 def _can_wait(effect: RunTask) -> bool:
-    """A job whose end nobody could learn is not begun."""
+    """Refuses a job whose end could not be found out, before it begins."""
     from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
 
     return effect.kind != "sync" or effect.name in jobs.JOBS or effect.name in NESTED
@@ -202,7 +202,7 @@ def _unsupported(effect: RunTask) -> TaskFailed:
 
 
 def _prefix(effect: RunTask) -> str:
-    """How errors of the task's service begin when there is no model at hand."""
+    """The prefix of errors of the task's service, for a service without a model."""
     if effect.kind == "lambda":
         return "Lambda"
     family = effect.name.removeprefix(SDK_PREFIX).partition(":")[0]

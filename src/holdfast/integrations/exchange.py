@@ -28,7 +28,7 @@ class Response:
 
 
 def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response:
-    """-> the answer, its body cut at `bytes_max`. Raises BotoCoreError when there is none."""
+    """-> the answer, its body cut at `bytes_max`. Raises BotoCoreError without an answer."""
     from botocore.awsrequest import AWSPreparedRequest, HeadersDict  # noqa: PLC0415
     from botocore.exceptions import HTTPClientError  # noqa: PLC0415
     from botocore.httpsession import URLLib3Session  # noqa: PLC0415
@@ -47,7 +47,7 @@ def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response
         )
         body = answer.raw.read(bytes_max) or b""
     except HTTPError as error:
-        # The answer had begun: botocore has no hand in this any more.
+        # The answer had begun: botocore does not handle errors from here on.
         raise HTTPClientError(error=error) from error
     finally:
         session.close()

@@ -1,8 +1,8 @@
 """HTTP tasks: `http:invoke` calls an HTTPS endpoint with an EventBridge connection's credentials.
 
-What the connection holds wins over what the definition says. The response is read as text, JSON is
+The connection's values win over those of the definition. The response is read as text, JSON is
 parsed. A status of 400 and above is `States.Http.StatusCode.<status>`, a connection that fails
-`States.Http.Socket`, and content that is no text `States.Runtime`.
+`States.Http.Socket`, and content other than text `States.Runtime`.
 Source: AWS docs, "Call HTTPS APIs in Step Functions workflows".
 """
 
@@ -117,7 +117,7 @@ def _request_of(arguments: Mapping[str, Any], authorization: Authorization, regi
 def own_headers(headers: Any) -> dict[str, str]:
     """-> the definition's headers, names in lower case. Raises Unusable.
 
-    Those that tell a proxy, a server or a signature what to think of the request are not its to
+    Headers that proxies, servers or signatures interpret are not the definition's to
     set. Source: AWS docs, "Create API Gateway REST APIs with Step Functions".
     """
     if not isinstance(headers, Mapping):
@@ -206,7 +206,7 @@ def result_of(response: Response) -> TaskSucceeded | TaskFailed:
         return TaskFailed(error_names.RUNTIME, "The response of the HTTP endpoint is not a text")
     body = _parsed(text, content_type)
     if response.status >= 400:
-        return TaskFailed(f"States.Http.StatusCode.{response.status}", to_text(body))
+        return TaskFailed(f"{error_names.HTTP_STATUS_CODE_PREFIX}{response.status}", to_text(body))
     return TaskSucceeded(
         {
             "Headers": {name: [value] for name, value in response.headers.items()},

@@ -17,7 +17,7 @@ from holdfast.errors import RequestError
 from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX
 from holdfast.runtime.storage.json_values import require_plain
 
-#: What a file holds: items one after the other, or the fields of an object.
+#: The contents of a file: items one after the other, or the fields of an object.
 Items: TypeAlias = Iterable[Any] | Mapping[str, Any]
 
 _GZIP: Final = b"\x1f\x8b"
@@ -32,7 +32,7 @@ class UnreadableItems(Exception):  # noqa: N818
 def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
     """-> the items of one file, by the InputType of the ReaderConfig. Raises Unreadable.
 
-    Rows are read as they are asked for: whoever wants only the first reads only these.
+    Rows are read on demand: a caller that wants only the first reads only these.
     """
     kind = config.get("InputType", "JSON")
     read = _READERS.get(kind)

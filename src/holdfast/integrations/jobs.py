@@ -1,7 +1,7 @@
 """Jobs that a `.sync` task began: asked for on a timer until they have ended.
 
-AWS is told of the end by events; here the same question is asked again and again. What the task
-results in is the service's own description of the job.
+AWS learns of the end by events. Holdfast polls the service instead. The result of the task is the
+service's own description of the job.
 Source: AWS docs, "Run a Job (.sync)" and the pages of the integrations.
 """
 
@@ -148,8 +148,8 @@ def poll(
 ) -> TaskSucceeded | TaskFailed | None:
     """-> how the job ended, or None while it has not. `started` is what `perform` resulted in.
 
-    A question that fails is no answer: None, and the task's own time-out bounds the asking.
-    KeyError for a target that is no job: ask only for those in `JOBS`.
+    A failed question gives None, and the task's own time-out bounds the polling.
+    KeyError for a target that is not in `JOBS`.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -177,7 +177,7 @@ def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None
 
 
 def _has_failed_container(record: Any) -> bool:
-    """A task of ECS stops one way or the other; its containers' exit codes tell which."""
+    """A task of ECS stops one way or the other; its containers' exit codes show which."""
     containers = record.get("Containers", ()) if "LastStatus" in record else ()
     return any(container.get("ExitCode", 1) != 0 for container in containers)
 

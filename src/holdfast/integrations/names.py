@@ -45,7 +45,7 @@ _BOTOCORE_NAMES: Final = {
 
 
 def botocore_name(service: str, available: tuple[str, ...]) -> str | None:
-    """ "sfn" -> "stepfunctions", "s3control" -> "s3control"; None: nobody knows the service."""
+    """ "sfn" -> "stepfunctions", "s3control" -> "s3control"; None: an unknown service."""
     named = _BOTOCORE_NAMES.get(service)
     if named is not None:
         return named

@@ -1,4 +1,4 @@
-"""What can go wrong with a call, before somebody words it for a state machine."""
+"""Failures of a call, before they are worded for a state machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Parameters to requests and responses to results, after botocore's model of the action.
 
-Values are those of JSON on our side; the rest is a matter of the integration (`Style`). What a
-service wants as text may be given as JSON and is written out (seen in recordings: `Input` of
+Values are those of JSON on our side; the rest depends on the integration (`Style`). A
+text parameter may be given as JSON and is written as text (seen in recordings: `Input` of
 `sfn:startExecution`, `Body` of `s3:putObject`), but not everywhere.
 """
 
@@ -189,7 +189,7 @@ def _value_out(shape: Any, value: Any, style: Style) -> Any:
 
 
 def blob_text(value: Any) -> str:
-    """Bytes or a stream -> its text; what is no text in base 64."""
+    """Bytes or a stream -> its text, or base 64 of other content."""
     data = value.read(STREAM_BYTES_MAX) if hasattr(value, "read") else value
     if isinstance(data, str):
         return data

@@ -116,7 +116,7 @@ class Archive:
 
 
 class _Loader(SourceFileLoader):
-    """Compiles anew each time: a compiled file would hold the wrong name, or somebody else's."""
+    """Compiles anew each time: a compiled file could hold the name of another function."""
 
     def __init__(self, name: str, path: str, archive: Archive) -> None:
         super().__init__(name, path)

@@ -13,7 +13,7 @@ from holdfast.asl.validation.validate import DefinitionProblem, diagnose
 from holdfast.errors import RequestError
 
 _PLACE: Final = re.compile(r"; line: (\d+), column: (\d+)\]\Z")
-#: What can be done, by how the code and message begin.
+#: The possible fix, by the beginning of code and message.
 _FIXES: Final[Mapping[str, str]] = {
     "DUPLICATE_STATE_NAME": "rename one: names are unique in the whole definition, branches too",
     "INVALID_STATE_NAME": "shorten the name",
@@ -48,7 +48,7 @@ class FileProblem:
 
     @property
     def help(self) -> str:
-        """What can be done about it; may be empty."""
+        """The possible fix; may be empty."""
         said = f"{self.diagnostic.code}: {self.diagnostic.message}"
         return next((fix for start, fix in _FIXES.items() if said.startswith(start)), "")
 

@@ -28,7 +28,7 @@ API_OUTPUT: Final = "ApiUrl"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-#: What the API gives on one page at most, and how many pages one call reads.
+#: The API's limit for one page, and the number of pages that one call reads.
 PAGE_EXECUTIONS_MAX: Final = 100
 PAGES_MAX: Final = 50
 LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX

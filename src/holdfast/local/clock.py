@@ -15,7 +15,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """-> milliseconds since the epoch, standing still until somebody moves it on."""
+    """-> milliseconds since the epoch, standing still until a caller moves it on."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms

@@ -208,7 +208,7 @@ def table_request(table: resources.Table) -> dict[str, Any]:
 
 
 def service_clients() -> ServiceClients:
-    """-> clients for what state machines call; unlike the engine's, nobody meters them."""
+    """-> clients for what state machines call; unlike the engine's, they are not metered."""
     session = intercept.quiet_session()
     session.set_credentials("local", "local")
     session.set_default_client_config(Config(ignore_configured_endpoint_urls=True))
@@ -220,7 +220,8 @@ def _clients() -> Clients:
     """Clients know nothing of the cloud they talk to, and making them costs 0.1 s."""
     session = intercept.quiet_session()
     session.set_credentials("local", "local")
-    for service in ("dynamodb", "sqs"):  # nobody checks these signatures, and they cost 0.1 ms each
+    # moto does not check these signatures, and each costs 0.1 ms
+    for service in ("dynamodb", "sqs"):
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
     session.set_default_client_config(
         Config(

@@ -1,4 +1,4 @@
-"""What every command of the command line has in common: its exit code, and how it says things.
+"""The common parts of all commands: exit codes, and how messages are printed.
 
 Results go to stdout, as tables or with `--json` as one line; everything else goes to stderr.
 """
@@ -46,12 +46,12 @@ def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
 
 
 def print_json(value: Any) -> None:
-    """One line. What a terminal would obey is written as JSON's escapes, which mean the same."""
+    """One line. Control characters are written as JSON's escapes, which mean the same."""
     text = json.dumps(value, ensure_ascii=False)
     print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-#: What a terminal obeys instead of showing it, what turns the direction of the text around it, and
+#: Control characters of a terminal, characters that change the direction of the text, and
 #: what no encoding has bytes for. Executions hold what strangers have sent.
 _OBEYED: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"

@@ -1,9 +1,9 @@
-"""Where moto's services answer in other words than AWS's, and a state machine could tell.
+"""Corrections of moto's services where a state machine could see a difference from AWS.
 
 `install` once per process; every correction passes to moto what it does not correct.
 Seen in recordings of AWS: S3 encrypts every object and names the kind of its checksum, DynamoDB
-tells what was consumed when asked, EventBridge refuses a detail that is no object, SNS and Lambda
-word their refusals differently.
+reports consumed capacity on request, EventBridge refuses a detail other than an object, SNS and
+Lambda word their refusals differently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 _MALFORMED: Final = {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
 _ENTRY_FIELDS: Final = ("Source", "DetailType", "Detail")
-#: Operations that tell what they consumed though nobody asked.
+#: Operations of moto that report consumed capacity without being asked.
 _CAPACITY_UNASKED: Final = (
     "batch_get_item",
     "batch_write_item",
@@ -150,7 +150,7 @@ def _with_version(original: Any) -> Any:
         try:
             return original(self, function_name, qualifier, *rest, **more)
         except UnknownFunctionException:
-            functions = self._lambdas  # moto tells nobody else
+            functions = self._lambdas  # moto keeps it to itself
             version = qualifier or "$LATEST"
             raise functions.construct_unknown_function_exception(function_name, version) from None
 

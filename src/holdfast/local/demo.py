@@ -211,7 +211,7 @@ def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
             stack.cloud.put_event, message.name, message.key, message.data, message.event_id
         )
         if message.delay_seconds == 0:
-            tell()  # before there is anybody to wait for it
+            tell()  # before any execution waits for it
         else:
             later.append((message.delay_seconds, tell))
     run = str(client.start(WORKFLOW, order.input, order.name)["execution"])

@@ -18,10 +18,10 @@ from holdfast.errors import RequestError
 from holdfast.local import intercept
 from holdfast.local.intercept import AwsRequest, AwsResponse
 
-#: What moto answers for a service of AWS that it does not play.
+#: moto's answer for a service of AWS that it does not emulate.
 MOTO_HAS_NOT: Final = (404, b"Not yet implemented")
 REGION_DEFAULT: Final = "us-east-1"
-#: What one signature can scope: ACCESS_KEY/DATE/REGION/SERVICE/aws4_request
+#: The scope of one signature: ACCESS_KEY/DATE/REGION/SERVICE/aws4_request
 _SCOPE: Final = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/([a-z0-9.-]+)/aws4_request")
 _SCOPE_IN_QUERY: Final = re.compile(r"[^/]+/\d{8}/([a-z0-9-]+)/([a-z0-9.-]+)/aws4_request")
 #: Services whose host is not `{signing name}.{region}`.

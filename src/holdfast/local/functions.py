@@ -268,7 +268,7 @@ def _load(revision: Revision, write: Callable[[str], None]) -> tuple[Archive, An
 
 
 def _variables(invocation: LambdaInvocation) -> dict[str, str]:
-    """What Lambda sets, with credentials that nobody checks, and the function's own."""
+    """Lambda's own variables, with credentials that are never checked, and those of the function."""
     revision = invocation.revision
     return {
         "AWS_REGION": revision.region,

@@ -21,16 +21,16 @@ from holdfast.pictures.read import read_drawing
 from holdfast.pictures.svg import draw_svg
 
 Format: TypeAlias = Literal["svg", "mermaid"]
-#: What a file's name ends with when a picture is meant, and no folder.
+#: The endings of a file name that mean a picture and not a folder.
 _PICTURES: Final = frozenset({".svg", ".mmd", ".md", ".png", ".jpg", ".pdf", ".html"})
 SUFFIXES: Final[dict[Format, str]] = {"svg": ".svg", "mermaid": ".mmd"}
-#: What a link may begin with: a picture in a page must not run anything.
+#: The allowed beginnings of a link: a picture in a page must not run anything.
 _LINKS: Final = ("https://", "http://", "/", "./", "../", "file:///")
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnSubject:
-    """What is drawn, and what the picture's file is called without its suffix."""
+    """A definition to draw, and the name of the picture's file without its suffix."""
 
     name: str
     drawing: Drawing
@@ -80,7 +80,7 @@ def _read(path: Path) -> Json:
 
 
 def draw(subject: DrawnSubject, form: Format, link_prefix: str) -> str:
-    """Raises RequestError HF282 for a prefix that is no address."""
+    """Raises RequestError HF282 for a prefix that is not an address."""
     if link_prefix and not link_prefix.startswith(_LINKS):
         raise RequestError(
             "HF282",

@@ -126,7 +126,7 @@ def end() -> None:
 
 
 def _forget_default_session() -> None:
-    """boto3 keeps one session for whoever calls `boto3.client`, with the region and credentials of
+    """boto3 keeps one session for all callers of `boto3.client`, with the region and credentials of
     its first caller: the host's must not be a function's, nor the other way round.
     """
     boto3 = sys.modules.get("boto3")
@@ -157,7 +157,7 @@ def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
 
 
 def _usual_headers(found: AwsResponse) -> dict[str, str]:
-    """What every service of AWS sends, moto leaves out, and results of some tasks show."""
+    """Fields that every service of AWS sends and moto omits; results of some tasks show them."""
     given = {name.lower() for name in found.headers}
     usual = {
         "Connection": "keep-alive",
@@ -196,7 +196,7 @@ def _of_moto(request: AWSPreparedRequest) -> AwsResponse:
     except Exception as error:  # moto is not ours, and may fail in any way
         _logger.warning("what plays %s here failed on a request: %s", host, type(error).__name__)
         _logger.debug("the request to %s", host, exc_info=error)
-        # Without a body every client makes an error of it; it is none that clients try again.
+        # Without a body every client reads an error; clients do not retry it.
         return AwsResponse(501, {}, b"")
     if found is None:
         raise refusal(host)
@@ -219,7 +219,7 @@ def _on_stage() -> Iterator[None]:
 
 
 def _deliver_here(adapter: Any, request: requests.PreparedRequest, **named: Any) -> Any:
-    """What moto would deliver finds nobody; what functions and tasks ask for is theirs."""
+    """Drops moto's own deliveries; requests of functions and tasks pass."""
     if not getattr(_playing, "is_on", False):
         return _deliver(adapter, request, **named)
     _logger.warning("%s", refusal(urlsplit(str(request.url)).netloc).message)
@@ -314,7 +314,7 @@ _EVENT_MEMBERS: Final = (
 
 
 def _whole_event(input_template: Any, input_paths_map: Any, event: dict[str, Any]) -> Any:
-    """What a target without a transformer gets. moto's default template leaves the account out."""
+    """The event for a target without a transformer. moto's default template omits the account."""
     if input_template or input_paths_map:
         return _parse_event(input_template, input_paths_map, event)
     return {name: event[name] for name in _EVENT_MEMBERS if name in event}
@@ -328,7 +328,7 @@ _receive_message: Final = moto.sqs.models.SQSBackend.receive_message
 def _receive_without_lock(
     self: Any, queue_name: str, count: int, wait_seconds_timeout: int, *rest: Any, **named: Any
 ) -> Any:
-    """A long poll. moto sleeps through it, and nobody else could use the cloud meanwhile."""
+    """A long poll. moto sleeps through it and would block the whole cloud meanwhile."""
     end = time.monotonic() + (wait_seconds_timeout or 0)
     while True:
         with LOCK:

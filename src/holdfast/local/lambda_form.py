@@ -1,4 +1,4 @@
-"""What Lambda says of an invocation, in its own form: results, errors, traces, headers, logs.
+"""Lambda's answers about an invocation, in its own form: results, errors, traces, headers, logs.
 
 Seen in recordings, and AWS docs, "AWS Lambda function errors in Python".
 """
@@ -28,7 +28,7 @@ STANDARD_LIBRARY: Final = json.__file__.rsplit("/json/", 1)[0]
 
 
 class RuntimeProblem(Exception):  # noqa: N818
-    """What the runtime itself says of a function."""
+    """An error that the runtime itself reports."""
 
     def __init__(self, kind: str, message: str, trace: list[str] | None = None) -> None:
         super().__init__(message)

@@ -137,7 +137,7 @@ _meters: list[Meter] = []
 
 
 def install(meter: Meter | None) -> None:
-    """Makes `meter` the one that sees the calls; None: nobody looks."""
+    """Makes `meter` count the calls; None: they are not counted."""
     _meters[:] = [] if meter is None else [meter]
 
 

@@ -81,7 +81,7 @@ def _configured_modules(path: Path) -> list[str]:
 def announce(serving: Serving, root: Path) -> None:
     path = root / STATE
     path.parent.mkdir(exist_ok=True)
-    # The folder ignores itself, so that nobody commits where their laptop listened.
+    # The folder ignores itself, so that an address of a laptop is never committed.
     (path.parent / ".gitignore").write_text("*\n")
     path.write_text(json.dumps({"url": serving.url, "pid": serving.pid}) + "\n")
 
@@ -93,7 +93,7 @@ def withdraw(serving: Serving, root: Path) -> None:
 
 
 def find_serving() -> Serving | None:
-    """-> the project's `serve`, or None when there is none or its process is gone."""
+    """-> the project's `serve`, or None if it never ran or its process has ended."""
     serving = _read(project_root() / STATE)
     return serving if serving is not None and _is_alive(serving.pid) else None
 

@@ -36,7 +36,7 @@ class ProvenMachine:
 
     @property
     def problems(self) -> int:
-        """Errors and warnings: a note is none."""
+        """Errors and warnings, without notes."""
         return sum(found.severity != "note" for found in self.proofs.findings)
 
     def render(self) -> str:

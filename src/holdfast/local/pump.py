@@ -1,7 +1,7 @@
-"""What AWS does between services, played for the handlers of one local cloud.
+"""The work of AWS between services, done for the handlers of one local cloud.
 
 * The event source mappings: batches of a queue to its function, partial batch failures, deletion of
-  what succeeded. What failed stays out of sight until its visibility ends.
+  the messages that succeeded. Failed ones stay hidden until their visibility ends.
 * The rule of the bus: each event to the events function, again after a failure.
 * The schedule: the sweeper on each full minute.
 

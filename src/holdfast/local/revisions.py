@@ -42,7 +42,7 @@ def find_revision(region: str, name: str, qualifier: str | None) -> tuple[Revisi
         except UnknownFunctionException:
             arn = f"arn:aws:lambda:{region}:{DEFAULT_ACCOUNT_ID}:function:"
             unknown = f"{arn}{known.removeprefix(arn)}"
-            # Seen in recordings: who names no version is told of the one that he meant.
+            # Recorded: a call without a version gets the number of the version that ran.
             is_qualified = unknown.count(":") > arn.count(":")
             version = "" if is_qualified else f":{qualifier or LATEST}"
             raise UnknownFunctionException(f"{unknown}{version}") from None

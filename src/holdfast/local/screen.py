@@ -1,4 +1,4 @@
-"""What the command line shows a person: executions, one execution, its history, the demo's report.
+"""The output of the command line: executions, one execution, its history, the demo's report.
 
 Everything is text that a terminal of 80 columns can hold, and that a pipe gets unbroken.
 """
@@ -39,7 +39,7 @@ def put(*shown: RenderableType, is_wrapped: bool = True) -> None:
         for item in shown:
             console.print(item, soft_wrap=not is_wrapped)
     lines = captured.get().splitlines()
-    # Tables fill their lines up with spaces, which nobody wants to copy or to compare.
+    # Tables pad their lines with spaces, which disturb copies and comparisons.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 

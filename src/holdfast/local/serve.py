@@ -29,7 +29,7 @@ from holdfast.local.pump import Pump
 from holdfast.local.stack import LocalStack, local_stack
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
-# What runs is let finish: the cloud must not go while a handler still calls it.
+# Running handlers finish first: the cloud must not end while a handler still calls it.
 STOP_SECONDS: Final = 60
 POLL_SECONDS: Final = 0.05
 # Of a refused body so much is thrown away, so that the sender gets to read why it was refused.
@@ -38,7 +38,7 @@ CHUNK_BYTES: Final = 65_536
 # Of a request to a service of AWS: objects and functions' archives are larger than our own bodies.
 AWS_BODY_BYTES_MAX: Final = 256_000_000
 
-#: What this server says itself, of its own connection.
+#: Headers that this server sets itself, about its own connection.
 HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )
@@ -122,7 +122,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((LOOPBACK, port), _Request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        """A client that hangs up in the middle is no concern of the terminal."""
+        """A client that disconnects early is not reported on the terminal."""
         _logger.debug("the connection of %s ended early", client_address)
 
 
@@ -144,7 +144,7 @@ class _Request(BaseHTTPRequestHandler):
             body = self._read(self._body_length(BODY_BYTES_MAX))
             self._answer(*self.server.stack.request(self.command, self.path, body, headers))
         except RequestError as error:
-            # What is left of a refused body must not be read as the next request.
+            # The rest of a refused body must not be read as the next request.
             self.close_connection = True
             self._answer_problem(error.status, error)
             self._discard_body()
@@ -187,7 +187,7 @@ class _Request(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def _read(self, size: int) -> bytes:
-        """Raises ConnectionError when the client hangs up before: half a body is no request."""
+        """Raises ConnectionError when the client hangs up before: half a body is not a request."""
         content = self.rfile.read(size)
         if len(content) < size:
             raise ConnectionAbortedError
@@ -256,7 +256,7 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the standard library refuses, in the form of every other refusal."""
+        """Refusals of the standard library, in the form of every other refusal."""
         self.close_connection = True
         reason = message or explain or HTTPStatus(code).phrase
         self._answer_problem(code, RequestError("HF279", reason, status=code))

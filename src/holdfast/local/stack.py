@@ -109,7 +109,7 @@ def local_stack(
     measured: Callable[[Measure], None] = lambda _: None,
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
 ) -> Iterator[LocalStack]:
-    """The stack exists inside the context. `measured` is told what the handlers measure.
+    """The stack exists inside the context. `measured` receives the measurements of the handlers.
 
     On a virtual clock everything happens in turn, so the same orders play the same way twice.
     """

@@ -1,4 +1,4 @@
-"""What leads from a state to another, and the word at it."""
+"""The edges from state to state, and their labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.pictures.model import DrawnEdge, DrawnSource, EdgeKind
 from holdfast.pictures.roles import Extension
 from holdfast.pictures.wording import condition, errors
 
-#: What the two ways out of a compiled statement are called, by how it begins.
+#: The labels of the two exits of a compiled statement, by its beginning.
 _QUESTION: Final = re.compile(r"\A(?:if|elif|while|assert|case)\b")
 _LOOP: Final = re.compile(r"\A(?:start: )?for\b")
 

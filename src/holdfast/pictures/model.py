@@ -1,4 +1,4 @@
-"""What a picture shows: the states of a machine, what leads from one to another, and why."""
+"""The contents of a picture: the states of a machine, the edges between them, their labels."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an execution did with a state. `count`: how often it was entered."""
+    """An execution's use of a state. `count`: how often it was entered."""
 
     status: StateMark
     count: int = 1

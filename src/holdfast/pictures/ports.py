@@ -142,7 +142,7 @@ def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
 
 
 def _preference(net: Net) -> tuple[float, int]:
-    """What goes far to a side is higher the nearer it begins to that side: nothing is crossed."""
+    """Lines to one side are ordered by their starting points, so that they do not cross."""
     upper, lower = net.upper or net.lower, net.lower or net.upper
     is_rightwards = sum(lower) / len(lower) >= sum(upper) / len(upper)
     return (-max(upper) if is_rightwards else min(upper)), net.key

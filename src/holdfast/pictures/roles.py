@@ -37,7 +37,7 @@ class DrawnDeadline:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What the field `Holdfast` of all machines says (docs/reference/extensions.md)."""
+    """The contents of the field `Holdfast` of all machines (docs/reference/extensions.md)."""
 
     undos: tuple[UndoPart, ...]
     deadlines: tuple[DrawnDeadline, ...]
@@ -45,7 +45,7 @@ class Extension:
 
 
 def extension_of(levels: Sequence[DrawnMachine]) -> Extension:
-    """What is not as it should be is left out: a picture is not where it is checked."""
+    """Ignores wrong contents: the validator checks them, not the picture."""
     undos: list[UndoPart] = []
     deadlines: list[DrawnDeadline] = []
     shielded: list[frozenset[str]] = []
@@ -107,7 +107,7 @@ def roles_of(levels: Iterable[DrawnMachine], extension: Extension) -> Mapping[st
 
 
 def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet[str]:
-    """What is reached without an error: `raise` goes where a Catch would."""
+    """The states reached without an error: `raise` follows the edge of a Catch."""
     states = machine["States"]
     found: set[str] = set()
     waiting = [machine["StartAt"]]
@@ -118,7 +118,7 @@ def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet
         found.add(name)
         on = ways_on(states[name])
         waiting += [to for to in on if not (name.startswith("raise ") and to in aside)]
-    # Where nothing is reached at all, everything is as good as forward: there is no error either.
+    # Without any reached state all states count as forward, because no error occurs either.
     never = set(states) - _reached(states, [machine["StartAt"], *sorted(aside & set(states))])
     return found | never
 

@@ -39,7 +39,7 @@ class RowItem:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Where a line meets an item. `port` tells apart the lines at one side of a box."""
+    """Where a line meets an item. `port` distinguishes the lines at one side of a box."""
 
     item: int
     side: Side

@@ -1,4 +1,4 @@
-"""What is written in the box of a state, and how large that makes the box."""
+"""The text in the box of a state, and the size of the box."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ ELLIPSIS: Final = "…"
 _NARROW: Final = frozenset("ijlI.,:;'|!()[]{}/\\ `")
 _WIDE: Final = frozenset("mwMW@%&—…→≥≤")
 _FORBIDDEN: Final = re.compile(
-    # What XML cannot hold, and the marks that would turn the direction of what follows.
+    # Characters that XML cannot hold, and marks that change the direction of the text.
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
 )
 _BREAK_AFTER: Final = re.compile(r"(?<=[\s,(.=:/_-])")

@@ -43,7 +43,7 @@ def check_workflow(
     """Runs `examples` generated worlds, both ways, and gives how they ended, by status.
 
     What `outcomes` does not say is drawn: values of the declared types, the errors of the
-    workflow's modules, time-outs, durations; with `stops` also that somebody stops the execution.
+    workflow's modules, time-outs, durations; with `stops` also a stop of the execution.
     Raises Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
     """
     try:

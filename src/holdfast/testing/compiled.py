@@ -43,7 +43,7 @@ _WHOLE = -1
 
 @functools.lru_cache(maxsize=256)
 def program_of(workflow: Workflow[..., Any]) -> Program:
-    """What the core runs. Raises CompileErrors."""
+    """The program for the core. Raises CompileErrors."""
     return parse_definition(compile_workflow(workflow).asl)
 
 
@@ -192,7 +192,7 @@ class _Machine:
     # -- places ------------------------------------------------------------------------------------
 
     def _wanted(self) -> dict[tuple[int, int], WaitingPlace]:
-        """What the state waits for, a block's deadline before what is in the block."""
+        """The waits of the state, a block's deadline before those in the block."""
         found: dict[tuple[int, int], WaitingPlace] = {}
 
         def want(entry: int, number: int, *make: Any) -> None:

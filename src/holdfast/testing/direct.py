@@ -23,7 +23,7 @@ from holdfast.testing.timeline import Over, Timeline, Trace, WaitingPlace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 _MILLISECOND = timedelta(milliseconds=1)
-#: What is drawn for a retry's jitter, in both runs.
+#: The draw for a retry's jitter, in both runs.
 DRAWN = 0.5
 
 
@@ -33,7 +33,7 @@ def run_direct(
     script: Script,
     stop_ms: int | None,
 ) -> Trace:
-    """Works out what the script comes to; raises ScriptError where it does not fit."""
+    """Evaluates the script; raises ScriptError where it does not fit."""
     timeline = Timeline(script)
     direct = _Direct(timeline, ControlLines(timeline))
     token = harness.set(direct)
@@ -279,7 +279,7 @@ def _attempts_max(retry: Retry | None) -> int:
 
 
 def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> int | None:
-    """-> how long attempt `attempt` + 1 waits; None: there is none."""
+    """-> how long attempt `attempt` + 1 waits; None after the last attempt."""
     if retry is None or attempt >= retry.max_attempts:
         return None
     if retry.on and not isinstance(error, retry.on):

@@ -11,9 +11,9 @@ from holdfast.asl import error_names
 
 EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
 
-#: A child execution was stopped by somebody else than its parent.
+#: A child execution was stopped, and not by its parent.
 CHILD_ABORTED: Final = "Holdfast.Aborted"
-#: What an expression raises in Python, where a state machine has one error for all of them.
+#: The Python errors of an expression, for which a state machine has one error.
 _OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
 
 

@@ -1,6 +1,6 @@
-"""Whether a parked line stands in a `finally` body, which nobody cancels.
+"""Whether a parked line stands in a `finally` body, which is never cancelled.
 
-Python does not tell; the line numbers of the functions that are running do.
+Python has no query for that; the line numbers of the running functions show it.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(eq=False)
 class ControlLine:
-    """`body` gives its result; `on_end` is told when it is over."""
+    """`body` gives its result; `on_end` is called at its end."""
 
     path: RunPath
     body: Callable[[], Any]
@@ -64,7 +64,7 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: What it waits for: a place, branches, or a child execution beside its place.
+    #: Its current wait: a place, branches, or a child execution beside its place.
     place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None

@@ -1,7 +1,7 @@
 """Lines of control of a direct run: threads of which exactly one runs, on virtual time.
 
-A line runs until it has to wait. Then it looks itself for who goes on: a line that is ready, else
-whoever the next moment of the timeline wakes; so a workflow without branches never leaves the
+A line runs until it has to wait. Then it chooses the next line itself: a line that is ready, else
+the line that the next moment of the timeline wakes. So a workflow without branches never leaves the
 thread of the test. A line is cancelled by raising `Cancelled` where it waits.
 """
 
@@ -26,7 +26,7 @@ class Aborted(BaseException):
 
 
 class ControlLines:
-    """All lines of one run. Whoever calls a method holds the baton."""
+    """All lines of one run. The caller of a method must be the running line."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -94,7 +94,7 @@ class ControlLines:
                 return
 
     def _choose(self, current: ControlLine) -> ControlLine:
-        """Who runs next. Only the root lets time pass: what the script calls is in its thread."""
+        """The line that runs next. Only the root lets time pass: the script runs in its thread."""
         assert self._root is not None
         while True:
             following = self._find_ready()

@@ -1,4 +1,4 @@
-"""What a test says will come of a task, an event or a question.
+"""The outcome that a test scripts for a task, an event or a question.
 
 An outcome is a value (it is returned), an exception or its class (it is raised), a function of the
 task's parameters (it is called), or one of the forms below, nested as needed.
@@ -30,7 +30,7 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Unscripted:
-    """What holds where the script says nothing."""
+    """The defaults for everything that the script does not mention."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The script of a world: what each attempt and wait comes to, worked out once for both runs."""
+"""The script of a world: the outcome of each attempt and wait, computed once for both runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Diverged(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """What comes after `takes_ms` (None: nothing ever): an error, or the JSON of a value."""
+    """The outcome after `takes_ms` (None: never): an error, or the JSON of a value."""
 
     takes_ms: int | None
     output: JsonValue = None
@@ -55,7 +55,7 @@ class ScriptedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An event, or a person's answer, that comes at a time. `key` None: whoever waits for it."""
+    """An event, or a person's answer, that comes at a time. `key` None: for every wait."""
 
     kind: str
     name: str
@@ -94,7 +94,7 @@ class Script:
     started_ms: int
     workflow: str
     draw: Callable[[WaitingPlace, int], Outcome] | None = None
-    #: What the direct run has met; a compiled run finds them by name.
+    #: The tasks and events of the direct run; a compiled run finds them by name.
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     workflows: dict[str, Workflow[..., Any]] = field(default_factory=dict)
     is_replay: bool = False
@@ -103,7 +103,7 @@ class Script:
 
     @property
     def answers(self) -> dict[str, list[ScriptedAnswer]]:
-        """What was worked out, by name, in the order of attempts."""
+        """The computed outcomes, by name, in the order of attempts."""
         found: dict[str, list[ScriptedAnswer]] = {}
         for (name, _), answer in sorted(self._known.items()):
             found.setdefault(name, []).append(answer)
@@ -115,7 +115,7 @@ class Script:
 
     @property
     def unused(self) -> list[str]:
-        """What nothing has asked for: often a name or a key that is written in two ways."""
+        """Unused outcomes: often a name or a key that is spelled in two ways."""
         asked = {name for name, _ in self._known}
         sent = [
             str(one) for number, one in enumerate(self.sent) if number not in self._sent_answers
@@ -286,7 +286,7 @@ def _made(error: type[BaseException]) -> BaseException:
 def _require_callable_with(
     function: Callable[..., Any], place: WaitingPlace, values: Mapping[str, Any]
 ) -> None:
-    with contextlib.suppress(ValueError):  # a function written in C may not tell
+    with contextlib.suppress(ValueError):  # a function written in C may have no signature
         try:
             inspect.signature(function).bind(**values)
         except TypeError as error:

@@ -12,12 +12,12 @@ from holdfast.api.sealing import LocalVault, Seals
 
 SEALS: Final = Seals(LocalVault(), "test")
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
-#: What pydantic writes for a secret that is not empty.
+#: The text that pydantic writes for a secret that is not empty.
 _STARS: Final = "**********"
 
 
 def to_json(value: object) -> Any:
-    """What a value that the test or the workflow made is in JSON."""
+    """The JSON of a value that the test or the workflow made."""
     plain = to_jsonable_python(value)
     if not _has_stars(plain):
         return plain

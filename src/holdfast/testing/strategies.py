@@ -116,7 +116,7 @@ def _drawing(annotation: Any) -> Any:
 
 
 def _valid(drawn: SearchStrategy[Any], annotation: Any) -> SearchStrategy[Any]:
-    """What pydantic makes of it; what it refuses (a bound, a validator) is drawn again."""
+    """The value after pydantic; a refused value (a bound, a validator) is drawn again."""
     from hypothesis import strategies as st  # noqa: PLC0415
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 

@@ -175,7 +175,7 @@ class Timeline:
                 assert place.timeout_ms is not None
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
-                pass  # its end is told by `finish`
+                pass  # `finish` reports its end
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))
@@ -249,7 +249,7 @@ class Timeline:
         )
 
     def stuck(self) -> ScriptError:
-        """Nothing will come any more, and the run is not over."""
+        """No further moment will come, and the run is not over."""
         waits = "; ".join(
             f"{place.kind} {place.name} {place.arguments!r}" for place in self.open_waits
         )

@@ -1,4 +1,4 @@
-"""A world for a workflow: what its tasks come to, who answers, and how time passes."""
+"""A world for a workflow: the outcomes of its tasks, the answers, and the passing of time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STARTED: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 
 @dataclass(frozen=True)
 class Run(Generic[R]):
-    """What both runs came to. `error` and `cause` tell of a failure; `ended` since the start."""
+    """The result of both runs. `error` and `cause` describe a failure; `ended` since the start."""
 
     end: End
     calls: list[Call]
@@ -36,7 +36,7 @@ class Run(Generic[R]):
     result: Any
     #: Where an expression fails, the compiled run has one name for what Python has many.
     compiled_error: str | None
-    #: What was scripted or sent, and nothing asked for.
+    #: Scripted outcomes and sent events that the run did not use.
     unused: list[str]
 
     @property
@@ -45,7 +45,7 @@ class Run(Generic[R]):
 
     @property
     def output(self) -> R:
-        """What the workflow returned, as Python."""
+        """The workflow's return value, as Python."""
         if self.end.status != "SUCCEEDED":
             error = ": ".join(part for part in (self.error, self.cause) if part)
             unused = f"\nScripted, and not asked for: {', '.join(self.unused)}"
@@ -111,7 +111,7 @@ class World:
         return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)
 
     def stop(self, *, at: timedelta) -> None:
-        """Somebody stops the execution."""
+        """Stops the execution, as an operator does."""
         self._stop = require_duration(at, "stop(at=…)")
 
     def run(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
@@ -134,7 +134,7 @@ class World:
         try:
             direct = run_direct(workflow, normal, script, stop_ms)
         except ScriptError as error:
-            # What is wrong stands in the test; the frames of the kit would only hide it.
+            # The mistake is in the test; the frames of the kit would only hide it.
             raise error.with_traceback(None) from None
         script.is_replay = True
         compiled = run_compiled(workflow, normal, script, stop_ms)

@@ -22,7 +22,8 @@ StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str,
 # it must never hold a worker that serves other executions. A step is one evaluated node or call;
 # items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
 # Together they are less than a second of work; `costs.py` has the price of each operation. The
-# clock stops an operation that is priced too low there: the time of the thread, looked at every so many items.
+# clock stops an operation that is priced too low there: it is the time of the thread, checked every
+# `ITEMS_PER_LOOK` items.
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 SECONDS_MAX: Final = 0.75

@@ -1,9 +1,9 @@
 """The states of a definition as AWS Step Functions runs them.
 
 A task is `lambda:invoke`: the function gets the task's arguments and nothing else. The caller's
-identity stands in its client context. An event or a question is `lambda:invoke.waitForTaskToken`. A child workflow
-is `startExecution.sync:2`, and behind it a Choice: AWS calls its failure States.TaskFailed,
-whatever the child failed with.
+identity stands in its client context. An event or a question is
+`lambda:invoke.waitForTaskToken`. A child workflow is `startExecution.sync:2`, and behind it a
+Choice, because AWS reports every failure of a child as States.TaskFailed.
 """
 
 from __future__ import annotations
