@@ -176,6 +176,7 @@ ROUTES: Final = (
     "GET /executions/{id}",
     "GET /executions/{id}/history",
     "POST /executions/{id}/stop",
+    "POST /executions/{id}/retry",
     "POST /events",
     "GET /events",
     "POST /answers",

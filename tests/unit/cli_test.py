@@ -376,6 +376,7 @@ def test_a_port_that_is_taken_is_said(holdfast: Project) -> None:
         ("show", "x"),
         ("history", "x"),
         ("stop", "x"),
+        ("retry", "x"),
         ("start", "hello"),
         ("event", "e", "--key", "k", "--data", "1"),
         ("answer", "t", "--output", "1"),

@@ -256,15 +256,18 @@ def _is_open(state: Execution, fact: facts.StopRequested | facts.RedriveRequeste
 
 def _control(control_id: str, item: Item) -> facts.StopRequested | facts.RedriveRequested:
     if item.get("kind") == REDRIVE:
-        return facts.RedriveRequested(control_id)
-    error, cause = item.get("error"), item.get("cause")
+        return facts.RedriveRequested(control_id, _word(item, "reason"), _word(item, "by"))
     return facts.StopRequested(
         control_id,
-        None if error is None else str(error),
-        None if cause is None else str(cause),
+        _word(item, "error"),
+        _word(item, "cause"),
         by_parent=item.get("kind") == PARENT,
         now=bool(item.get("now", 0)),
     )
+
+
+def _word(item: Item, name: str) -> str | None:
+    return str(item[name]) if name in item else None
 
 
 def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
