@@ -17,9 +17,7 @@ class Bus:
         self._clients = clients
 
     def publish(self, effect: Publish) -> None:
-        """A refused event is a ServiceFault: the message comes back, and the event is sent again.
-        
-        """
+        """A refused event is a ServiceFault: the message comes back, and the event is sent again."""
         entry = {
             "Source": effect.source,
             "DetailType": effect.detail_type,

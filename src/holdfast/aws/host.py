@@ -271,9 +271,7 @@ class Host:
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
 
     def _refuse(self, what: str, error: Exception, **ids: str) -> None:
-        """Counted for an alarm: the next round hides the message before a queue's depth shows it.
-        
-        """
+        """Counted for an alarm: the next round hides the message before a queue's depth shows it."""
         self.log_fault(what, error, **ids)
         self.ports.perform(Measure(resources.METRIC_SWEEP_REFUSED, 1))
 

@@ -268,9 +268,7 @@ def _load(revision: Revision, write: Callable[[str], None]) -> tuple[Archive, An
 
 
 def _variables(invocation: LambdaInvocation) -> dict[str, str]:
-    """Lambda's own variables, with credentials that are never checked, and those of the function.
-    
-    """
+    """Lambda's own variables, with credentials that are never checked, and those of the function."""
     revision = invocation.revision
     return {
         "AWS_REGION": revision.region,
