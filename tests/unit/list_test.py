@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from holdfast.core.state import STATUSES
+from holdfast.errors import RequestError
 from holdfast.runtime.effects import Item, Put, Together
 from holdfast.runtime.listing import SHARDS, ListEntry, attributes_of
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import START_MS
 from tests.builders import Shop, chain, machine, wait_for
+from tests.unit.stack_kit import Stack
 
 EXECUTIONS = 2_100
 MACHINE = "stateMachine:billing"
@@ -29,7 +32,7 @@ def filled() -> Shop:
     return shop
 
 
-def store(shop: Shop, entry: ListEntry) -> None:
+def store(shop: Shop | Stack, entry: ListEntry) -> None:
     keys: Item = {"pk": f"default#{entry.run}", "sk": 0, "st": entry.status}
     record: Item = {**keys, **attributes_of("default", entry)}
     shop.world.services.perform(Put("executions", record))
@@ -160,6 +163,54 @@ def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
         last.workflow,
         last.status,
     )
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"after": "1"}, "HF209"),
+        ({"after": "001800000000000#run\n"}, "HF209"),
+        ({"limit": "0"}, "HF204"),
+        ({"limit": "101"}, "HF204"),
+        ({"limit": "ten"}, "HF204"),
+        ({"status": "DONE"}, "HF204"),
+    ],
+)
+def test_a_filter_that_is_none_is_refused_with_what_was_expected(
+    request_: Mapping[str, Any], code: str
+) -> None:
+    shop = Shop(chain(1))
+    with pytest.raises(RequestError) as refused:
+        performed(shop, shop.front.executions("default", request_))
+
+    assert (refused.value.code, refused.value.status) == (code, 400)
+
+
+def test_the_step_functions_api_pages_through_the_executions_of_one_machine() -> None:
+    stack = Stack(json.dumps(machine({"it": {"Type": "Pass", "End": True}})), lambda _: None)  # type: ignore[arg-type,return-value]
+    arn = stack.call("ListStateMachines")["stateMachines"][0]["stateMachineArn"]
+    wanted: list[str] = []
+    for number in range(EXECUTIONS):
+        entry = entry_of(number)
+        if entry.workflow == MACHINE:
+            entry = replace(entry, workflow="stateMachine:m")
+            wanted.append(entry.name)
+        store(stack, entry)
+
+    found: list[str] = []
+    before = stack.world.services.effects["Together"]
+    more: dict[str, str] = {}
+    pages = 0
+    while True:
+        page = stack.call("ListExecutions", stateMachineArn=arn, maxResults=50, **more)
+        found += [row["name"] for row in page["executions"]]
+        pages += 1
+        if "nextToken" not in page:
+            break
+        more = {"nextToken": page["nextToken"]}
+    assert sorted(found) == sorted(wanted)
+    assert stack.world.services.effects["Together"] - before == pages
+    assert pages <= 5
 
 
 def test_an_entry_that_outlives_its_execution_is_a_violation() -> None:

@@ -21,7 +21,7 @@ def matches(errors: Sequence[str], error: str) -> bool:
         return True
     if error_names.ALL in errors:
         return True
-    return error_names.TASK_FAILED in errors and not error.startswith("States.")
+    return error_names.TASK_FAILED in errors and not error.startswith(error_names.RESERVED_PREFIX)
 
 
 def find_retrier(

@@ -206,7 +206,7 @@ def result_of(response: Response) -> TaskSucceeded | TaskFailed:
         return TaskFailed(error_names.RUNTIME, "The response of the HTTP endpoint is not a text")
     body = _parsed(text, content_type)
     if response.status >= 400:
-        return TaskFailed(f"States.Http.StatusCode.{response.status}", to_text(body))
+        return TaskFailed(f"{error_names.HTTP_STATUS_CODE_PREFIX}{response.status}", to_text(body))
     return TaskSucceeded(
         {
             "Headers": {name: [value] for name, value in response.headers.items()},
