@@ -57,6 +57,9 @@ class LambdaFunction:
     reserved_concurrency: int
 
 
+EXECUTIONS_NAME: Final = "executions"
+MAIL_NAME: Final = "mail"
+
 # The attributes of a record by which its execution is in the list (`runtime/listing.py`).
 LIST_PARTITION: Final = "lp"
 LIST_SORT: Final = "ls"
@@ -72,7 +75,7 @@ LIST_ALIAS: Final = "ma"
 LIST_REDRIVES: Final = "rd"
 
 EXECUTIONS: Final = Table(
-    name="executions",
+    name=EXECUTIONS_NAME,
     sort_key_type="N",
     index=TableIndex(
         name="list",
@@ -84,7 +87,7 @@ EXECUTIONS: Final = Table(
         ),
     ),
 )
-MAIL: Final = Table(name="mail", sort_key_type="S")
+MAIL: Final = Table(name=MAIL_NAME, sort_key_type="S")
 TABLES: Final = (EXECUTIONS, MAIL)
 
 WORKER: Final = LambdaFunction(

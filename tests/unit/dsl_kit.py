@@ -18,12 +18,12 @@ from holdfast.api.registry import Registry
 from holdfast.api.surface import Workflow
 from holdfast.testing import Call, World, real
 from holdfast.testing.compiled import run_compiled as run_on_the_core
-from holdfast.testing.ends import EXPRESSION_ERROR
 from holdfast.testing.script import Script
 from holdfast.testing.world import STARTED
 
 __all__ = ["EXPRESSION_ERROR", "Arrivals", "Outcome", "assert_same", "loaded", "run_compiled"]
 
+EXPRESSION_ERROR = "States.QueryEvaluationError"
 _numbers = itertools.count()
 
 

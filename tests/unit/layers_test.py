@@ -25,7 +25,7 @@ ALLOWED = {
     "pictures": {"asl", "errors", "limits"},
     "runtime": {"core", "asl", "cost", "resources", "sealed", "errors", "limits"},
     "stepfunctions": {"runtime", "core", "asl", "errors", "limits"},
-    "integrations": {"runtime", "stepfunctions", "core", "errors", "limits"},
+    "integrations": {"runtime", "stepfunctions", "core", "asl", "errors", "limits"},
     "aws": {
         "runtime",
         "core",

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from holdfast.core.state import STATUSES
-from holdfast.runtime.effects import Put, Together
+from holdfast.runtime.effects import Item, Put, Together
 from holdfast.runtime.listing import SHARDS, ListEntry, attributes_of
+from holdfast_simulator.invariants import check
 from holdfast_simulator.world import START_MS
-from tests.builders import Shop, chain
+from tests.builders import Shop, chain, machine, wait_for
 
 EXECUTIONS = 2_100
 MACHINE = "stateMachine:billing"
@@ -29,8 +30,8 @@ def filled() -> Shop:
 
 
 def store(shop: Shop, entry: ListEntry) -> None:
-    record = {"pk": f"default#{entry.run}", "sk": 0, "st": entry.status}
-    record |= attributes_of("default", entry)
+    keys: Item = {"pk": f"default#{entry.run}", "sk": 0, "st": entry.status}
+    record: Item = {**keys, **attributes_of("default", entry)}
     shop.world.services.perform(Put("executions", record))
 
 
@@ -159,3 +160,19 @@ def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
         last.workflow,
         last.status,
     )
+
+
+def test_an_entry_that_outlives_its_execution_is_a_violation() -> None:
+    shop = Shop(machine({"wait": wait_for("paid")}))
+    run = shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 60_000)
+    (opening,) = [item for item in shop.world.services.items("executions") if "lp" in item]
+    shop.stop(run)
+    shop.world.run()
+    assert check(shop.world) == []
+
+    place = {"lp": opening["lp"], "ls": opening["ls"]}
+    records = {item["sk"]: item for item in shop.world.services.items("executions")}
+    shop.world.services.perform(Put("executions", {**records[opening["sk"]], **place}))
+    (violation,) = check(shop.world)
+    assert "still listed as RUNNING" in violation

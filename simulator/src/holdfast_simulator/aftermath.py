@@ -17,7 +17,7 @@ from holdfast.resources import WORK
 from holdfast.runtime import inbox
 from holdfast.runtime.effects import Get, Handler
 from holdfast.runtime.maintenance import doctor, quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.histories import StoredHistory, histories, history
 from holdfast_simulator.invariants.commands import forgotten
 from holdfast_simulator.invariants.dues import late_ms_max, stuck_ms_max
@@ -88,7 +88,7 @@ def tenants(simulation: Simulation) -> list[str]:
 def note_unguarded(simulation: Simulation) -> None:
     """Who runs has a message, a row that the sweeper will see, or rests in quarantine (I16)."""
     services, evidence = simulation.services, simulation.evidence
-    begun = {str(item["pk"]) for item in services.items("executions")}
+    begun = {str(item["pk"]) for item in services.items(tables.EXECUTIONS)}
     accepted = {
         (one.tenant, one.run)
         for one in evidence.started
@@ -105,7 +105,7 @@ def note_unguarded(simulation: Simulation) -> None:
 def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
     """-> those that have a row in time, or are known to be held."""
     latest_ms = simulation.now_ms + _ROW_MS_MAX
-    for item in simulation.services.items("mail"):
+    for item in simulation.services.items(tables.MAIL):
         partition, key = str(item["pk"]), str(item["sk"])
         if partition == keys.QUARANTINE:
             yield _whose(key)
@@ -129,7 +129,7 @@ def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> 
     """What rests in quarantine while others go on with the log is owed until the sweeper's look."""
     texts = list(forgotten(simulation.evidence, found, before_ms))
     place = keys.execution(found.tenant, found.run)
-    if texts and simulation.services.perform(Get("mail", keys.QUARANTINE, place)) is not None:
+    if texts and simulation.services.perform(Get(tables.MAIL, keys.QUARANTINE, place)) is not None:
         return []
     return texts
 
@@ -238,7 +238,7 @@ def _contents(simulation: Simulation) -> set[str]:
     may take him from his list at any time. Mail may come at any time, too.
     """
     found: set[str] = set()
-    for item in simulation.services.items("executions"):
+    for item in simulation.services.items(tables.EXECUTIONS):
         place = str(item["pk"])
         is_lost = _whose(place)[1] in simulation.evidence.lost
         found.add(f"{place} {item['sk']!s} {'' if is_lost else item.get('lp')!s}")

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Effect, Item, Put, PutIfAbsent, Send
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.scenarios import Scenario
 
 #: Which thing it was.
@@ -49,7 +49,7 @@ class Dispatches:
                         self.handed.add(str(message.body["from"]))
                     self._note(_of_message(message.body), now_ms)
                     self._look_for_canaries(message.body)
-            case Put("mail", item) | PutIfAbsent("mail", item):
+            case Put(tables.MAIL, item) | PutIfAbsent(tables.MAIL, item):
                 if str(item["pk"]).startswith(_ROWS):
                     self.rows[str(item["run"])].add(str(item["sk"]))
                 self._note(_of_item(item), now_ms)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.runtime.effects import Item, TableName
+from holdfast.runtime.storage import tables
 from holdfast_simulator.marks import Seen
 from holdfast_simulator.simulation import Simulation
 
-_TABLES: Final[tuple[TableName, ...]] = ("executions", "mail")
+_TABLES: Final[tuple[TableName, ...]] = (tables.EXECUTIONS, tables.MAIL)
 #: AWS: typically within a few days.
 LATE_MS_MAX: Final = 2 * 86_400_000
 _HOUR_MS: Final = 3_600_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast_simulator.generated_maps import distributed
 from holdfast_simulator.scenarios import AttemptOutcome, Brought, Scenario
 
@@ -26,12 +27,12 @@ _LANES_MAX: Final = 3
 #: How often one state is run, by loops and Maps in one another; and one that begins a child.
 _TIMES_MAX: Final = 8
 _CHILD_TIMES_MAX: Final = 2
-_ALL: Final = ["States.ALL"]
+_ALL: Final = [error_names.ALL]
 _TASKS: Final = ("work", "ship", "charge")
 #: Event names and keys are few, so that waits collide.
 _EVENTS: Final = (("paid", "k1"), ("paid", "k2"), ("paid", "k1"), ("signed", "k1"))
-_ERRORS: Final = ("Broken", "Busy", "States.Timeout")
-_RETRIED: Final = (["Broken"], ["States.TaskFailed"], ["Busy", "States.Timeout"])
+_ERRORS: Final = ("Broken", "Busy", error_names.TIMEOUT)
+_RETRIED: Final = (["Broken"], [error_names.TASK_FAILED], ["Busy", error_names.TIMEOUT])
 
 _OUTPUTS: Final = (
     "{% {'at': $states.context.State.Name, 'of': $string($states.input) ~> $length()} %}",

@@ -10,6 +10,7 @@ from holdfast.core.events import Event
 from holdfast.core.state import Execution
 from holdfast.errors import HoldfastError
 from holdfast.runtime.effects import Item
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.codec import Reader, Record, blobs_named_by
 from holdfast_simulator.services import Services
 
@@ -36,7 +37,7 @@ class StoredHistory:
 def histories(services: Services) -> list[StoredHistory]:
     """Raises HoldfastError when a log cannot be folded."""
     by_log: dict[str, list[Item]] = {}
-    for item in services.items("executions"):
+    for item in services.items(tables.EXECUTIONS):
         by_log.setdefault(str(item["pk"]), []).append(item)
     blobs = by_digest(services)
     return [_history(pk, items, blobs) for pk, items in by_log.items()]
@@ -45,7 +46,7 @@ def histories(services: Services) -> list[StoredHistory]:
 def history(services: Services, tenant: str, run: str) -> StoredHistory:
     """Raises HoldfastError when its log cannot be folded."""
     pk = f"{tenant}#{run}"
-    items = [item for item in services.items("executions") if item["pk"] == pk]
+    items = [item for item in services.items(tables.EXECUTIONS) if item["pk"] == pk]
     return _history(pk, items, by_digest(services))
 
 

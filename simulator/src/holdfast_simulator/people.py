@@ -16,7 +16,7 @@ from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Handler, Query, RunTask
 from holdfast.runtime.maintenance import sweeper
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults, heartbeats
 from holdfast_simulator.answers import ticket_of
 from holdfast_simulator.evidence import StartAnswer
@@ -319,7 +319,7 @@ class Minute:
         return [
             shard
             for shard in range(DUE_SHARDS)
-            if perform(Query("mail", keys.due_partition(shard), until=until, limit=1))
+            if perform(Query(tables.MAIL, keys.due_partition(shard), until=until, limit=1))
         ]
 
     def _revive(self, queue: AnyQueueName, host: SimulatedHost) -> None:

@@ -15,7 +15,7 @@ from holdfast.resources import API
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import require_token
 from holdfast.runtime.effects import Clock, Deadline, Effect, Handler, Query
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.stepfunctions.activities import create_activity, get_activity_task
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
@@ -73,7 +73,7 @@ class Pollers:
         self._insist("poller", tenant, make, told, delay_ms)
 
     def _is_offered(self, tenant: str, activity: str) -> bool:
-        rows = Query("mail", keys.activity_tasks(tenant, activity), limit=1)
+        rows = Query(tables.MAIL, keys.activity_tasks(tenant, activity), limit=1)
         return bool(self._simulation.services.perform(rows))
 
     def _work(self, tenant: str, activity: str, token: str, data: str) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.core.events import DURABLE_EVENTS, Event
 from holdfast.limits import RECORD_AGING_SECONDS, SQS_DELAY_SECONDS_MAX
 from holdfast.runtime.effects import Query
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import Record, blobs_named_by
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
@@ -226,7 +226,7 @@ class _Reading:
                 control = event.holdfast["control"]
         applied = {event.holdfast.get("control") for event in self._history.events}
         end_ms = self._wrote.get((self._history.run, self._history.records[-1].sequence), 0)
-        for item in self._services.perform(Query("mail", self._inbox, begins_with="x#")):
+        for item in self._services.perform(Query(tables.MAIL, self._inbox, begins_with="x#")):
             found = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
             is_plain = "kind" not in item and "now" not in item
             stored_ms = self._stored[self._inbox, str(item["sk"])]

@@ -36,7 +36,6 @@ class RepairRounds:
         simulation = self._simulation
         if simulation.has_faults:
             simulation.evidence.marks[Seen.REPAIRED] += 1
-        workflows = sorted(simulation.scenario.machines)
         for tenant in tenants(simulation):
             host = simulation.host("doctor")
             simulation.spawn(

@@ -14,6 +14,7 @@ from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.status_events import OWN_SOURCE
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator import aftermath
@@ -200,7 +201,7 @@ def _phases(simulation: Simulation, people: People) -> None:
 
 def _statuses(simulation: Simulation) -> tuple[str, ...]:
     newest: dict[str, tuple[int, str]] = {}
-    for item in simulation.services.items("executions"):
+    for item in simulation.services.items(tables.EXECUTIONS):
         run = str(item["pk"])
         newest[run] = max(newest.get(run, (-1, "")), (int(item["sk"]), str(item["st"])))
     return tuple(status for _, (_, status) in sorted(newest.items()))

@@ -41,6 +41,7 @@ from holdfast.runtime.effects import (
     Together,
     Unlist,
 )
+from holdfast.runtime.storage import tables
 from holdfast_simulator.queues import AnyQueueName, MemoryQueue, Received
 from holdfast_simulator.tables import MemoryTable
 
@@ -189,7 +190,7 @@ class Services:
         return found
 
     def _query_list(self, effect: QueryList) -> ListPage:
-        page = self._tables["executions"].query_index(effect, self.index_lag_ms())
+        page = self._tables[tables.EXECUTIONS].query_index(effect, self.index_lag_ms())
         self._meter_read(page.items, is_strong=False)
         return page
 
@@ -230,19 +231,23 @@ class Services:
         self._write(effect.table, self._tables[effect.table].get(effect.pk, effect.sk), None)
 
     def _unlist(self, effect: Unlist) -> None:
-        before = self._tables["executions"].get(effect.pk, effect.sk)
-        if before is None or "lp" not in before:
+        before = self._tables[tables.EXECUTIONS].get(effect.pk, effect.sk)
+        if before is None or resources.LIST_PARTITION not in before:
             self._meter_refusal(before, None)
             return
-        after = {name: before[name] for name in before if name not in ("lp", "ls")}
-        self._write("executions", before, MappingProxyType(after))
+        after = {
+            name: before[name]
+            for name in before
+            if name not in (resources.LIST_PARTITION, resources.LIST_SORT)
+        }
+        self._write(tables.EXECUTIONS, before, MappingProxyType(after))
 
     def _extend(self, effect: Extend) -> None:
-        before = self._tables["mail"].get(effect.pk, effect.sk)
+        before = self._tables[tables.MAIL].get(effect.pk, effect.sk)
         if before is None or before.get("run") != effect.run:
             self._meter_refusal(before, None)
             return
-        self._write("mail", before, MappingProxyType({**before, "ttl": effect.ttl}))
+        self._write(tables.MAIL, before, MappingProxyType({**before, "ttl": effect.ttl}))
 
     def _write(self, table: TableName, before: Item | None, after: Item | None) -> None:
         store = self._tables[table]

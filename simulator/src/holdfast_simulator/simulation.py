@@ -42,7 +42,7 @@ from holdfast.runtime.effects import (
     RunTask,
     Send,
 )
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults
 from holdfast_simulator.dispatches import canaries_of
 from holdfast_simulator.evidence import Evidence, Ran, Wrote
@@ -335,7 +335,7 @@ class Simulation:
         if isinstance(effect, Send):
             return self._send_messages(effect)
         answer = process.perform(effect)
-        if isinstance(effect, Put | PutIfAbsent) and effect.table == "executions":
+        if isinstance(effect, Put | PutIfAbsent) and effect.table == tables.EXECUTIONS:
             self._see_record(process, effect, answer, is_heard=is_heard)
         if isinstance(effect, Put | PutIfAbsent):
             self._see_stored(effect)
@@ -376,7 +376,7 @@ class Simulation:
 
     def _see_stored(self, effect: Put | PutIfAbsent) -> None:
         pk, sk = str(effect.item["pk"]), str(effect.item["sk"])
-        if effect.table == "mail":
+        if effect.table == tables.MAIL:
             self.evidence.stored.setdefault((pk, sk), self.now_ms)
         if pk == keys.QUARANTINE:
             for alarmed in self.on_quarantine:
@@ -393,9 +393,9 @@ class Simulation:
     def _see_beat(self, effect: Effect, answer: Any) -> None:
         """Only the first heartbeat of an entry is put where nothing is."""
         match effect:
-            case PutIfAbsent("mail", item):
+            case PutIfAbsent(tables.MAIL, item):
                 is_stored = answer is None
-            case Replace("mail", item):
+            case Replace(tables.MAIL, item):
                 is_stored = answer
             case _:
                 return

@@ -69,8 +69,11 @@ class MemoryTable:
         if sk not in partition:
             insort(self._keys.setdefault(pk, []), sk)
         partition[sk] = item
-        if "lp" in item and "ls" in item:
-            insort(self._index.setdefault(str(item["lp"]), []), (str(item["ls"]), pk, sk))
+        if resources.LIST_PARTITION in item and resources.LIST_SORT in item:
+            insort(
+                self._index.setdefault(str(item[resources.LIST_PARTITION]), []),
+                (str(item[resources.LIST_SORT]), pk, sk),
+            )
             self._listed.append((self._clock(), True, item))
 
     def remove(self, item: Item) -> None:
@@ -80,9 +83,9 @@ class MemoryTable:
         del keys[bisect_left(keys, sk)]
         if not keys:
             del self._keys[pk], self._items[pk]
-        if "lp" in item and "ls" in item:
-            entries = self._index[str(item["lp"])]
-            del entries[bisect_left(entries, (str(item["ls"]), pk, sk))]
+        if resources.LIST_PARTITION in item and resources.LIST_SORT in item:
+            entries = self._index[str(item[resources.LIST_PARTITION])]
+            del entries[bisect_left(entries, (str(item[resources.LIST_SORT]), pk, sk))]
             self._listed.append((self._clock(), False, item))
 
     def expired(self, now_seconds: int) -> list[Item]:
@@ -133,9 +136,9 @@ class MemoryTable:
         """-> the entries of a partition then, and the items that they were of."""
         found: dict[tuple[str, str, Any], Item] = {}
         for when_ms, is_added, item in self._listed:
-            if when_ms > at_ms or item["lp"] != partition:
+            if when_ms > at_ms or item[resources.LIST_PARTITION] != partition:
                 continue
-            entry = (str(item["ls"]), *self.key(item))
+            entry = (str(item[resources.LIST_SORT]), *self.key(item))
             if is_added:
                 found[entry] = item
             else:

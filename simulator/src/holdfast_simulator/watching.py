@@ -24,7 +24,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     Unlist,
 )
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import OTHER_FORMAT_SECONDS
 from holdfast_simulator.faults import NO_ANSWER
@@ -123,7 +123,7 @@ class Watcher:
         """What it would be if the host died after this effect."""
         is_sweeper = process.host.name.startswith("sweeper")
         match effect:
-            case PutIfAbsent("executions"):
+            case PutIfAbsent(tables.EXECUTIONS):
                 return Seen.DIED_AFTER_RECORD
             case PutBlob():
                 return Seen.DIED_AFTER_BLOB
@@ -131,7 +131,7 @@ class Watcher:
                 return Seen.DIED_AFTER_MOVE if is_sweeper else Seen.DIED_AFTER_WATCH
             case Send(sent) if is_sweeper and sent[0].body["k"] == messages.WAKE_TIMER:
                 return Seen.DIED_AFTER_TIMER
-            case PutIfAbsent("mail", item) if not self._deliveries.get(process.name):
+            case PutIfAbsent(tables.MAIL, item) if not self._deliveries.get(process.name):
                 return None if "#def#" in str(item["pk"]) else Seen.STORED_NOT_TOLD
             case _:
                 return None
@@ -231,7 +231,7 @@ class Watcher:
 
     def _has_log(self, delivery: ReceivedMessage) -> bool:
         partition = keys.execution(delivery.body["t"], delivery.body["run"])
-        return self._services.has("executions", partition, 0)
+        return self._services.has(tables.EXECUTIONS, partition, 0)
 
     def past_limit(self, now_ms: int, limit_ms: int) -> None:
         self._count_if(Seen.PAST_LIMIT, now_ms > limit_ms)
@@ -246,7 +246,7 @@ class Watcher:
 
 
 def _is_record(effect: Effect) -> bool:
-    return isinstance(effect, PutIfAbsent) and effect.table == "executions"
+    return isinstance(effect, PutIfAbsent) and effect.table == tables.EXECUTIONS
 
 
 _WATCHED: Final[dict[type[Any], Callable[[Watcher, Process, Any], None]]] = {

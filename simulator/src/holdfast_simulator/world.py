@@ -37,6 +37,7 @@ from holdfast.runtime.effects import (
     TaskResult,
 )
 from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage import tables
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
@@ -205,7 +206,7 @@ class SimulatorWorld:
         """The next full minute at which a sweep finds anything; the others are left out."""
         looks = [
             int(str(item["sk"]).partition("#")[0])
-            for item in self.services.items("mail")
+            for item in self.services.items(tables.MAIL)
             if str(item["pk"]).startswith("~due#")
         ]
         if self.services.next_visible_ms(DEAD_LETTERS) is not None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from holdfast.asl import error_names
 from holdfast.asl.jsonata.jsonata import (
     BUDGET_CODE,
     UNDEFINED,
@@ -65,7 +66,7 @@ class EvaluationError(StateError):
     """
 
     def __init__(self, location: str, cause: str, *, is_late: bool = False) -> None:
-        super().__init__("States.QueryEvaluationError", cause)
+        super().__init__(error_names.QUERY_EVALUATION_ERROR, cause)
         self.location = location
         self.is_late = is_late
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from holdfast import resources
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import QueueName, TableName
+from holdfast.runtime.storage import tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class ResourceNames:
         }
 
     def table(self, name: TableName) -> str:
-        return self.executions_table if name == "executions" else self.mail_table
+        return self.executions_table if name == tables.EXECUTIONS else self.mail_table
 
     def queue_url(self, name: QueueName) -> str:
         return self.work_queue_url if name == "work" else self.single_queue_url

@@ -166,8 +166,8 @@ class DynamoStore:
         self._update_if(
             TableName=self._names.executions_table,
             Key=_key(effect.pk, effect.sk),
-            UpdateExpression="REMOVE lp, ls",
-            ConditionExpression="attribute_exists(lp)",
+            UpdateExpression=f"REMOVE {resources.LIST_PARTITION}, {resources.LIST_SORT}",
+            ConditionExpression=f"attribute_exists({resources.LIST_PARTITION})",
         )
 
     def extend(self, effect: Extend) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
+from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
 from holdfast.core import cancelling, facts, map_run, steps
 from holdfast.core.children import abandoned
@@ -21,7 +22,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
 from holdfast.core.overdue import is_overdue, overdue
-from holdfast.core.retry import HEARTBEAT_TIMEOUT, TIMEOUT, poll_seconds
+from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
     ROOT,
@@ -323,7 +324,7 @@ def _failed(decision: Decision, fact: facts.FailedWith) -> None:
 def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_attempt(decision, found[0], found[1], TIMEOUT, None)
+        _fail_attempt(decision, found[0], found[1], error_names.TIMEOUT, None)
 
 
 def _fail_attempt(
@@ -357,7 +358,9 @@ def _fail(
     assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    event = event_type(state, "TimedOut" if error == TIMEOUT and cause is None else "Failed")
+    event = event_type(
+        state, "TimedOut" if error == error_names.TIMEOUT and cause is None else "Failed"
+    )
     details = {**resource_of(state), **details}
     decision.emit(event, frame=frame.id, previous=previous, details=details)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
@@ -396,8 +399,8 @@ def _tick(decision: Decision) -> None:
 def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
         # AWS tells of a missed heartbeat as of any time-out, but handlers may name it.
-        handled_as = HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
-        _fail(decision, frame, frame.previous, TIMEOUT, None, handled_as=handled_as)
+        handled_as = error_names.HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
+        _fail(decision, frame, frame.previous, error_names.TIMEOUT, None, handled_as=handled_as)
     else:
         steps.wake(decision, frame)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
+from holdfast.asl import error_names
 from holdfast.asl.program import (
     BlockDeadline,
     Json,
@@ -26,7 +27,6 @@ from holdfast.asl.template import StateError
 from holdfast.core import flow, lanes
 from holdfast.core.decision import Decision
 from holdfast.core.facts import StopRequested
-from holdfast.core.retry import TIMEOUT
 from holdfast.core.state import ROOT, CancelReason, Closing, Frame, Lanes, OpenDeadline, Stopping
 from holdfast.core.tasks import note_started, whole_seconds
 
@@ -71,7 +71,7 @@ def time_out(decision: Decision) -> None:
         return
     stopping: Stopping = {"status": "TIMED_OUT"}
     decision.emit("Stopping", stopping=stopping)
-    _cancel(decision, decision.frame(ROOT), {"error": TIMEOUT, "cause": ""})
+    _cancel(decision, decision.frame(ROOT), {"error": error_names.TIMEOUT, "cause": ""})
 
 
 def _end_execution(decision: Decision) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, ParallelState, Retrier, TaskState, WaitState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import cancelling, lanes
 from holdfast.core.decision import Decision
-from holdfast.core.retry import RUNTIME, TIMEOUT, delay_ms, find_catcher, find_retrier
+from holdfast.core.retry import delay_ms, find_catcher, find_retrier
 from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, FailedState, Frame, Lanes
 from holdfast.core.tasks import event_type, note_started, oversize, resource_of, scheduled_details
 from holdfast.limits import CAUSE_CHARACTERS_MAX
@@ -139,7 +140,7 @@ def schedule(
         details = scheduled_details(decision, frame, state, token)
     except StateError as error:
         # A retry that fails with any other would be tried again with no event between, for ever.
-        has_event, is_final = isinstance(error, EvaluationError), error.error == RUNTIME
+        has_event, is_final = isinstance(error, EvaluationError), error.error == error_names.RUNTIME
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
@@ -189,7 +190,7 @@ def fail_state(
         previous = frame.entry_previous if is_at_entry else frame.previous
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     has_entered = decision.frame(frame.id).position != ""
-    if is_caught or not has_entered or error.error == RUNTIME:
+    if is_caught or not has_entered or error.error == error_names.RUNTIME:
         # An iteration whose selector failed has entered no state that could handle it, and nobody
         # handles a runtime error: AWS writes no failure of the state either.
         pass_on(decision, decision.frame(frame.id), error.error, cause)
@@ -250,7 +251,10 @@ def settle_failure(
         pass_on(decision, frame, error, cause)
         return
     # AWS: a time-out has no cause, and an empty text where it is caught.
-    caught: Json = {"Error": error, "Cause": "" if error == TIMEOUT and cause is None else cause}
+    caught: Json = {
+        "Error": error,
+        "Cause": "" if error == error_names.TIMEOUT and cause is None else cause,
+    }
     leave(
         decision,
         frame,

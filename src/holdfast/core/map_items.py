@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast.asl.program import ItemBatcher, Json
 from holdfast.asl.template import StateError, Template
 from holdfast.core.decision import Decision
@@ -100,4 +101,4 @@ def a_number(value: Json, where: str, kind: str) -> float:
         return found
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
-    raise StateError("States.Runtime", cause)
+    raise StateError(error_names.RUNTIME, cause)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import DistributedMap, ItemReader, Json, MapState, ResultWriter
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
@@ -28,7 +29,6 @@ from holdfast.core.state import Attempt, ChildExecutions, Frame
 from holdfast.core.tasks import OWN_REGION, whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
-THRESHOLD_EXCEEDED: Final = "States.ExceedToleratedFailureThreshold"
 #: Attempt numbers inside the Map's own entry: reading is the first thing, writing the last.
 READING: Final = 1
 WRITING: Final = 2
@@ -213,7 +213,7 @@ def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
 def _count(value: Json) -> int:
     count = int(a_number(value, "ToleratedFailureCount", "integer"))
     if count < 0:
-        raise StateError("States.Runtime", "ToleratedFailureCount cannot be negative.")
+        raise StateError(error_names.RUNTIME, "ToleratedFailureCount cannot be negative.")
     return count
 
 
@@ -221,7 +221,7 @@ def _percentage(value: Json) -> float:
     percentage = a_number(value, "ToleratedFailurePercentage", "float")
     if not 0 <= percentage <= 100:
         cause = "ToleratedFailurePercentage must be between 0 and 100."
-        raise StateError("States.Runtime", cause)
+        raise StateError(error_names.RUNTIME, cause)
     return percentage
 
 
@@ -264,11 +264,13 @@ def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
     assert isinstance(children, ChildExecutions)
     cause = "The specified tolerated failure threshold was exceeded"
     if not _exports(_run_of(state).writer):
-        fail_run(decision, frame, THRESHOLD_EXCEEDED, cause)
+        fail_run(decision, frame, error_names.EXCEED_TOLERATED_FAILURE_THRESHOLD, cause)
         return
     try:
         stopped = replace(children, started=started)
-        _ask_to_write(decision, frame, state, stopped, [THRESHOLD_EXCEEDED, cause])
+        _ask_to_write(
+            decision, frame, state, stopped, [error_names.EXCEED_TOLERATED_FAILURE_THRESHOLD, cause]
+        )
     except StateError as error:
         fail_state(decision, frame, error)
 

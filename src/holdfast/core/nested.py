@@ -6,12 +6,11 @@ Seen in recordings of `states:startExecution.sync` and `.sync:2`.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json
 from holdfast.core.state import Execution
-
-FAILED: Final = "States.TaskFailed"
 
 
 def finished_output(state: Execution, *, as_json: bool) -> Json:
@@ -21,7 +20,7 @@ def finished_output(state: Execution, *, as_json: bool) -> Json:
 
 def finished_error(state: Execution, *, as_json: bool) -> tuple[str, str]:
     """-> error and cause of the nested task: the cause is the whole description as text."""
-    return FAILED, _text(_description(state, as_json=as_json))
+    return error_names.TASK_FAILED, _text(_description(state, as_json=as_json))
 
 
 def _description(state: Execution, *, as_json: bool) -> dict[str, Any]:

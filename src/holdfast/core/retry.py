@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Catcher, Retrier
 from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
-
-RUNTIME: Final = "States.Runtime"
-TIMEOUT: Final = "States.Timeout"
-HEARTBEAT_TIMEOUT: Final = "States.HeartbeatTimeout"
 
 
 def matches(errors: Sequence[str], error: str) -> bool:
     """States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too
     (so AWS was recorded, whatever its documents say). States.TaskFailed stands for every error of a
     task but a time-out, States.Timeout for a missed heartbeat too."""
-    if error == RUNTIME:
+    if error == error_names.RUNTIME:
         return False
     if error in errors:
         return True
-    if error == HEARTBEAT_TIMEOUT and TIMEOUT in errors:
+    if error == error_names.HEARTBEAT_TIMEOUT and error_names.TIMEOUT in errors:
         return True
-    if "States.ALL" in errors:
+    if error_names.ALL in errors:
         return True
-    return "States.TaskFailed" in errors and not error.startswith("States.")
+    return error_names.TASK_FAILED in errors and not error.startswith("States.")
 
 
 def find_retrier(

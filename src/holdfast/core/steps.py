@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from holdfast.asl import error_names
 from holdfast.asl.program import (
     ChoiceState,
     DistributedMap,
@@ -121,7 +122,7 @@ def _choose(decision: Decision, frame: Frame, state: ChoiceState) -> None:
         leave(decision, frame, state.default, results, default=frame.input)
         return
     cause = "Failed to transition out of the state. The state does not point to a next state."
-    fail_state(decision, frame, StateError("States.NoChoiceMatched", cause))
+    fail_state(decision, frame, StateError(error_names.NO_CHOICE_MATCHED, cause))
 
 
 def _wait(decision: Decision, frame: Frame, state: WaitState) -> None:

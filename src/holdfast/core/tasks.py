@@ -6,6 +6,7 @@ import functools
 import json
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json, TaskState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import Decision
@@ -77,7 +78,9 @@ def _region(decision: Decision) -> str:
 def _credentials(value: Json) -> dict[str, Json]:
     role = value.get("RoleArn") if isinstance(value, dict) else None
     if not isinstance(role, str):
-        raise StateError("States.Runtime", "The field 'RoleArn' of Credentials has to be a text.")
+        raise StateError(
+            error_names.RUNTIME, "The field 'RoleArn' of Credentials has to be a text."
+        )
     return {"roleArn": role}
 
 
@@ -137,7 +140,7 @@ def oversize(decision: Decision, what: str, value: Json) -> StateError | None:
         f"The state/task '{what}' returned a result with a size exceeding "
         "the maximum number of bytes service limit."
     )
-    return StateError("States.DataLimitExceeded", cause, is_whole=True)
+    return StateError(error_names.DATA_LIMIT_EXCEEDED, cause, is_whole=True)
 
 
 def _is_over(value: Json) -> bool:

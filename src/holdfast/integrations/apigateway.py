@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from holdfast.asl import error_names
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.exchange import Request, Response, exchange
 from holdfast.integrations.http_task import own_headers, result_of
@@ -48,7 +49,9 @@ def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFail
 def _judged(response: Response) -> TaskSucceeded | TaskFailed:
     result = result_of(response)
     match result:
-        case TaskFailed(error=str() as error) if error.startswith("States.Http.StatusCode."):
+        case TaskFailed(error=str() as error) if error.startswith(
+            error_names.HTTP_STATUS_CODE_PREFIX
+        ):
             return TaskFailed(f"ApiGateway.{response.status}", result.cause)
         case _:
             return result

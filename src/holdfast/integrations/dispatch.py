@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast.core.children import TOO_DEEP
 from holdfast.integrations import faults, item_reader, item_writer, lambdas, optimised
 from holdfast.integrations.clients import ServiceClients
@@ -196,7 +197,7 @@ def _shown(
 
 def _unsupported(effect: RunTask) -> TaskFailed:
     return TaskFailed(
-        "States.Runtime", f"The resource 'arn:aws:states:::{effect.name}' is not supported"
+        error_names.RUNTIME, f"The resource 'arn:aws:states:::{effect.name}' is not supported"
     )
 
 

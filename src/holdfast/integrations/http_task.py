@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
+from holdfast.asl import error_names
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.connections import Authorization, authorization_of
 from holdfast.integrations.exchange import Request, Response, exchange
@@ -188,7 +189,7 @@ def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
         return result_of(exchange(request, TIMEOUT_SECONDS, PAYLOAD_BYTES_MAX + 1))
     except BotoCoreError as error:
         cause = f"Unable to call {endpoint}: {type(error).__name__}"
-        return TaskFailed("States.Http.Socket", cause)
+        return TaskFailed(error_names.HTTP_SOCKET, cause)
 
 
 def result_of(response: Response) -> TaskSucceeded | TaskFailed:
@@ -196,13 +197,13 @@ def result_of(response: Response) -> TaskSucceeded | TaskFailed:
     content_type = response.headers.get("content-type", "")
     if len(response.body) > PAYLOAD_BYTES_MAX:
         return TaskFailed(
-            "States.DataLimitExceeded",
+            error_names.DATA_LIMIT_EXCEEDED,
             "The state/task 'http' returned a result with a size exceeding the maximum number of "
             "bytes service limit.",
         )
     text = _text(response.body)
     if text is None or content_type.startswith(_BINARY_TYPES):
-        return TaskFailed("States.Runtime", "The response of the HTTP endpoint is not a text")
+        return TaskFailed(error_names.RUNTIME, "The response of the HTTP endpoint is not a text")
     body = _parsed(text, content_type)
     if response.status >= 400:
         return TaskFailed(f"States.Http.StatusCode.{response.status}", to_text(body))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.faults import refusal_of
 from holdfast.integrations.item_formats import (
@@ -26,8 +27,6 @@ from holdfast.integrations.item_formats import (
 )
 from holdfast.limits import READER_BYTES_MAX, READER_ITEMS_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-
-FAILED: Final = "States.ItemReaderFailed"
 
 _GET_FIELDS: Final = ("Bucket", "Key", "VersionId", "ExpectedBucketOwner", "RequestPayer")
 _LIST_FIELDS: Final = (
@@ -51,11 +50,13 @@ def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed
         client = clients.get("s3", effect.credentials)
         return TaskSucceeded(_Reading(client, **effect.arguments).of(effect.name))
     except UnreadableItems as problem:
-        return TaskFailed(FAILED, str(problem))
+        return TaskFailed(error_names.ITEM_READER_FAILED, str(problem))
     except ClientError as error:
-        return TaskFailed(FAILED, s3_cause(error))
+        return TaskFailed(error_names.ITEM_READER_FAILED, s3_cause(error))
     except BotoCoreError as error:
-        return TaskFailed(FAILED, f"Unable to execute HTTP request: {error}")
+        return TaskFailed(
+            error_names.ITEM_READER_FAILED, f"Unable to execute HTTP request: {error}"
+        )
 
 
 def s3_cause(error: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.core.map_results import MapChild, Transformation, record, transformed
 from holdfast.core.run_ids import child_name
 from holdfast.integrations.clients import ServiceClients
@@ -19,7 +20,6 @@ from holdfast.integrations.item_reader import s3_cause
 from holdfast.limits import RESULT_FILE_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-FAILED: Final = "States.ResultWriterFailed"
 #: File -> the statuses that go there; what is in none of them is in FAILED.
 _FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED",)}
 
@@ -35,9 +35,11 @@ def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFaile
         client = clients.get("s3", effect.credentials)
         return _Writing(client, effect).do()
     except ClientError as error:
-        return TaskFailed(FAILED, s3_cause(error))
+        return TaskFailed(error_names.RESULT_WRITER_FAILED, s3_cause(error))
     except BotoCoreError as error:
-        return TaskFailed(FAILED, f"Unable to execute HTTP request: {error}")
+        return TaskFailed(
+            error_names.RESULT_WRITER_FAILED, f"Unable to execute HTTP request: {error}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class _Writing:
         parameters, arn = arguments["parameters"], arguments["map_run_arn"]
         bucket = parameters.get("Bucket")
         if not isinstance(bucket, str) or not bucket:
-            return TaskFailed(FAILED, "The field 'Bucket' is required but was missing")
+            return TaskFailed(
+                error_names.RESULT_WRITER_FAILED, "The field 'Bucket' is required but was missing"
+            )
         prefix = str(parameters.get("Prefix") or "").rstrip("/")
         folder = "/".join([*([prefix] if prefix else []), arn.rpartition(":")[2]])
         found = {name: self._write(bucket, folder, name) for name in _FILES}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.optimised import STYLE
 from holdfast.integrations.shaping import result_of, to_text
@@ -171,7 +172,7 @@ def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None
     if status in job.done and not _has_failed_container(record):
         return TaskSucceeded(record)
     if status in job.done or status in job.failed:
-        return TaskFailed("States.TaskFailed", to_text(record))
+        return TaskFailed(error_names.TASK_FAILED, to_text(record))
     return None
 
 

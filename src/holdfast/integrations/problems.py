@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.asl import error_names
 from holdfast.runtime.effects import TaskFailed
 
 
@@ -32,6 +33,6 @@ def unusable(arguments: Any, problem: Unusable) -> TaskFailed:
     """AWS finds this before the task is scheduled, and nothing can catch it."""
     text = json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
     return TaskFailed(
-        "States.Runtime",
+        error_names.RUNTIME,
         f"The Parameters '{text}' could not be used to start the Task: [{problem}]",
     )

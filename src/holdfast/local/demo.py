@@ -26,7 +26,7 @@ from holdfast.local.clock import VirtualClock
 from holdfast.local.stack import LocalStack, local_stack
 from holdfast.runtime.effects import Effect, Measure, Query, QueryList
 from holdfast.runtime.listing import partitions_of, read_entry
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import Reader
 from holdfast.runtime.storage.log import fetch_blobs
 
@@ -241,7 +241,7 @@ def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:
     """-> the execution as its stored history makes it, and that history."""
 
     def read() -> Generator[Effect, Any, tuple[Execution | None, list[Event]]]:
-        items = yield Query("executions", keys.execution(keys.TENANT_DEFAULT, run))
+        items = yield Query(tables.EXECUTIONS, keys.execution(keys.TENANT_DEFAULT, run))
         reader = Reader((yield from fetch_blobs(keys.TENANT_DEFAULT, run, items)))
         events = [event for record in map(reader.record, items) for event in record.events]
         return reader.state, events

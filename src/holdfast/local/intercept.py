@@ -356,19 +356,37 @@ moto.sqs.models.Queue.add_message = _add_and_tell
 
 
 class PartitionedTable(Table):  # type: ignore[misc]  # moto ships no types
-    """moto's table, except that a Query of one partition does not sort the whole table first."""
+    """moto's table, except that a Query of one partition does not sort the whole table first.
+
+    A Query of an index still looks at every item, but compares its partition key alone. With 2,100
+    executions this halves the time of a page of the list.
+    """
 
     _asked: Any = None
+    _index_key: str | None = None
 
     def query(self, hash_key: Any, *arguments: Any, **named: Any) -> Any:
         index_name = arguments[INDEX_NAME_POSITION]
-        self._asked = None if index_name else hash_key
+        self._asked = hash_key
+        self._index_key = None if index_name is None else self._hash_attribute(index_name)
         try:
             return super().query(hash_key, *arguments, **named)
         finally:
-            self._asked = None
+            self._asked = self._index_key = None
+
+    def _hash_attribute(self, index_name: str) -> str:
+        index = next(one for one in self.all_indexes() if one.name == index_name)
+        return str(next(key["AttributeName"] for key in index.schema if key["KeyType"] == "HASH"))
 
     def all_items(self) -> list[Any]:
         if self._asked is None:
             return list(super().all_items())
-        return list(self.items.get(self._asked, {}).values())
+        if self._index_key is None:
+            return list(self.items.get(self._asked, {}).values())
+        name, wanted = self._index_key, self._asked.value
+        return [
+            item
+            for partition in self.items.values()
+            for item in partition.values()
+            if name in item.attrs and item.attrs[name].value == wanted
+        ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.pictures.model import NodeKind
 
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -19,8 +20,7 @@ _GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
 _QUERY: Final = re.compile(r"\$(?![.$])|[?]|:=")
 _ATTEMPTS_DEFAULT: Final = 3
 TIMES: Final = "\u00d7"
-_EVERY_ERROR: Final = "States.ALL"
-_TIMEOUTS: Final = frozenset({"States.Timeout", "WaitTimeout"})
+_TIMEOUTS: Final = frozenset({error_names.TIMEOUT, "WaitTimeout"})
 #: Comparisons of JSONPath by what remains of their name without a type and without "Path".
 _COMPARISONS: Final[Mapping[str, str]] = {
     "Equals": "=",
@@ -131,7 +131,7 @@ def _function(state: Mapping[str, Any]) -> str:
 def errors(names: Any) -> str:
     """-> "any error", "a timeout", or the names."""
     listed = [str(name) for name in names] if isinstance(names, Sequence) else []
-    if _EVERY_ERROR in listed:
+    if error_names.ALL in listed:
         return "any error"
     if listed and set(listed) <= _TIMEOUTS:
         return "timeout"

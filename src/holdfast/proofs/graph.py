@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from holdfast.asl import error_names
 from holdfast.asl.documents import Language, StateJson, config_of, language_of, processor_of
 from holdfast.asl.program import Json
 from holdfast.proofs.expressions import LimitComparison, facts_of, tree_of
@@ -182,8 +183,8 @@ def _used(catchers: Iterable[StateJson]) -> Iterator[StateJson]:
 
 def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
     """Whether earlier entries catch each of the errors, or no entry can."""
-    return "States.ALL" in seen or all(
-        error in seen or error == "States.Runtime" for error in errors
+    return error_names.ALL in seen or all(
+        error in seen or error == error_names.RUNTIME for error in errors
     )
 
 

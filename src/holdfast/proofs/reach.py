@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from holdfast.asl import error_names
 from holdfast.asl.documents import StateJson
 from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphNode, MachineLevel, is_end, is_shadowed, reachable
@@ -127,7 +128,7 @@ def _unused_handlers(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
         for number, entry in enumerate(level.states[name].get(field, ())):
             errors = entry["ErrorEquals"]
             if is_shadowed(errors, seen):
-                is_runtime = set(errors) == {"States.Runtime"}
+                is_runtime = set(errors) == {error_names.RUNTIME}
                 why = "nobody handles States.Runtime" if is_runtime else "entries before it match"
                 yield ProofFinding(
                     "HF0A4",

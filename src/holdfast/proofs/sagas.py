@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.asl import error_names
 from holdfast.proofs.bounds import kind_of, retries_of
 from holdfast.proofs.expressions import is_call, nodes, tree_of
 from holdfast.proofs.findings import ProofFinding, shortened
@@ -123,7 +124,7 @@ def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str
 def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
     """Whether every failure of the state is caught, on ways that may lead to the registration."""
     catchers = level.states[name].get("Catch", ())
-    return any(catcher["ErrorEquals"] == ["States.ALL"] for catcher in catchers) and all(
+    return any(catcher["ErrorEquals"] == [error_names.ALL] for catcher in catchers) and all(
         GraphNode(registration) in reachable(level, [GraphNode(catcher["Next"])])
         for catcher in catchers
     )
@@ -177,7 +178,7 @@ def occasions(level: MachineLevel) -> str:
     begins = {undo["Begin"] for undo in undos}
     is_total = all(
         any(
-            catcher["ErrorEquals"] == ["States.ALL"] and catcher["Next"] in begins
+            catcher["ErrorEquals"] == [error_names.ALL] and catcher["Next"] in begins
             for catcher in level.states[name].get("Catch", ())
         )
         for undo in undos

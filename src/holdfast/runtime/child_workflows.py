@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core import facts
 from holdfast.core.children import TOO_DEEP, too_deep
-from holdfast.core.nested import FAILED
-from holdfast.core.retry import RUNTIME, TIMEOUT
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
@@ -99,10 +98,14 @@ def error_of(state: Execution) -> dict[str, str]:
     """
     match state.status:
         case "TIMED_OUT":
-            return {"error": TIMEOUT}
+            return {"error": error_names.TIMEOUT}
         case "ABORTED":
             told = ": ".join(text for text in (state.error, state.cause) if text)
             return {"error": ABORTED, "cause": f"{state.workflow} was stopped: {told}".rstrip(": ")}
         case _:
-            error = FAILED if state.error in {None, RUNTIME} else str(state.error)
+            error = (
+                error_names.TASK_FAILED
+                if state.error in {None, error_names.RUNTIME}
+                else str(state.error)
+            )
             return {"error": error, **({} if state.cause is None else {"cause": state.cause})}

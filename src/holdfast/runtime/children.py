@@ -33,8 +33,8 @@ from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, inbox, messages
 from holdfast.runtime.commands.control import send_control
 from holdfast.runtime.effects import Effect, Get, Item, Message, NoResult, PutIfAbsent, Query, Send
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.log import Log
 
 ChildEnds = Generator[Effect, Any, list[facts.ChildEnded]]
@@ -108,7 +108,7 @@ def notify_parent(log: Log) -> NoResult:
     if parent is None:
         return
     item, key = yield from _notice(log.tenant, state, parent)
-    told_before = yield PutIfAbsent("mail", item)
+    told_before = yield PutIfAbsent(tables.MAIL, item)
     if told_before is None or (yield from _may_wait(log, parent["run"])):
         yield Send((Message(messages.wake_mail(log.tenant, parent["run"], key)),))
 
@@ -136,7 +136,7 @@ def _notice(
     inbox = keys.inbox(tenant, parent["run"])
     item: dict[str, str | int | bytes] = {
         "pk": inbox,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "at": state.stopped_ms,
         "ttl": state.stopped_ms // 1_000 + CONTROL_RETENTION_SECONDS,
     }
@@ -188,7 +188,7 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
     lanes = children.open_lanes
     # Only as far as lanes are open: a large Map has thousands of notices that are counted.
     items: list[Item] = yield Query(
-        "mail",
+        tables.MAIL,
         keys.inbox(tenant, run),
         after=notice_key(children.entry, lanes[0] - 1),
         until=notice_key(children.entry, lanes[-1]),
@@ -231,7 +231,7 @@ def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]
     """The child has told its end: as the lane of a Map, or as what a task has begun."""
     inbox = keys.inbox(log.tenant, log.run)
     for key in (notice_key(entry, number), keys.answer(entry, number)):
-        item = yield Get("mail", inbox, key)
+        item = yield Get(tables.MAIL, inbox, key)
         if item is not None:
             return True
     return False

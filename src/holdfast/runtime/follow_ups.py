@@ -48,8 +48,8 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 
 
@@ -104,11 +104,11 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
     attempt = awaiting.attempt
     yield Put(
-        inbox.MAIL,
+        tables.MAIL,
         {
             "pk": keys.activity_tasks(log.tenant, awaiting.target.rpartition(":")[2]),
             "sk": keys.activity_task(awaiting.since_ms, log.run, entry, attempt),
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "run": log.run,
             "entry": entry,
             "attempt": attempt,
@@ -138,11 +138,11 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
         return
     look_ms = due_ms - TIMER_ROW_LEAD_SECONDS * 1_000
     yield Put(
-        inbox.MAIL,
+        tables.MAIL,
         {
             "pk": keys.due_partition(keys.due_shard(log.run)),
             "sk": keys.timer_row(look_ms, log.tenant, log.run, entry),
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "t": log.tenant,
             "run": log.run,
             "entry": entry,
@@ -202,7 +202,7 @@ def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 
 
 def drop_row(item: Item) -> Generator[Effect, Any, None]:
-    yield Delete(inbox.MAIL, str(item["pk"]), str(item["sk"]))
+    yield Delete(tables.MAIL, str(item["pk"]), str(item["sk"]))
 
 
 # -- measuring -------------------------------------------------------------------------------------

@@ -19,14 +19,12 @@ from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.json_values import plain_text
 
 FactsResult: TypeAlias = Generator[Effect, Any, list[Fact]]
-
-MAIL: Final = "mail"
 
 
 # -- values too large for an item or a message -----------------------------------------------------
@@ -91,13 +89,13 @@ def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> FactsResult:
     found: list[Fact] = []
     if awaiting.kind == "activity" and not awaiting.is_begun:
         found += yield from taken_by_key(tenant, run, keys.taken(awaiting.entry, awaiting.attempt))
-    item = yield Get(MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
+    item = yield Get(tables.MAIL, inbox, keys.answer(awaiting.entry, awaiting.attempt))
     if item is not None:
         answer = yield from _answer(tenant, run, awaiting.entry, awaiting.attempt, item)
         return [*found, answer]
     if awaiting.heartbeat_seconds is None:
         return found
-    beat = yield Get(MAIL, inbox, keys.heartbeat(awaiting.entry))
+    beat = yield Get(tables.MAIL, inbox, keys.heartbeat(awaiting.entry))
     if beat is not None:
         require_format(beat, "a heartbeat")
         with reading("a heartbeat"):
@@ -109,7 +107,7 @@ def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
     """The one answer that a wake names: `t#<entry>.<attempt>`. An activity's comes after its start:
     the wake of that may still be under way.
     """
-    item = yield Get(MAIL, keys.inbox(tenant, run), key)
+    item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
     entry, attempt = _ticket(key)
@@ -128,12 +126,12 @@ def _ticket(key: str) -> tuple[int, int]:
 
 def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
     """Who has taken an activity's task: `worker` as it calls itself. The first one has it."""
-    return {"pk": keys.inbox(tenant, run), "sk": key, "f": FORMAT, "w": nonce, **fields}
+    return {"pk": keys.inbox(tenant, run), "sk": key, FORMAT_FIELD: FORMAT, "w": nonce, **fields}
 
 
 def taken_by_key(tenant: str, run: str, key: str) -> FactsResult:
     """Who has taken the task that a wake names: `s#<entry>.<attempt>`."""
-    item = yield Get(MAIL, keys.inbox(tenant, run), key)
+    item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
     require_format(item, "the start of an activity's task")
@@ -164,11 +162,11 @@ def _answer(
 def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
     """Before the look: whoever stores an event after that look finds the registration (R13)."""
     yield Put(
-        MAIL,
+        tables.MAIL,
         {
             "pk": keys.event(tenant, awaiting.event_name, awaiting.event_key),
             "sk": keys.registration(run),
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "ttl": ttl,
         },
     )
@@ -177,7 +175,7 @@ def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[E
 def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
     """Every stored, unexpired event for the wait, earliest first; used ones refuse themselves."""
     partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
-    items = yield Query(MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
     for item in items:
         require_format(item, "an event")
     found: list[Fact] = []
@@ -216,7 +214,7 @@ def control_item(
     return {
         "pk": keys.inbox(tenant, run),
         "sk": keys.control(control_id),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "at": now_ms,
         "ttl": now_ms // 1_000 + CONTROL_RETENTION_SECONDS,
         **fields,
@@ -233,7 +231,7 @@ def stored_control(
 ) -> Generator[Effect, Any, list[tuple[int, facts.StopRequested | facts.RedriveRequested]]]:
     """The same, each with the moment at which it was stored: not every id tells it."""
     items: Iterable[Item] = yield Query(
-        MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
+        tables.MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
     )
     found = []
     for item in items:

@@ -166,6 +166,12 @@ def is_listed(record: Item) -> bool:
     return resources.LIST_PARTITION in record
 
 
+def is_open_entry(record: Item) -> bool:
+    """-> whether the record has an entry among the executions that have not ended."""
+    group = str(record.get(resources.LIST_PARTITION, "")).split("#")[-2:-1]
+    return group == [OPEN]
+
+
 def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
     """The attributes by which a record is listed: when it opens the execution, and when it ends."""
     if not is_opening and not state.is_ended:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.errors import HoldfastBug, NewerFormatError
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import is_unicode
 
 FORMAT: Final = 1
@@ -33,7 +34,7 @@ class Hint:
 
 
 def _body(kind: str, tenant: str, run: str, hint: Hint | None, **fields: Any) -> dict[str, Any]:
-    body = {"f": FORMAT, "k": kind, "t": tenant, "run": run, **fields}
+    body = {FORMAT_FIELD: FORMAT, "k": kind, "t": tenant, "run": run, **fields}
     return body if hint is None else {**body, "hint": [hint.sequence, hint.snapshot]}
 
 
@@ -73,7 +74,7 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     """Raises NewerFormatError for a newer message, HoldfastBug for what is no message of ours."""
     if not isinstance(body, dict):
         raise HoldfastBug("a work message is not a JSON object")
-    found = body.get("f")
+    found = body.get(FORMAT_FIELD)
     if isinstance(found, int) and found > FORMAT:
         raise NewerFormatError("a work message", found, FORMAT)
     # What was found is not shown: whoever wrote it was not us, and logs are read by many.

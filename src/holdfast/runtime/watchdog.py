@@ -22,39 +22,40 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_PARKED_FACTOR,
 )
-from holdfast.runtime import inbox
 from holdfast.runtime.effects import Effect, Put
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 
 
 def watch(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, None]:
     look_ms = next_look_ms(state, now_ms, now_ms)
-    yield Put(inbox.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
+    yield Put(tables.MAIL, watch_item(log.tenant, log.run, look_ms, log.sequence + 1, now_ms))
 
 
 def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Before a record under a message that another one has, too: he may have deleted it, and what
-    the record owes would wait for the row that there is. When the sweeper comes to this one, the
-    record is older than what a `recover` leaves to its writer.
+    """Adds a row before a record that a worker writes while a concurrent delivery has its message.
+
+    The concurrent delivery may have deleted the message. If this worker then crashes, the pending
+    commands of the record would wait for the execution's ordinary row, an hour or more. The sweeper
+    reaches this row when the record is too old for `recover` to leave it to its writer.
     """
     seen_ms = now_ms + VISIBILITY_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     look_ms = on_grid(seen_ms + SWEEP_AHEAD_SECONDS * 1_000)
     sequence = log.sequence + 1
     item = watch_item(log.tenant, log.run, look_ms, sequence, now_ms)
     sk = keys.asking_row(look_ms, log.tenant, log.run, sequence)
-    yield Put(inbox.MAIL, {**item, "sk": sk})
+    yield Put(tables.MAIL, {**item, "sk": sk})
 
 
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """`seq` is the record that the row goes with: a log that is older may still be written."""
+    """-> the row. `sequence` is its record, which a frozen worker may write later."""
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "t": tenant,
         "run": run,
         "seq": sequence,
@@ -96,11 +97,12 @@ def on_grid(at_ms: int) -> int:
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:
-    """-> when to look at what is due, or held, from then on: soon after, and each time as late as
-    all looks before, up to an hour.
+    """-> when the sweeper checks an execution that is due, or in work, since `due_ms`.
 
-    The sweeper comes ahead of the look, and sees as overdue what is so by a minute: a look at that
-    very moment would see nothing.
+    The first check is soon after. Each later one doubles the time since `due_ms`, by at most an
+    hour.
+    A row is read up to a minute before its time, and an execution is overdue a minute after
+    `due_ms`. So the first check adds both, or it would find nothing overdue.
     """
     overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     first_ms, hour_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
@@ -108,9 +110,11 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
 
 
 def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
-    """-> the first of a series of ages that is beyond this one: each `factor` times itself after
-    the one before, and no more than `longest_ms`. Whoever looks, and whenever, finds the same one:
-    so two rows of one execution, which crashes have parted, become one again.
+    """-> the first age of a series that is greater than `age_ms`.
+
+    The distance from an age to the next one is `factor` times that age, at most `longest_ms`. The
+    series does not depend on when it is computed. So when crashes leave an execution with two rows,
+    both move to the same time and become one row again.
     """
     next_ms = first_ms
     while next_ms <= age_ms:
@@ -133,7 +137,9 @@ def is_held(state: Execution, now_ms: int) -> bool:
 
 
 def _is_in_hand(attempt: Attempt, now_ms: int) -> bool:
-    """Whoever did not know its function had it due, be his clock behind that of who asked for it:
-    else it would rest for an hour, not for minutes.
+    """-> whether the attempt is leased, due, or was due for a worker that lacks its function.
+
+    The clock of such a worker may be behind the clock of the worker that scheduled the attempt.
+    Without the second test the next check would come after an hour, not after minutes.
     """
     return attempt.claim is not None or attempt.is_unknown or attempt.due_ms <= now_ms

@@ -41,7 +41,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.log import Log, put_surely
 from holdfast.stepfunctions import catalogue
@@ -71,7 +71,7 @@ def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> J
     encryption = settings.encryption_of(encryption)
     now_ms = yield Clock()
     wanted = Activity(name, now_ms, tags.merged((), request.get("tags", [])), encryption)
-    item = yield PutIfAbsent("mail", catalogue.activity_item(service.tenant, wanted))
+    item = yield PutIfAbsent(tables.MAIL, catalogue.activity_item(service.tenant, wanted))
     activity = wanted if item is None else catalogue.read_activity(item)
     arn = service.place.activity(name)
     if activity.encryption != encryption:
@@ -93,7 +93,7 @@ def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> J
     """Deleting what is not there is no error."""
     arn = parse_activity_arn(request["activityArn"])
     if arn.place == service.place:
-        yield Delete("mail", keys.activities(service.tenant), arn.name)
+        yield Delete(tables.MAIL, keys.activities(service.tenant), arn.name)
     return {}
 
 
@@ -155,7 +155,7 @@ def _look(poll: Poll, now_ms: int) -> JsonResult:
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
     for _ in range(_QUERIES_PER_LOOK):
-        rows = yield Query("mail", partition, after=after, until=until, limit=_ROWS_PER_LOOK)
+        rows = yield Query(tables.MAIL, partition, after=after, until=until, limit=_ROWS_PER_LOOK)
         refused = 0
         for row in rows:
             try:
@@ -198,7 +198,7 @@ def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
     if poll.worker is not None:
         fields["worker"] = poll.worker
     item = inbox.taken_item(tenant, run, key, poll.nonce, fields)
-    is_ours = yield from put_surely("mail", item)
+    is_ours = yield from put_surely(tables.MAIL, item)
     if not is_ours:
         # That poll may have died before it told (R12).
         yield from _tell(tenant, run, key, row)
@@ -218,7 +218,7 @@ def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, 
 
 
 def _drop(row: Item) -> Delete:
-    return Delete("mail", str(row["pk"]), str(row["sk"]))
+    return Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
 
 
 def _open_wait(

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
-from holdfast.stepfunctions.catalogue import MAIL, Alias, Service
+from holdfast.stepfunctions.catalogue import Alias, Service
 from holdfast.stepfunctions.faults import (
     conflict,
     no_such_reference,
@@ -28,7 +28,7 @@ def create_state_machine_alias(service: Service, request: dict[str, Any], _: byt
     machine, routes = yield from _require_routes(service, request["routingConfiguration"])
     now_ms = yield Clock()
     wanted = Alias(machine, request["name"], routes, now_ms, now_ms, request.get("description"))
-    found = yield PutIfAbsent(MAIL, catalogue.alias_item(service.tenant, wanted))
+    found = yield PutIfAbsent(tables.MAIL, catalogue.alias_item(service.tenant, wanted))
     alias = wanted if found is None else catalogue.read_alias(found)
     if (alias.routes, alias.description) != (wanted.routes, wanted.description):
         raise conflict(
@@ -84,7 +84,9 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
     """Deleting an alias that does not exist succeeds, as for machines, versions and activities."""
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if is_here(service, arn):
-        yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.alias(str(arn.alias)))
+        yield Delete(
+            tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(str(arn.alias))
+        )
     return {}
 
 

@@ -23,13 +23,12 @@ from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types, Untyped
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
-from holdfast.runtime.storage.formats import FORMAT, FORMATS, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
 
-MAIL: Final = "mail"
 RACES_MAX: Final = 9
 
 
@@ -144,18 +143,18 @@ class Startable:
 
 
 def machine(tenant: str, name: str) -> Generator[Effect, Any, StateMachine | None]:
-    item = yield Get(MAIL, keys.machines(tenant), name)
+    item = yield Get(tables.MAIL, keys.machines(tenant), name)
     return None if item is None else read_machine(item)
 
 
 def machines(tenant: str) -> Generator[Effect, Any, list[StateMachine]]:
     """-> all machines, by name."""
-    items = yield Query(MAIL, keys.machines(tenant))
+    items = yield Query(tables.MAIL, keys.machines(tenant))
     return [read_machine(item) for item in items]
 
 
 def version(tenant: str, name: str, number: int) -> Generator[Effect, Any, Version | None]:
-    item = yield Get(MAIL, keys.machine(tenant, name), keys.version(number))
+    item = yield Get(tables.MAIL, keys.machine(tenant, name), keys.version(number))
     return None if item is None else read_version(item)
 
 
@@ -164,7 +163,7 @@ def versions(
 ) -> Generator[Effect, Any, list[Version]]:
     """-> the versions of a machine, the newest first."""
     items = yield Query(
-        MAIL,
+        tables.MAIL,
         keys.machine(tenant, name),
         begins_with=keys.VERSION_PREFIX,
         reverse=True,
@@ -174,24 +173,24 @@ def versions(
 
 
 def alias(tenant: str, name: str, alias_name: str) -> Generator[Effect, Any, Alias | None]:
-    item = yield Get(MAIL, keys.machine(tenant, name), keys.alias(alias_name))
+    item = yield Get(tables.MAIL, keys.machine(tenant, name), keys.alias(alias_name))
     return None if item is None else read_alias(item)
 
 
 def aliases(tenant: str, name: str) -> Generator[Effect, Any, list[Alias]]:
     """-> all aliases of a machine, by name."""
-    items = yield Query(MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
+    items = yield Query(tables.MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
     return [read_alias(item) for item in items]
 
 
 def activity(tenant: str, name: str) -> Generator[Effect, Any, Activity | None]:
-    item = yield Get(MAIL, keys.activities(tenant), name)
+    item = yield Get(tables.MAIL, keys.activities(tenant), name)
     return None if item is None else read_activity(item)
 
 
 def activities(tenant: str) -> Generator[Effect, Any, list[Activity]]:
     """-> all activities, by name."""
-    items = yield Query(MAIL, keys.activities(tenant))
+    items = yield Query(tables.MAIL, keys.activities(tenant))
     return [read_activity(item) for item in items]
 
 
@@ -213,7 +212,7 @@ def change(
         if wanted == seen:
             return seen
         wanted = replace(wanted, rv=seen.rv + 1)
-        if (yield Replace(MAIL, _item(tenant, wanted), seen.rv)):
+        if (yield Replace(tables.MAIL, _item(tenant, wanted), seen.rv)):
             return wanted
     raise concurrent()
 
@@ -242,19 +241,19 @@ def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effe
     if len(document) > RECORD_BYTES_MAX:
         raise unstorable(f"it has {len(document)} bytes compressed, {RECORD_BYTES_MAX} are allowed")
     partition = keys.definition_texts(tenant, definition.hash)
-    yield Put(MAIL, {"pk": partition, "sk": digest, "f": FORMAT, "doc": document})
+    yield Put(tables.MAIL, {"pk": partition, "sk": digest, FORMAT_FIELD: FORMAT, "doc": document})
     return digest
 
 
 def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
     """-> the definition as it was given."""
-    item = yield Get(MAIL, keys.definition_texts(tenant, then.definition), then.text)
+    item = yield Get(tables.MAIL, keys.definition_texts(tenant, then.definition), then.text)
     return _text(item)
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
     """-> a text of the definition with this hash; None for a workflow's, which has no text."""
-    items = yield Query(MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
+    items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 
 
@@ -270,7 +269,7 @@ def machine_item(tenant: str, one: StateMachine) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machines(tenant),
         "sk": one.name,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": one.rv,
         "t0": one.created_ms,
         "t1": one.updated_ms,
@@ -301,7 +300,7 @@ def version_item(tenant: str, one: Version) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machine(tenant, one.machine),
         "sk": keys.version(one.number),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "sm": one.machine,
         "t0": one.created_ms,
         **_snapshot_attributes(one.then),
@@ -321,7 +320,7 @@ def alias_item(tenant: str, one: Alias) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.machine(tenant, one.machine),
         "sk": keys.alias(one.name),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": one.rv,
         "sm": one.machine,
         "t0": one.created_ms,
@@ -348,7 +347,7 @@ def activity_item(tenant: str, one: Activity) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.activities(tenant),
         "sk": one.name,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": one.rv,
         "t0": one.created_ms,
         "tags": _packed(one.tags),

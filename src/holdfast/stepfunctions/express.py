@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import advance
@@ -45,7 +46,6 @@ Waits = Generator[Effect, Any, None]
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
 BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
 BILLED_MEMORY_MB: Final = 64  # … and memory to 64 MB; what a run here takes is not told apart
-TIMEOUT: Final = "States.Timeout"
 
 
 def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
@@ -97,7 +97,7 @@ def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
         "outputDetails": included,
         "billingDetails": _billed(stopped_ms - state.started_ms),
     }
-    error = TIMEOUT if status == "TIMED_OUT" and state.error is None else state.error
+    error = error_names.TIMEOUT if status == "TIMED_OUT" and state.error is None else state.error
     texts = {"error": error, "cause": state.cause}
     shown |= {name: text for name, text in texts.items() if text is not None}
     if has_data:

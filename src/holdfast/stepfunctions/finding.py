@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.state import Execution, MachineOrigin
 from holdfast.runtime.commands.start_rows import Start, find_start
 from holdfast.runtime.effects import Effect, Get, Item
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ExecutionArn, parse_execution_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -71,7 +71,7 @@ def _find(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, FoundEx
         if found is not None:
             return found
     for owner in owners:
-        item = yield Get("mail", keys.name(service.tenant, owner, arn.name), keys.ONLY)
+        item = yield Get(tables.MAIL, keys.name(service.tenant, owner, arn.name), keys.ONLY)
         if item is not None:
             found = yield from _of_run(service, arn, str(item["run"]), [owner], item)
             if found is not None:

@@ -18,7 +18,7 @@ from holdfast.limits import START_SHARDS
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
 from holdfast.runtime.listing import NEWEST, ListEntry, Page, cut_page, read_page
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ArnRegion, MachineArn, parse_machine_arn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -156,7 +156,7 @@ def _starts(
     for shard in range(START_SHARDS):
         partition = keys.starts(service.tenant, wanted.workflow, shard)
         items: Iterable[Item] = yield Query(
-            "mail", partition, after=young, until=before, reverse=True, limit=size + 1
+            tables.MAIL, partition, after=young, until=before, reverse=True, limit=size + 1
         )
         rows = [(str(item["sk"]), read_start(item)) for item in items if item["sk"] != before]
         found += rows[:size]

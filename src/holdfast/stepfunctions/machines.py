@@ -12,12 +12,12 @@ from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.asl.validation.report import MachineType
 from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.json_values import printable
 from holdfast.stepfunctions import catalogue, settings, tags, versions
 from holdfast.stepfunctions.arns import parse_machine_arn, require_name, require_role_arn
-from holdfast.stepfunctions.catalogue import MAIL, Service, Snapshot, StateMachine, Version
+from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
 from holdfast.stepfunctions.faults import StatesFault, unstorable, validation
 from holdfast.stepfunctions.lookup import is_here, require_machine, require_version, text_of
 from holdfast.stepfunctions.pages import page
@@ -62,7 +62,7 @@ def create_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
         published=request.get("publish", False),
         description=request.get("versionDescription"),
     )
-    found = yield PutIfAbsent(MAIL, catalogue.machine_item(service.tenant, wanted))
+    found = yield PutIfAbsent(tables.MAIL, catalogue.machine_item(service.tenant, wanted))
     machine = wanted if found is None else catalogue.read_machine(found)
     arn = service.place.machine(name)
     if not _is_same_creation(machine, wanted):
@@ -253,10 +253,12 @@ def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
         return {}
     # The machine goes last, so that a delete can be repeated after a crash and finds the rest.
     for alias in (yield from catalogue.aliases(service.tenant, arn.name)):
-        yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.alias(alias.name))
+        yield Delete(tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(alias.name))
     for version in (yield from catalogue.versions(service.tenant, arn.name)):
-        yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.version(version.number))
-    yield Delete(MAIL, keys.machines(service.tenant), arn.name)
+        yield Delete(
+            tables.MAIL, keys.machine(service.tenant, arn.name), keys.version(version.number)
+        )
+    yield Delete(tables.MAIL, keys.machines(service.tenant), arn.name)
     return {}
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.runtime.commands.presentation import records_of
 from holdfast.runtime.effects import Effect, JsonResult, Query
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -143,7 +143,7 @@ def require_map_run(
 
 
 def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRunProgress]]:
-    items = yield Query("executions", keys.execution(service.tenant, run))
+    items = yield Query(tables.EXECUTIONS, keys.execution(service.tenant, run))
     records = yield from records_of(service.tenant, run, items)
     return _runs_in(event for record in records for event in record.events)
 

@@ -27,8 +27,8 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     Replace,
 )
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault, concurrent, invalid_token, validation
@@ -66,7 +66,7 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
     item: Item = {
         "pk": keys.inbox(token.tenant, token.run),
         "sk": keys.heartbeat(token.entry),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "rv": 1,
         "at": now_ms,
         "ttl": expiry_of(token),
@@ -81,7 +81,7 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
     Raises ConflictException after too many races.
     """
     for _ in range(HEARTBEAT_RACES_MAX):
-        found: Item | None = yield Get("mail", str(item["pk"]), str(item["sk"]))
+        found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
         if found is not None and int(found["at"]) >= now_ms:
             return
         if (yield from _is_put_over(found, item)):
@@ -91,12 +91,12 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
 
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
     if found is None:
-        return (yield PutIfAbsent("mail", item)) is None
+        return (yield PutIfAbsent(tables.MAIL, item)) is None
     if "rv" not in found:  # written by code that did not count them
-        yield Put("mail", item)
+        yield Put(tables.MAIL, item)
         return True
     seen = int(found["rv"])
-    return bool((yield Replace("mail", {**item, "rv": seen + 1}, seen)))
+    return bool((yield Replace(tables.MAIL, {**item, "rv": seen + 1}, seen)))
 
 
 def _require_token(

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
 from holdfast.stepfunctions.catalogue import (
-    MAIL,
     Service,
     Snapshot,
     Startable,
@@ -74,7 +73,7 @@ def publish(
             return newest
         number = max(machine.versions, newest.number if newest else 0) + 1
         wanted = Version(machine.name, number, machine.now, now_ms, description)
-        found = yield PutIfAbsent(MAIL, catalogue.version_item(service.tenant, wanted))
+        found = yield PutIfAbsent(tables.MAIL, catalogue.version_item(service.tenant, wanted))
         newest = wanted if found is None else catalogue.read_version(found)
     raise concurrent()
 
@@ -140,7 +139,7 @@ def delete_state_machine_version(service: Service, request: dict[str, Any], _: b
             "Version to be deleted must not be referenced by an alias. Current list of aliases "
             f"referencing this version: [{', '.join(using)}]"
         )
-    yield Delete(MAIL, keys.machine(service.tenant, arn.name), keys.version(arn.version))
+    yield Delete(tables.MAIL, keys.machine(service.tenant, arn.name), keys.version(arn.version))
     return {}
 
 

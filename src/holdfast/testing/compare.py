@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.testing.ends import EXPRESSION_ERROR, End
+from holdfast.asl import error_names
+from holdfast.testing.ends import End
 from holdfast.testing.timeline import Call, Trace
 
 
@@ -55,7 +56,7 @@ def _row(call: Call) -> list[Any]:
 
 
 def _ends_alike(direct: End, compiled: End) -> bool:
-    if compiled.error == EXPRESSION_ERROR:
+    if compiled.error == error_names.QUERY_EVALUATION_ERROR:
         return direct.status == "FAILED" and direct.may_be_expression
     return (direct.status, direct.error, direct.cause) == (
         compiled.status,

@@ -7,13 +7,12 @@ from typing import Final, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.tasks import WaitTimeout
+from holdfast.asl import error_names
 
 EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
 
-EXPRESSION_ERROR: Final = "States.QueryEvaluationError"
 #: A child execution was stopped, and not by its parent.
 CHILD_ABORTED: Final = "Holdfast.Aborted"
-_TIMEOUT: Final = "States.Timeout"
 #: The Python errors of an expression, for which a state machine has one error.
 _OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
 
@@ -37,5 +36,5 @@ class End:
 
 
 def end_of_error(error: Exception) -> End:
-    name = _TIMEOUT if type(error) is RunTimedOut else type(error).__name__
+    name = error_names.TIMEOUT if type(error) is RunTimedOut else type(error).__name__
     return End("FAILED", None, name, str(error), isinstance(error, _OF_EXPRESSIONS))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast.asl.program import MapState, ParallelState, Program, Retrier, TaskState
 from holdfast.core.events import TASK_EVENTS, Event
 from holdfast.limits import (
@@ -31,7 +32,7 @@ _RESULTS: Final = _SUCCEEDED | _FAILED | frozenset(f"{task}TimedOut" for task in
 _ENDS_OF_A_MAP: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 _WORKER_LOST: Final = "Holdfast.WorkerLost"
 #: Errors that the engine gives an attempt whatever the task came to.
-_OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, "States.DataLimitExceeded"})
+_OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, error_names.DATA_LIMIT_EXCEEDED})
 
 #: Owner, message, which delivery of it, until when.
 _Claim: TypeAlias = tuple[str, str, int, int]

@@ -24,7 +24,7 @@ from holdfast.core.pending_commands import (
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Awaiting, Execution
 from holdfast.runtime.effects import Item
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import Record
 from holdfast_simulator import dispatches
 from holdfast_simulator.dispatches import DispatchKey
@@ -73,7 +73,7 @@ def _stopped_at_once(case: Case, asked: Mapping[str, _Asked]) -> set[str]:
     died or was frozen before record 0 (R3): that one schedules nothing, and they may be redriven,
     or their time be over before the stop is read.
     """
-    mail = {str(one["pk"]) for one in case.services.items("mail") if _is_control(one)}
+    mail = {str(one["pk"]) for one in case.services.items(tables.MAIL) if _is_control(one)}
     return {
         history.run
         for history in case.histories

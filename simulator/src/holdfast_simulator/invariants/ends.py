@@ -14,7 +14,7 @@ from holdfast.core.state import Execution
 from holdfast.runtime.children import notice_key
 from holdfast.runtime.effects import Item, Query
 from holdfast.runtime.inbox import PARENT, REDRIVE
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import dispatches
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
@@ -33,7 +33,7 @@ def one_end(case: Case) -> Iterator[str]:
     what came first: a stop that won is all that there is from there on, and one that lost leaves
     no trace. Who was asked to stop, or to go on, does so in time, children too.
     """
-    mail = {(str(item["pk"]), str(item["sk"])) for item in case.services.items("mail")}
+    mail = {(str(item["pk"]), str(item["sk"])) for item in case.services.items(tables.MAIL)}
     for history in case.histories:
         for text in _Ends(history, mail).read():
             yield f"{history.run}: {text}"
@@ -278,7 +278,7 @@ def _redriven_ms(
 def _controls(case: Case, history: StoredHistory, kind: str | None) -> list[Item]:
     """-> the control mail of that kind; what somebody asks for who wants an end has none."""
     inbox = keys.inbox(history.tenant, history.run)
-    items = case.services.perform(Query("mail", inbox, begins_with=keys.CONTROL_PREFIX))
+    items = case.services.perform(Query(tables.MAIL, inbox, begins_with=keys.CONTROL_PREFIX))
     return [item for item in items if item.get("kind") == kind]
 
 

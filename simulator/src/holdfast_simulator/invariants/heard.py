@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from holdfast.core.state import Awaiting, ChildExecutions, Execution
 from holdfast.runtime import children, inbox
 from holdfast.runtime.effects import Item, Query
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
 
@@ -72,7 +72,7 @@ def _is_obeyed(state: Execution) -> bool:
 
 
 def _old(evidence: Evidence, partition: str, prefix: str, before_ms: int) -> list[Item]:
-    items = evidence.services.perform(Query("mail", partition, begins_with=prefix))
+    items = evidence.services.perform(Query(tables.MAIL, partition, begins_with=prefix))
     return [
         item
         for item in items

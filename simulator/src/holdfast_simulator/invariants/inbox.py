@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json
 from holdfast.core.events import Event
 from holdfast.core.state import Execution
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import child_workflows
 from holdfast.runtime.effects import Item
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.answers import says, ticket_of
 from holdfast_simulator.evidence import Told
 from holdfast_simulator.histories import StoredHistory
@@ -21,14 +22,14 @@ from holdfast_simulator.invariants.case import Case
 from holdfast_simulator.invariants.dues import all_dues, stuck_ms_max
 from holdfast_simulator.invariants.refusals import Mail
 
-_TOO_LARGE: Final = "States.DataLimitExceeded"
+_TOO_LARGE: Final = error_names.DATA_LIMIT_EXCEEDED
 
 
 def used_once(case: Case) -> Iterator[str]:
     """Each answer is accepted once and used by its own wait; each event is kept, and used at most
     once by each execution; what is refused leaves nothing, and has to be refused.
     """
-    mail = {(str(item["pk"]), str(item["sk"])): item for item in case.services.items("mail")}
+    mail = {(str(item["pk"]), str(item["sk"])): item for item in case.services.items(tables.MAIL)}
     for history in case.histories:
         yield from _Waits(case, mail, history).read()
     if case.evidence is None:

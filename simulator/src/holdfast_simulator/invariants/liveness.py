@@ -14,7 +14,8 @@ from holdfast.limits import (
     TAKEOVERS_IN_COMPANY_MAX,
     TAKEOVERS_MAX,
 )
-from holdfast.runtime.storage import keys
+from holdfast.runtime import listing
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.case import Case
@@ -45,7 +46,7 @@ def open_runs(case: Case) -> set[str]:
     """-> executions that were accepted and have not ended."""
     accepted = {
         str(item["run"])
-        for item in case.services.items("mail")
+        for item in case.services.items(tables.MAIL)
         if str(item["pk"]).split("#")[1:2] == ["n"]
     }
     ended = {history.run for history in case.histories if history.state.is_ended}
@@ -64,9 +65,8 @@ def none_lost(case: Case) -> Iterator[str]:
 
 def _listed_as_running(case: Case) -> Iterator[str]:
     ended = {history.run for history in case.histories if history.state.is_ended}
-    for item in case.services.items("executions"):
-        is_running_entry = str(item.get("lp", "")).split("#")[2:3] == ["RUNNING"]
-        if is_running_entry and str(item["ls"]).partition("#")[2] in ended:
+    for item in case.services.items(tables.EXECUTIONS):
+        if listing.is_open_entry(item) and listing.read_entry(item).run in ended:
             yield f"{item['pk']!r}: ended, and still listed as RUNNING"
 
 

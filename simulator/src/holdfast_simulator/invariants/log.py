@@ -14,6 +14,7 @@ from holdfast.core.state_json import from_json, to_json
 from holdfast.cost import item_bytes
 from holdfast.limits import CAUSE_CHARACTERS_MAX, DYNAMODB_ITEM_BYTES_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.effects import Item
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.codec import Reader
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory, by_digest
@@ -142,12 +143,12 @@ def _same_through_json(history: StoredHistory) -> Iterator[str]:
 
 
 def limits(case: Case) -> Iterator[str]:
-    for table in ("executions", "mail"):
+    for table in (tables.EXECUTIONS, tables.MAIL):
         for item in case.services.items(table):
             size = item_bytes(item)
             if size > DYNAMODB_ITEM_BYTES_MAX:
                 yield f"{item['pk']!r} {item['sk']!r}: an item of {size} bytes"
-            if table == "executions" and "ev" not in item and "eb" not in item:
+            if table == tables.EXECUTIONS and "ev" not in item and "eb" not in item:
                 yield f"{item['pk']!r}: a record without events"
             if case.evidence is not None:
                 yield from _leaks(item, case.evidence.dispatches.canaries)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from holdfast.asl.parsing.parse import read_program
 from holdfast.asl.program import Program
 from holdfast.runtime.effects import Get
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.case import Case
 
@@ -50,7 +50,7 @@ def numbers_at_once(case: Case, history: StoredHistory) -> dict[str, int]:
 
 def _document(case: Case, history: StoredHistory) -> bytes | None:
     partition = keys.definition(history.tenant, history.state.definition)
-    item = case.services.perform(Get("mail", partition, keys.ONLY))
+    item = case.services.perform(Get(tables.MAIL, partition, keys.ONLY))
     return None if item is None else item["doc"]
 
 

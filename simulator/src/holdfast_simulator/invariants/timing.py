@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from holdfast.asl import error_names
 from holdfast.core.events import Event
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import dues
 from holdfast_simulator.invariants.case import Case
 
-_TIMEOUT: Final = "States.Timeout"
+_TIMEOUT: Final = error_names.TIMEOUT
 
 
 def never_early(case: Case) -> Iterator[str]:
@@ -51,7 +52,7 @@ def _raised_time_outs(case: Case) -> set[tuple[str, int, int]]:
 
 def _answers(case: Case) -> Iterator[tuple[str, str, dict[str, object]]]:
     """-> run, key and item of each answer in the mail."""
-    for item in case.services.items("mail"):
+    for item in case.services.items(tables.MAIL):
         key = str(item["sk"])
         _, is_inbox, run = str(item["pk"]).partition("#in#")
         if is_inbox and key.startswith("t#"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.asl.program import FailState, Json, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.case import Case
 from holdfast_simulator.invariants.lines import ROOT, HistoryLine, HistoryLines, Opening
@@ -30,7 +30,7 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
 
 def _cuts(case: Case, history: StoredHistory) -> frozenset[str]:
     """-> ids of the stops that do not wait until all is undone: they say so."""
-    items = case.services.items("mail")
+    items = case.services.items(tables.MAIL)
     inbox = keys.inbox(history.tenant, history.run)
     found = (str(item["sk"]) for item in items if item["pk"] == inbox and "now" in item)
     return frozenset(key.removeprefix(keys.CONTROL_PREFIX) for key in found)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson
 from holdfast.asl.jsonpath.jsonpath import (
     Path,
@@ -207,7 +208,7 @@ class PathOutput:
         try:
             return self.result_path.put(data, selected)
         except ReferenceConflict as conflict:
-            error = "States.ReferencePathConflict"
+            error = error_names.REFERENCE_PATH_CONFLICT
             raise StateError(error, conflict.reason, is_whole=True) from None
 
     def evaluate(self, bindings: _Bindings, moment: EvaluationMoment) -> StrictJson:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
+from holdfast.asl import error_names
 from holdfast.asl.java_text import shown
 from holdfast.asl.jsonata.values import (
     VALUE_DEPTH_MAX,
@@ -16,7 +17,6 @@ from holdfast.asl.jsonata.values import (
 from holdfast.asl.jsonpath.jsonpath import Path, PathMissing
 from holdfast.asl.template import StateError
 
-RUNTIME: Final = "States.Runtime"
 _TEXT_CHARACTERS_MAX: Final = 16_777_216
 
 
@@ -58,7 +58,7 @@ def is_intrinsic(text: str) -> bool:
 
 
 def refuse(cause: str) -> NoReturn:
-    raise StateError(RUNTIME, cause)
+    raise StateError(error_names.RUNTIME, cause)
 
 
 def require_bounded(value: StrictJson) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast.asl.java_text import shown
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson
 from holdfast.asl.jsonpath.jsonpath import Path, PathMissing, compile_path
@@ -167,14 +168,14 @@ def items_path(text: str, source: Template, *, takes_objects: bool = False) -> T
     def accept(value: StrictJson) -> StrictJson:
         if not isinstance(value, list) and not (takes_objects and isinstance(value, dict)):
             cause = f'Reference path "{shown}" must point to array.'
-            raise StateError("States.Runtime", cause, is_whole=True)
+            raise StateError(error_names.RUNTIME, cause, is_whole=True)
         require_bounded(value)
         return value
 
     def missing(scope: PathScope, _: PathMissing) -> NoReturn:
         step = path.keys[-1] if path.keys else text
         cause = f'Unable to apply step "{step}" to input {scope.text_of_root(path)}'
-        raise StateError("States.ReferencePathConflict", cause, is_whole=True)
+        raise StateError(error_names.REFERENCE_PATH_CONFLICT, cause, is_whole=True)
 
     return PathValue(path, source, accept, missing)
 

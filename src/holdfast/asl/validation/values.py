@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.validation.jsonata import check_template, check_text
 from holdfast.asl.validation.report import FieldCheck, RuleScope, expected, listed
 from holdfast.limits import STATE_SECONDS_MAX
@@ -153,7 +154,7 @@ def check_catch_alls(scope: RuleScope, handlers: Iterable[Any], location: str) -
     found = list(handlers)
     for number_, handler in enumerate(found):
         errors = handler.get("ErrorEquals") if isinstance(handler, dict) else None
-        if not isinstance(errors, list) or "States.ALL" not in errors:
+        if not isinstance(errors, list) or error_names.ALL not in errors:
             continue
         if len(errors) > 1 or number_ < len(found) - 1:
             place = f"{location}[{number_}]/ErrorEquals[{errors.index('States.ALL')}]"

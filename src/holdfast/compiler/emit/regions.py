@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.api.surface import Task
+from holdfast.asl import error_names
 from holdfast.compiler.emit.assembler import Label
 from holdfast.compiler.expressions.query import FunctionCall, Variable, expression
 from holdfast.compiler.ir import Compensate, ErrorHandler, Way
-from holdfast.compiler.types.failures import ALL
 
 Region: TypeAlias = "TryRegion | UndoRegion | FinalRegion"
 
@@ -54,7 +54,7 @@ class ErrorRoute(NamedTuple):
 
     @property
     def is_total(self) -> bool:
-        return ALL in self.names
+        return error_names.ALL in self.names
 
 
 def routes(regions: Sequence[Region], error: Any) -> tuple[ErrorRoute, ...]:
@@ -89,11 +89,11 @@ def _all_routes(regions: Sequence[Region], error: Any) -> Iterator[ErrorRoute]:
 def undo_route(region: UndoRegion, error: Any) -> ErrorRoute:
     region.is_used = True
     assign = {region.compensate.failure: error, region.compensate.left: region.start}
-    return ErrorRoute((ALL,), assign, region.label)
+    return ErrorRoute((error_names.ALL,), assign, region.label)
 
 
 def final_route(region: FinalRegion, error: Any) -> ErrorRoute:
-    return ErrorRoute((ALL,), {region.failure: error}, region.labels[Way.ERROR])
+    return ErrorRoute((error_names.ALL,), {region.failure: error}, region.labels[Way.ERROR])
 
 
 def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def catchers(regions: Sequence[Region]) -> list[dict[str, Any]]:
     found = []
     for route in routes(regions, ERROR_OUTPUT):
         # ASL wants States.ALL alone.
-        names = [ALL] if route.is_total else list(route.names)
+        names = [error_names.ALL] if route.is_total else list(route.names)
         catcher: dict[str, Any] = {"ErrorEquals": names}
         if route.assign:
             catcher["Assign"] = route.assign

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.surface import BlockTimeout
+from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import Label
 from holdfast.compiler.emit.regions import (
@@ -39,7 +40,6 @@ from holdfast.compiler.ir import (
     TimeoutBlock,
     Way,
 )
-from holdfast.compiler.types.failures import ALL
 
 if TYPE_CHECKING:
     from holdfast.compiler.emit.emit import Emitter
@@ -168,7 +168,9 @@ def _emit_undo(emitter: Emitter, origin: SourcePlace, region: UndoRegion) -> Non
         arguments = expression(FieldOf(ItemOf(steps, left), "arguments"))
         undone: dict[str, Any] = task_state(emitter.machine, task, arguments)
         failure = {region.compensate.failure: compensation_failed(name)}
-        undone["Catch"] = [{"ErrorEquals": [ALL], "Assign": failure, "Next": after_failure}]
+        undone["Catch"] = [
+            {"ErrorEquals": [error_names.ALL], "Assign": failure, "Next": after_failure}
+        ]
         assembler.end(origin, f"undo: {name}", {**undone, "Next": head})
     assembler.place(done)
 

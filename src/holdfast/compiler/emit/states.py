@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
 from holdfast.api.surface import CompensationFailed, Retry, Task
+from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.expressions.query import (
@@ -26,7 +27,7 @@ from holdfast.compiler.expressions.query import (
     template,
 )
 from holdfast.compiler.ir import Ask, RunWorkflow, Target, WaitForEvent
-from holdfast.compiler.types.failures import ALL, ErrorClasses, names_of
+from holdfast.compiler.types.failures import ErrorClasses, names_of
 
 STATES: Final = Variable("states")
 _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
@@ -76,13 +77,13 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
 
 #: An argument that cannot be evaluated is not a failed attempt: Python raises at once.
 NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
-    "ErrorEquals": ["States.QueryEvaluationError"],
+    "ErrorEquals": [error_names.QUERY_EVALUATION_ERROR],
     "MaxAttempts": 0,
 }
 
 
 def _retrier(machine: MachineParts, retry: Retry) -> dict[str, Any]:
-    names = names_of(retry.on, machine.world) if retry.on else (ALL,)
+    names = names_of(retry.on, machine.world) if retry.on else (error_names.ALL,)
     retrier: dict[str, Any] = {
         "ErrorEquals": list(names),
         "IntervalSeconds": int(retry.interval.total_seconds()),

@@ -6,13 +6,14 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
+from holdfast.asl import error_names
 from holdfast.compiler.checks import failures_of
 from holdfast.compiler.context import Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import Constant, Variable
 from holdfast.compiler.ir import ErrorHandler, Failures, If, Raise, Reraise, Try
 from holdfast.compiler.statements.finals import lower_finally
 from holdfast.compiler.statements.flow import HandlerPoint, Meeting
-from holdfast.compiler.types.failures import ALL, has_plain_text, names_of
+from holdfast.compiler.types.failures import has_plain_text, names_of
 from holdfast.compiler.types.types import STR, ErrorOf, is_refused, is_text
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _handler(
     classes = _classes(statements, node)
     names = names_of(classes, statements.unit.world)
     _refuse_expression_errors(statements, node, classes, failures)
-    has_text = not (ALL in names and failures.expressions)
+    has_text = not (error_names.ALL in names and failures.expressions)
     flow = statements.flow
     variable = None
     if node.name is not None:

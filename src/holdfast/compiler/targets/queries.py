@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from holdfast.compiler.types.failures import TIMEOUT
+from holdfast.asl import error_names
 
-CHILD_FAILED: Final = "States.TaskFailed"
 ERROR: Final = "$states.errorOutput"
 RESULT: Final = "$states.result"
 _EMPTY: Final = '""'
@@ -32,11 +31,13 @@ def error_of_child() -> str:
     """The child's own error; what AWS says when it could not even be started stays as it is."""
     cause = f"{ERROR}.Cause"
     was_late = f"$exists($match({cause}, {_TIMED_OUT}, 1))"
-    name = _found_in(cause, _NAME, f'{was_late} ? "{TIMEOUT}" : "{CHILD_FAILED}"')
+    name = _found_in(
+        cause, _NAME, f'{was_late} ? "{error_names.TIMEOUT}" : "{error_names.TASK_FAILED}"'
+    )
     # A function may have failed the child.
     text = f"($text := {_found_in(cause, _CAUSE, _EMPTY)}; {_message_in('$text')})"
     childs = f'{{"Error": {name}, "Cause": {text}}}'
-    return f'{ERROR}.Error = "{CHILD_FAILED}" ? {childs} : {ERROR}'
+    return f'{ERROR}.Error = "{error_names.TASK_FAILED}" ? {childs} : {ERROR}'
 
 
 def _message_in(text: str) -> str:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from holdfast.asl import error_names
 from holdfast.asl.documents import StateJson
 from holdfast.compiler.targets.queries import (
-    CHILD_FAILED,
     ERROR,
     RESULT,
     caller,
@@ -26,7 +26,6 @@ from holdfast.compiler.targets.queries import (
     inside,
     replaced,
 )
-from holdfast.compiler.types.failures import ALL
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "workflow"]
@@ -166,7 +165,7 @@ class Rewriting:
         handlers = called.get("Catch", [])
         chosen = _unused(_short("which error?", name), self._state_names)
         child_failed = {
-            "ErrorEquals": [CHILD_FAILED],
+            "ErrorEquals": [error_names.TASK_FAILED],
             "Assign": {variable: expression(error_of_child())},
             "Next": chosen,
         }
@@ -178,8 +177,12 @@ class Rewriting:
         self, name: str, chosen: str, error: str, handlers: list[StateJson]
     ) -> dict[str, Any]:
         """Sends a child's error to the handler of its own name, or fails with it."""
-        rules = [_rule(handler, error) for handler in handlers if ALL not in handler["ErrorEquals"]]
-        total = [handler for handler in handlers if ALL in handler["ErrorEquals"]]
+        rules = [
+            _rule(handler, error)
+            for handler in handlers
+            if error_names.ALL not in handler["ErrorEquals"]
+        ]
+        total = [handler for handler in handlers if error_names.ALL in handler["ErrorEquals"]]
         last = _unused(_short("raise", name), self._state_names)
         if total:
             rest = _rule(total[0], error)

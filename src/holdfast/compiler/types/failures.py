@@ -11,11 +11,10 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from holdfast.api.surface import WaitTimeout
+from holdfast.asl import error_names
 
-ALL: Final = "States.ALL"
 #: Where the errors of the language are. Other modules of ours may be imported or not.
 _SURFACE: Final = "holdfast.api."
-TIMEOUT: Final = "States.Timeout"
 _LIBRARY_ROOTS: Final = tuple(
     path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")
 )
@@ -26,10 +25,10 @@ def names_of(classes: Iterable[type[BaseException]], world: ErrorClasses) -> tup
     names: dict[str, None] = {}
     for cls in classes:
         if cls is Exception:
-            return (ALL,)
+            return (error_names.ALL,)
         for known in (cls, *world.subclasses(cls)):
             if known is WaitTimeout:
-                names[TIMEOUT] = None
+                names[error_names.TIMEOUT] = None
             names[known.__name__] = None
     return tuple(names)
 

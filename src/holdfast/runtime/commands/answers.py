@@ -28,8 +28,8 @@ from holdfast.runtime.effects import (
     PutIfAbsent,
     Send,
 )
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.json_values import require_plain
 
 
@@ -64,13 +64,13 @@ def store_answer(
     item = {
         "pk": keys.inbox(token.tenant, token.run),
         "sk": key,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "at": now_ms,
         "ttl": expiry_of(token),
         **more,
         **given,
     }
-    found = yield PutIfAbsent("mail", item)
+    found = yield PutIfAbsent(tables.MAIL, item)
     if found is not None and not is_same(inbox.answer_in(found), given):
         return False
     yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
@@ -111,7 +111,7 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
 def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
     """The wait is over. The answer that ended it succeeds again (R12), another one is refused."""
     partition = keys.inbox(token.tenant, token.run)
-    found = yield Get("mail", partition, keys.answer(token.entry, token.attempt))
+    found = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
     if found is None or not _is_repeated(known, found, request):
         raise RequestError(
             "HF232",

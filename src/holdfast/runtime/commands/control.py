@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.core.state import Execution
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import Item, Message, NoResult, PutIfAbsent, Send
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 
 
 def request_control(
@@ -26,5 +26,5 @@ def request_control(
 
 def send_control(tenant: str, run: str, control_id: str, now_ms: int, fields: Item) -> NoResult:
     """Stores the control item and wakes the execution. The same id twice is one request."""
-    yield PutIfAbsent(inbox.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
+    yield PutIfAbsent(tables.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
     yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))

@@ -22,8 +22,8 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.json_values import printable, require_plain
 
 LISTED_MAX: Final = 100
@@ -47,18 +47,18 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     item = {
         "pk": partition,
         "sk": keys.stored_event(event_id),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "at": now_ms,
         "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
         "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
         **stowed,
     }
-    found = yield PutIfAbsent("mail", item)
+    found = yield PutIfAbsent(tables.MAIL, item)
     if found is not None and not is_same(_stowed(found), stowed):
         raise RequestError(
             "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
         )
-    waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+    waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
     if waiters:
         runs = [str(w["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for w in waiters]
         wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in runs]
@@ -94,14 +94,14 @@ def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: by
 def events(tenant: str) -> JsonResult:
     """-> events that no execution has waited for yet, and events from the bus that were refused."""
     now_ms = yield Clock()
-    items = yield Query("mail", keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
+    items = yield Query(tables.MAIL, keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
     listed = []
     for item in items:
         if int(item["expires"]) <= now_ms:
             continue
         if "refused" not in item:
             partition = keys.event(tenant, str(item["name"]), str(item["key"]))
-            waiters = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+            waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
             if waiters:
                 continue
         listed.append(presentation.early_event(item))
@@ -111,11 +111,11 @@ def events(tenant: str) -> JsonResult:
 def keep_listed(tenant: str, event_id: str, now_ms: int, shown: Mapping[str, str]) -> NoResult:
     """Stores a row of the list of events: the event has no waiter yet, or was refused."""
     yield Put(
-        "mail",
+        tables.MAIL,
         {
             "pk": keys.early_events(tenant),
             "sk": f"{now_ms:015d}#{event_id}",
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "id": event_id,
             "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
             "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,

@@ -25,7 +25,7 @@ from holdfast.runtime.commands.payloads import Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
@@ -93,7 +93,7 @@ class Lookup:
         if not is_text or len(name.encode()) > _EVENT_NAME_BYTES_MAX:
             return None
         partition = keys.event(tenant, name, key)
-        rows = yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)
+        rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
         unreadable: HoldfastError | None = None
         for row in rows:
             log = self.log(tenant, str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX))
@@ -186,7 +186,7 @@ class Lookup:
         self, tenant: str, workflow: str, name: str
     ) -> Generator[Effect, Any, str | None]:
         """-> the id of the execution that owns the name among those of one workflow or machine."""
-        item = yield Get("mail", keys.name(tenant, workflow, name), keys.ONLY)
+        item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
         return None if item is None else str(item["run"])
 
     def run_in_name(self, tenant: str, name: str) -> str | None:
@@ -228,7 +228,7 @@ def _owners(name: str) -> list[str]:
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
     """-> the state machines among which a bare name is looked for."""
-    items = yield Query("mail", keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
+    items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []
     return [keys.machine_workflow(str(item["sk"])) for item in items]

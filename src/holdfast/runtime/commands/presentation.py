@@ -15,7 +15,7 @@ from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Clock, Effect, Item, Query
 from holdfast.runtime.listing import ListEntry
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import Reader, Record, reading
 from holdfast.runtime.storage.formats import FORMATS, Formats
 from holdfast.runtime.storage.log import fetch_blobs, kept
@@ -173,7 +173,7 @@ def read_records(
     tenant: str, run: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[Record]]:
     """-> the records of an execution, [] for one without any. Costs a read of the whole log."""
-    items = yield Query("executions", keys.execution(tenant, run))
+    items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
     return (yield from records_of(tenant, run, items, formats))
 
 

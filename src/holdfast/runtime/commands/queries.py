@@ -113,10 +113,10 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
     """-> the newest executions of every kind. The list may be a moment behind; `describe` is not.
 
     `request`: workflow?, status?, limit? (at most 100), after? (what the last page gave as `next`).
-    -> `executions`, and `next` while there may be older ones. A page that a filter applies to may
-    be short or empty, and still have a `next`. `workflow` need not be deployed, as long as there
-    are executions of it. Costs eight queries of the list at most. Raises RequestError HF204, HF205,
-    HF209.
+    -> `executions`, and `next` while there may be older ones. With a filter, a page may be short or
+    empty, and still have a `next`. `workflow` need not be deployed, as long as there are executions
+    of it. Costs at most eight queries of the list, and eight more when the first page of a workflow
+    that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
     wanted = _wanted(request)
     now_ms = yield Clock()

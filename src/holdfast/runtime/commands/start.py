@@ -20,8 +20,8 @@ from holdfast.runtime.commands.fields import hash_of
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import INPUT_BYTES_MAX, Start, put_start
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, PutIfAbsent, Send
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.sealed import hidden
 
 
@@ -138,7 +138,7 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
     item: dict[str, str | int | bytes] = {
         "pk": keys.name(tenant, wanted.workflow, str(wanted.name)),
         "sk": keys.ONLY,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "run": wanted.run,
         # Encryption is randomised: two inputs with the same secret differ but for what is hidden.
         "ih": hash_of(data if is_machine else hidden(data)),
@@ -146,7 +146,7 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
         "t0": wanted.started_ms,
         "ttl": wanted.started_ms // 1_000 + NAME_RETENTION_SECONDS,
     }
-    found = yield PutIfAbsent("mail", item)
+    found = yield PutIfAbsent(tables.MAIL, item)
     if found is None:
         return wanted
     if found["ih"] != item["ih"]:

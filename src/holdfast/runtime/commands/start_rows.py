@@ -23,8 +23,8 @@ from typing import Any, Final
 from holdfast.core.state import MachineOrigin, Parent
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Clock, Effect, Get, Item, PutIfAbsent, Query
-from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 
 #: A worker has 15 minutes for a message. After that the execution is opened or has ended, and the
 #: list index has it. A start that waits in the queue for longer is described, and not listed.
@@ -57,7 +57,7 @@ class Start:
 
 def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:
     """-> the start that is stored: an earlier one of the same run keeps its definition."""
-    found = yield PutIfAbsent("mail", _item(tenant, start))
+    found = yield PutIfAbsent(tables.MAIL, _item(tenant, start))
     return start if found is None else read_start(found)
 
 
@@ -68,7 +68,7 @@ def find_start(
     if "." in run:
         item = yield from _find_child(partition, run)
     else:
-        item = yield Get("mail", partition, keys.list_sort(keys.minted_ms(run), run))
+        item = yield Get(tables.MAIL, partition, keys.list_sort(keys.minted_ms(run), run))
     if item is None:
         return None
     start = read_start(item)
@@ -80,7 +80,7 @@ def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]
     """The id of a child holds no start time, so this reads the young rows."""
     now_ms = yield Clock()
     young = f"{now_ms - LISTED_MS:015d}#"
-    items = yield Query("mail", partition, after=young)
+    items = yield Query(tables.MAIL, partition, after=young)
     return next((item for item in items if str(item["sk"]).endswith(f"#{run}")), None)
 
 
@@ -88,7 +88,7 @@ def _item(tenant: str, start: Start) -> Item:
     item: dict[str, str | int | bytes] = {
         "pk": keys.starts(tenant, start.workflow, keys.start_shard(start.run)),
         "sk": keys.list_sort(start.started_ms, start.run),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "dh": start.definition,
         "o": json_text(start.origin),
         "ttl": start.started_ms // 1_000 + RETENTION_SECONDS,

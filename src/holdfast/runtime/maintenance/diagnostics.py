@@ -21,7 +21,7 @@ from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, inbox
 from holdfast.runtime.effects import Effect, Get, Item, Query
 from holdfast.runtime.maintenance.quarantine import Quarantined
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import require_format
 from holdfast.runtime.storage.log import Log
@@ -221,7 +221,7 @@ def _event_ms(
     assert log.state is not None
     used = log.state.used_events
     partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
-    items = yield Query(inbox.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
     fitting = [
         _stored_ms(item, "an event")
         for item in items
@@ -238,7 +238,7 @@ def _is_expired(place: Examination, item: Item) -> bool:
 
 def _of_answer(place: Examination, log: Log, frame: Frame, awaiting: Awaiting) -> Findings:
     partition = keys.inbox(place.tenant, log.run)
-    item = yield Get(inbox.MAIL, partition, keys.answer(awaiting.entry, awaiting.attempt))
+    item = yield Get(tables.MAIL, partition, keys.answer(awaiting.entry, awaiting.attempt))
     if item is not None:
         return _unapplied(log, frame, Symptom.ANSWER_UNAPPLIED, _stored_ms(item, "an answer"))
     if not is_told(awaiting.target):
@@ -252,7 +252,7 @@ def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutio
     found: list[Diagnosed] = []
     for lane in waiting.open_lanes:
         key = children.notice_key(waiting.entry, lane)
-        item = yield Get(inbox.MAIL, keys.inbox(place.tenant, log.run), key)
+        item = yield Get(tables.MAIL, keys.inbox(place.tenant, log.run), key)
         if item is not None:
             stored_ms = _stored_ms(item, "a notice of a child's end")
             found += _unapplied(log, frame, Symptom.NOTICE_UNAPPLIED, stored_ms)
@@ -305,7 +305,7 @@ def _of_watch(place: Examination, log: Log) -> Findings:
 def watched_in(place: Examination, shard: int) -> Generator[Effect, Any, frozenset[str]]:
     """-> the partitions of all logs that the sweeper looks after there, of every tenant."""
     if shard not in place.watched:
-        rows = yield Query(inbox.MAIL, keys.due_partition(shard))
+        rows = yield Query(tables.MAIL, keys.due_partition(shard))
         place.watched[shard] = frozenset(_watched(rows))
     return place.watched[shard]
 

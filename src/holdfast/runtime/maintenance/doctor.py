@@ -21,7 +21,7 @@ from holdfast.core.run_ids import child_run, parent_run
 from holdfast.core.state import ChildExecutions
 from holdfast.errors import HoldfastError, RequestError, is_passing
 from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, WATCH_GRID_SECONDS
-from holdfast.runtime import inbox, messages, watchdog
+from holdfast.runtime import messages, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Effect,
@@ -48,7 +48,7 @@ from holdfast.runtime.maintenance.diagnostics import (
     watched_in,
 )
 from holdfast.runtime.maintenance.quarantine import Quarantined
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 
 #: Findings, and beside them how many were `examined` and where the `next` page begins, if any does.
@@ -323,7 +323,7 @@ def _repair(place: Examination, finding: Diagnosed) -> Generator[Effect, Any, No
             # The record that it goes with is there; the next sweep looks whether more is wrong.
             look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
             row = watchdog.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
-            yield Put(inbox.MAIL, row)
+            yield Put(tables.MAIL, row)
         case Repair.RELEASE:
             yield from quarantine.release(place.held[finding.run])
         case Repair.NONE:

@@ -41,9 +41,9 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMATS, Formats, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
 #: No tenant is called so.
@@ -106,7 +106,7 @@ def put(
     item: Item = {
         "pk": keys.QUARANTINE,
         "sk": keys.execution(body["t"], body["run"]),
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "body": json.dumps(body, ensure_ascii=False),
         "of": ",".join(letters),
         "at": now_ms,
@@ -129,19 +129,21 @@ def _watch(log: Log, now_ms: int) -> NoResult:
         return  # nobody can write to it, either
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = watchdog.next_look_ms(log.state, now_ms, now_ms)
-        yield Put("mail", watchdog.watch_item(log.tenant, log.run, look_ms, log.sequence, now_ms))
+        yield Put(
+            tables.MAIL, watchdog.watch_item(log.tenant, log.run, look_ms, log.sequence, now_ms)
+        )
 
 
 def _put_over(item: Item, *, is_start: bool) -> NoResult:
-    found = None if is_start else (yield PutIfAbsent("mail", item))
+    found = None if is_start else (yield PutIfAbsent(tables.MAIL, item))
     if is_start or found is not None:
         kept = {} if found is None else {"body": found["body"]}
-        yield Put("mail", {**item, **kept})
+        yield Put(tables.MAIL, {**item, **kept})
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
     """-> what is known of the execution, whether it holds or not; see `held_in`."""
-    item = yield Get("mail", keys.QUARANTINE, keys.execution(tenant, run))
+    item = yield Get(tables.MAIL, keys.QUARANTINE, keys.execution(tenant, run))
     return None if item is None else _read(item)
 
 
@@ -190,7 +192,7 @@ def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError
 def _all_of(
     tenant: str,
 ) -> Generator[Effect, Any, list[tuple[str, Quarantined | HoldfastError]]]:
-    items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(tenant, ""))
+    items = yield Query(tables.MAIL, keys.QUARANTINE, begins_with=keys.execution(tenant, ""))
     return [(str(item["sk"]).partition("#")[2], _read_if_it_goes(item)) for item in items]
 
 
@@ -260,7 +262,7 @@ def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | N
     """-> the row of its name, if that is its own, and TTL is not about to take it."""
     body = held.body
     name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
-    row = yield Get("mail", name, keys.ONLY)
+    row = yield Get(tables.MAIL, name, keys.ONLY)
     with reading("the row of a name"):
         is_own = row is not None and row["run"] == held.run
         return row if is_own and int(row["ttl"]) > now_ms // 1_000 + _NAME_SECONDS_MIN else None
@@ -273,7 +275,7 @@ def release(held: Quarantined) -> NoResult:
     A start whose log has begun would find nothing to do: what is owed since is for who recovers it.
     """
     body, log = held.body, keys.execution(held.tenant, held.run)
-    if not held.is_start or (yield Query("executions", log, reverse=True, limit=1)):
+    if not held.is_start or (yield Query(tables.EXECUTIONS, log, reverse=True, limit=1)):
         body = messages.recover(held.tenant, held.run)
     elif _has_name(held):
         now_ms = yield Clock()
@@ -282,7 +284,7 @@ def release(held: Quarantined) -> NoResult:
             return  # see `refusal`
         # It begins now, so its name is kept from now on. No other call writes to this row: it is
         # there, and who extends it works on the log that there is none of.
-        yield Put("mail", {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
+        yield Put(tables.MAIL, {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
 
@@ -300,7 +302,7 @@ def _send_again(held: Quarantined, body: Mapping[str, Any]) -> NoResult:
 
 
 def drop(held: Quarantined) -> NoResult:
-    yield Delete("mail", keys.QUARANTINE, keys.execution(held.tenant, held.run))
+    yield Delete(tables.MAIL, keys.QUARANTINE, keys.execution(held.tenant, held.run))
 
 
 def _read(item: Item) -> Quarantined:
@@ -326,11 +328,11 @@ class UnreadableMessage:
 
 def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
     yield Put(
-        "mail",
+        tables.MAIL,
         {
             "pk": keys.QUARANTINE,
             "sk": keys.execution(_UNREADABLE, message_id),
-            "f": FORMAT,
+            FORMAT_FIELD: FORMAT,
             "said": f"{error.code}: {error.message}",
             "at": now_ms,
             "ttl": now_ms // 1_000 + _NOTE_SECONDS,
@@ -340,7 +342,7 @@ def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
 
 def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
     """-> the letters that a sweep has met lately: those are in their queues still."""
-    items = yield Query("mail", keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
+    items = yield Query(tables.MAIL, keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
     found: list[UnreadableMessage] = []
     for item in items:
         require_format(item, "a note of a dead letter")

@@ -42,7 +42,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.listing import is_listed
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
@@ -57,7 +57,7 @@ def sweep(
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    rows = yield Query("mail", keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
+    rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
     oldest_ms = min(looks, default=now_ms)
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
@@ -166,7 +166,7 @@ def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, 
     """That goes last of all duties; and a read is cheaper than a write."""
     if state.opened_at is None:
         return False
-    opened = yield Get("executions", log.partition, state.opened_at)
+    opened = yield Get(tables.EXECUTIONS, log.partition, state.opened_at)
     return opened is not None and is_listed(opened)
 
 
@@ -195,7 +195,7 @@ def _move(row: Item, look_ms: int) -> NoResult:
 
 def _replace(row: Item, later: Item) -> NoResult:
     """Written at its next place, behind all that this sweep has read, before the old one goes."""
-    yield Put(inbox.MAIL, later)
+    yield Put(tables.MAIL, later)
     yield from follow_ups.drop_row(row)
 
 
@@ -273,13 +273,13 @@ def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
     if body["k"] != messages.START or body.get("held"):
         return False
     inbox = keys.inbox(body["t"], body["run"])
-    return bool((yield Query("mail", inbox, begins_with=keys.CONTROL_PREFIX, limit=1)))
+    return bool((yield Query(tables.MAIL, inbox, begins_with=keys.CONTROL_PREFIX, limit=1)))
 
 
 def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
     """-> whether there is one. Raises HF301, HF302."""
     partition = keys.execution(body["t"], body["run"])
-    newest = yield Query("executions", partition, reverse=True, limit=1)
+    newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1)
     for record in newest:
         require_format(record, f"the newest record of execution {body['run']}", formats)
     return bool(newest)

@@ -39,7 +39,14 @@ from holdfast.limits import (
 )
 from holdfast.runtime.effects import Item
 from holdfast.runtime.storage import keys
-from holdfast.runtime.storage.formats import FORMATS, Formats, compress, inflate, require_format
+from holdfast.runtime.storage.formats import (
+    FORMAT_FIELD,
+    FORMATS,
+    Formats,
+    compress,
+    inflate,
+    require_format,
+)
 
 
 @dataclass(slots=True)
@@ -170,7 +177,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
     item: dict[str, str | int | bytes] = {
         "pk": keys.execution(header.tenant, header.run),
         "sk": header.sequence,
-        "f": header.format,
+        FORMAT_FIELD: header.format,
         "w": header.nonce,
         "m": header.message,
         "at": header.at_ms,

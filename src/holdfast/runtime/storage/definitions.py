@@ -12,9 +12,9 @@ from holdfast.asl.parsing.parse import definition_hash, read_program
 from holdfast.asl.program import Json, Program
 from holdfast.errors import HoldfastBug
 from holdfast.runtime.effects import Effect, Get, Put, PutIfAbsent
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]
     return {
         "pk": keys.definition(tenant, definition.hash),
         "sk": keys.ONLY,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "doc": zlib.compress(text.encode(), 9),
     }
 
@@ -82,14 +82,14 @@ class Programs:
         """Before an execution names it. Costs one write for each process that starts any."""
         if (tenant, definition.hash) in self._stored:
             return
-        found = yield PutIfAbsent("mail", item_of(tenant, definition))
+        found = yield PutIfAbsent(tables.MAIL, item_of(tenant, definition))
         # One that newer code has stored is left as it is.
-        if found is not None and definition.source_map and int(found["f"]) <= FORMAT:
+        if found is not None and definition.source_map and int(found[FORMAT_FIELD]) <= FORMAT:
             stored = read_item(found)
             newest = _with_secrets_of(stored, definition)
             if newest.source_map != stored.source_map:
                 # The same steps with other types: what waits for them is of this deployment.
-                yield Put("mail", item_of(tenant, newest))
+                yield Put(tables.MAIL, item_of(tenant, newest))
         self._stored.add((tenant, definition.hash))
 
     def fetch(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition]:
@@ -97,7 +97,7 @@ class Programs:
         key = (tenant, definition_hash)
         found = self.definitions.get(definition_hash) or self._fetched.get(key)
         if found is None:
-            item = yield Get("mail", keys.definition(tenant, definition_hash), keys.ONLY)
+            item = yield Get(tables.MAIL, keys.definition(tenant, definition_hash), keys.ONLY)
             if item is None:
                 raise HoldfastBug(f"the definition {definition_hash} is not stored")
             found = read_item(item)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, PutIfAbsent, Query, Replace
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMATS, Formats, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
 
 LOOK_SECONDS: Final = 60
 
@@ -77,7 +77,7 @@ def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
 
 def _read() -> Generator[Effect, Any, Item | None]:
     """A query, as that is what every function may do."""
-    items = yield Query("mail", keys.STACK_CONTROL, limit=1)
+    items = yield Query(tables.MAIL, keys.STACK_CONTROL, limit=1)
     return items[0] if items else None
 
 
@@ -96,14 +96,14 @@ def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
     item: Item = {
         "pk": keys.STACK_CONTROL,
         "sk": keys.ONLY,
-        "f": FORMAT,
+        FORMAT_FIELD: FORMAT,
         "format": wanted,
         "at": (yield Clock()),
         "rv": version + 1,
     }
     if seen is None:
-        return (yield PutIfAbsent("mail", item)) is None
-    return bool((yield Replace("mail", item, version)))
+        return (yield PutIfAbsent(tables.MAIL, item)) is None
+    return bool((yield Replace(tables.MAIL, item, version)))
 
 
 def _shown(asked: int, formats: Formats) -> dict[str, Any]:

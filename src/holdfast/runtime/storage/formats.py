@@ -46,6 +46,8 @@ class Formats:
 
 #: What this code reads of the log. Until somebody asks, it writes what the release before it reads.
 FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
+#: The attribute of an item, and the field of a message, that names its format.
+FORMAT_FIELD: Final = "f"
 #: The format of every item beside the log.
 FORMAT: Final = 1
 _ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
@@ -53,7 +55,7 @@ _ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
     """-> the item's format. Raises HF301, HF302: code must never write to what it cannot read."""
-    found = item.get("f")
+    found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
     if not formats.oldest <= found <= formats.newest:  # no call: twice for each record of a load

@@ -40,7 +40,7 @@ from holdfast.runtime.effects import (
     Query,
 )
 from holdfast.runtime.messages import Hint
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import (
     Encoded,
     Header,
@@ -54,7 +54,7 @@ from holdfast.runtime.storage.codec import (
     snapshot_bytes,
     with_snapshot,
 )
-from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
+from holdfast.runtime.storage.formats import FORMAT_FIELD, FORMATS, Formats, require_format
 
 Reads: TypeAlias = Generator[Effect, Any, None]
 
@@ -124,7 +124,7 @@ class Log:
         limit = LOAD_RECORDS_WITHOUT_HINT
         if hint is not None:
             limit = max(1, hint.sequence - hint.snapshot + 3)
-        newest_first = yield Query("executions", self.partition, reverse=True, limit=limit)
+        newest_first = yield Query(tables.EXECUTIONS, self.partition, reverse=True, limit=limit)
         now_ms = yield Clock()
         self._forget()
         if not newest_first:
@@ -151,7 +151,7 @@ class Log:
             if not self.may_reach_beyond(to_ms):
                 return
             until = self.records[0].sequence - 1
-            query = Query("executions", self.partition, until=until, reverse=True, limit=100)
+            query = Query(tables.EXECUTIONS, self.partition, until=until, reverse=True, limit=100)
             older = yield query
             if not older:
                 return
@@ -168,7 +168,7 @@ class Log:
         items = [item for item in reversed(newest_first) if int(item["sk"]) >= base]
         if int(items[0]["sk"]) > base:
             older = yield Query(
-                "executions", self.partition, after=base - 1, until=int(items[0]["sk"]) - 1
+                tables.EXECUTIONS, self.partition, after=base - 1, until=int(items[0]["sk"]) - 1
             )
             items = [*older, *items]
         return items
@@ -178,7 +178,7 @@ class Log:
             yield from self._read(items, has_snapshot=int(items[0]["sn"]) == int(items[0]["sk"]))
         except SnapshotError:
             base = int(items[0]["sk"])
-            older = yield Query("executions", self.partition, until=base - 1)
+            older = yield Query(tables.EXECUTIONS, self.partition, until=base - 1)
             items = [*older, *items]
             if int(items[0]["sk"]) > 0:
                 raise
@@ -205,7 +205,7 @@ class Log:
         self.state, self.book = reader.state, reader.book
         self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
         self.base_ms = self.records[0].at_ms
-        self.base_format, self.format = int(items[0]["f"]), int(newest["f"])
+        self.base_format, self.format = int(items[0][FORMAT_FIELD]), int(newest[FORMAT_FIELD])
         self.bytes_since_snapshot, self.unmeasured = 0, list(since)
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
 
@@ -216,7 +216,7 @@ class Log:
         encoded = self._encode(step, now_ms, listing)
         for key, data in encoded.blobs.items():
             yield PutBlob(key, data)
-        if not (yield from put_surely("executions", encoded.item)):
+        if not (yield from put_surely(tables.EXECUTIONS, encoded.item)):
             return False
         self._committed(step, encoded, now_ms)
         return True
@@ -263,7 +263,7 @@ class Log:
         self.state = step.state
         self.sequence += 1
         self.book = encoded.book
-        self.format = int(encoded.item["f"])
+        self.format = int(encoded.item[FORMAT_FIELD])
         has_snapshot = int(encoded.item["sn"]) == self.sequence
         if self.sequence == 0 or has_snapshot:
             self.base_ms, self.base_format = now_ms, self.format

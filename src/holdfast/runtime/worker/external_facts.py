@@ -18,7 +18,7 @@ from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import children, follow_ups, inbox, messages
 from holdfast.runtime.effects import Effect, Query
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.log import Log
 
@@ -51,7 +51,9 @@ def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, No
     held = yield from quarantine.find(tenant, run)
     if held is None or not held.is_start:
         return
-    control = yield Query("mail", keys.inbox(tenant, run), begins_with=keys.CONTROL_PREFIX, limit=1)
+    control = yield Query(
+        tables.MAIL, keys.inbox(tenant, run), begins_with=keys.CONTROL_PREFIX, limit=1
+    )
     if control:
         yield from quarantine.release_to_stop(held)
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+from holdfast.asl import error_names
 from holdfast.asl.jsonata.jsonata import EvaluationMoment
 from holdfast.asl.program import DistributedMap, Json, MapState
 from holdfast.asl.template import EvaluationError, StateError, Template
-from holdfast.core.map_run import THRESHOLD_EXCEEDED
 from holdfast.core.tasks import whole_number
 from holdfast.stepfunctions.faults import validation
 from holdfast.stepfunctions.trial.definition import Tested
@@ -108,7 +108,9 @@ class MapFields:
                 "iterations"
             )
         if failed > self._failures_max(length):
-            raise StateError(THRESHOLD_EXCEEDED, _EXCEEDED, is_whole=True)
+            raise StateError(
+                error_names.EXCEED_TOLERATED_FAILURE_THRESHOLD, _EXCEEDED, is_whole=True
+            )
 
     def _failures_max(self, length: int) -> float:
         """-> how many iterations may fail: what both bounds allow, none without any."""
@@ -132,7 +134,7 @@ def _number(name: str, value: Json) -> float:
         number = None
     if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
         cause = f"The {name} field must be a positive integer but was: {value}"
-        raise StateError("States.Runtime", cause)
+        raise StateError(error_names.RUNTIME, cause)
     return number
 
 

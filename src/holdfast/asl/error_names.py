@@ -1,0 +1,32 @@
+"""The error names that Amazon States Language reserves, as definitions and histories write them.
+
+Source: AWS Step Functions Developer Guide, "Handling errors in Step Functions workflows".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Everything that begins so is reserved: a state machine's own errors have other names.
+RESERVED_PREFIX: Final = "States."
+
+# Wildcards of Retry and Catch.
+ALL: Final = "States.ALL"
+TASK_FAILED: Final = "States.TaskFailed"
+
+TIMEOUT: Final = "States.Timeout"
+HEARTBEAT_TIMEOUT: Final = "States.HeartbeatTimeout"
+RUNTIME: Final = "States.Runtime"
+DATA_LIMIT_EXCEEDED: Final = "States.DataLimitExceeded"
+NO_CHOICE_MATCHED: Final = "States.NoChoiceMatched"
+QUERY_EVALUATION_ERROR: Final = "States.QueryEvaluationError"
+REFERENCE_PATH_CONFLICT: Final = "States.ReferencePathConflict"
+
+# Of a distributed Map.
+EXCEED_TOLERATED_FAILURE_THRESHOLD: Final = "States.ExceedToleratedFailureThreshold"
+ITEM_READER_FAILED: Final = "States.ItemReaderFailed"
+RESULT_WRITER_FAILED: Final = "States.ResultWriterFailed"
+
+# Of an HTTP task. The status follows the prefix.
+HTTP_SOCKET: Final = "States.Http.Socket"
+HTTP_STATUS_CODE_PREFIX: Final = "States.Http.StatusCode."

@@ -1,0 +1,12 @@
+"""The names of the two tables, as effects name them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast import resources
+
+#: The records of each execution's log.
+EXECUTIONS: Final = resources.EXECUTIONS_NAME
+#: Inboxes, names, definitions, due rows: every item that is not a record.
+MAIL: Final = resources.MAIL_NAME
