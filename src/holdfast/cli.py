@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from holdfast.core.state import STATUSES
+from holdfast.core.state import PAUSE_TIMERS, STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project, remote
@@ -92,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_authoring(commands)
     _add_local(commands)
     _add_starting(commands)
+    _add_pausing(commands)
     _add_seeing(commands)
     _add_telling(commands)
     _add_repairing(commands)
@@ -207,6 +208,24 @@ def _add_starting(commands: Any) -> None:
     )
     retry.add_argument("execution", metavar="ID", help=_NAMED)
     retry.add_argument("--reason", metavar="TEXT", help="why, for the history")
+
+
+def _add_pausing(commands: Any) -> None:
+    pause = _remote(commands, "pause", remote.pause, "Pause an execution: nothing new begins.")
+    pause.add_argument("execution", metavar="ID", help=_NAMED)
+    pause.add_argument("--reason", required=True, help="`show`, `list` and `doctor` print it")
+    pause.add_argument("--by", help="who asks; default: the user of this machine")
+    pause.add_argument(
+        "--timers",
+        choices=PAUSE_TIMERS,
+        default=PAUSE_TIMERS[0],
+        help="freeze: the resume moves each due by the paused time; run: timers and time-outs "
+        "pass during the pause; default: %(default)s",
+    )
+    resume = _remote(commands, "resume", remote.resume, "Continue a paused execution.")
+    resume.add_argument("execution", metavar="ID", help=_NAMED)
+    resume.add_argument("--reason", required=True, help="the history keeps it")
+    resume.add_argument("--by", help="who asks; default: the user of this machine")
 
 
 def _add_seeing(commands: Any) -> None:

@@ -73,6 +73,8 @@ LIST_MACHINE_NAME: Final = "mn"
 LIST_VERSION: Final = "mv"
 LIST_ALIAS: Final = "ma"
 LIST_REDRIVES: Final = "rd"
+LIST_PAUSED: Final = "pa"
+LIST_PAUSED_REASON: Final = "pr"
 
 EXECUTIONS: Final = Table(
     name=EXECUTIONS_NAME,
@@ -84,6 +86,7 @@ EXECUTIONS: Final = Table(
         projected=(
             *(LIST_NAME, LIST_WORKFLOW, LIST_STATUS, LIST_DEFINITION, LIST_STOPPED, LIST_ERROR),
             *(LIST_MACHINE_NAME, LIST_VERSION, LIST_ALIAS, LIST_REDRIVES),
+            *(LIST_PAUSED, LIST_PAUSED_REASON),
         ),
     ),
 )
@@ -177,6 +180,8 @@ ROUTES: Final = (
     "GET /executions/{id}/history",
     "POST /executions/{id}/stop",
     "POST /executions/{id}/retry",
+    "POST /executions/{id}/pause",
+    "POST /executions/{id}/resume",
     "POST /events",
     "GET /events",
     "POST /answers",

@@ -10,6 +10,7 @@ from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS
 from tests.sim.planted.kit import Planted, require_caught
 from tests.sim.planted.outside import PLANTED as OUTSIDE
+from tests.sim.planted.pauses import PLANTED as PAUSES
 from tests.sim.planted.protocol import PLANTED as PROTOCOL
 from tests.sim.planted.reading import PLANTED as READING
 from tests.sim.planted.reasoned import PLANTED as REASONED
@@ -30,6 +31,7 @@ ALL = (
     *RESTS,
     *SUBSYSTEMS,
     *DELIVERIES,
+    *PAUSES,
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.core.commands import StartChild, StopChild
 from holdfast.core.facts import ChildrenStopped, FailedWith, StopRequested, TakenOver, TimedOut
-from holdfast.core.pending_commands import StartChild, StopChild, pending_commands
+from holdfast.core.pending_commands import pending_commands
 from holdfast.errors import HoldfastBug
 from holdfast.limits import TAKEOVERS_MAX
 from tests.builders import machine

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.core.advance import Transition, advance
 from holdfast.core.apply.apply import apply, fold
+from holdfast.core.commands import OfferActivity, ReadAnswer, StartTimer
 from holdfast.core.events import Event
 from holdfast.core.facts import (
     ActivityStarted,
@@ -27,7 +28,7 @@ from holdfast.core.facts import (
     TaskUnknown,
     TimedOut,
 )
-from holdfast.core.pending_commands import OfferActivity, ReadAnswer, StartTimer, pending_commands
+from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import ROOT, Attempt, Awaiting, MachineOrigin, Parent
 from holdfast.core.state_json import from_json, to_json
 from holdfast.limits import PAYLOAD_BYTES_MAX

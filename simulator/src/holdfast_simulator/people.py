@@ -22,6 +22,7 @@ from holdfast_simulator.answers import ticket_of
 from holdfast_simulator.evidence import StartAnswer
 from holdfast_simulator.marks import Seen
 from holdfast_simulator.operators import Hears, Meddlers, noting
+from holdfast_simulator.pausing import Pausing
 from holdfast_simulator.pollers import Pollers
 from holdfast_simulator.processes import SimulatedHost
 from holdfast_simulator.queues import AnyQueueName
@@ -50,6 +51,7 @@ class People:
         self._simulation = simulation
         self._front = front
         self._meddlers = Meddlers(simulation, front, self.insist)
+        self._pausing = Pausing(simulation, front, self.insist)
         self._pollers = Pollers(simulation, front, self.insist)
         self._answered: set[tuple[str, str]] = set()
         self._looks: set[tuple[str, str]] = set()
@@ -96,6 +98,7 @@ class People:
             self._simulation.evidence.started.append(started)
             if run is not None:
                 self._maybe_stop(tenant, run)
+                self._pausing.maybe_pause(tenant, run)
 
         chance = self._chance()
         make = lambda: self._front.start(tenant, request, chance)  # noqa: E731

@@ -70,7 +70,7 @@ class _Reading:
         self._inbox = keys.inbox(history.tenant, history.run)
         self._waiting: dict[str, tuple[int, int]] = {}
         self._retrying: dict[str, int] = defaultdict(int)
-        self._is_undoing = self._is_stopping = False
+        self._is_undoing = self._is_stopping = self._is_paused = False
 
     def marks(self) -> Iterator[str]:
         for record in self._history.records:
@@ -85,6 +85,7 @@ class _Reading:
             mark = _BY_TYPE.get(kind)
             if mark is not None:
                 yield mark
+            yield from self._pause(event)
             if kind in _RESULTS:
                 count["results"] += 1
                 yield from self._result(event, at_ms)
@@ -103,6 +104,15 @@ class _Reading:
             yield Read.FULL_RECORD
         if "so" in self._history.items[record.sequence]:
             yield Read.SNAPSHOT
+
+    def _pause(self, event: Event) -> Iterator[str]:
+        if event.type == "Paused":
+            self._is_paused = True
+        elif event.type == "Resumed":
+            self._is_paused = False
+            yield Read.PAUSED if "control" in event.holdfast else Read.PAUSE_LIFTED
+        elif self._is_paused and event.type in _RESULTS:
+            yield Read.PAUSED_IN_HAND
 
     def _scheduled(self, event: Event) -> Iterator[str]:
         own, frame = event.holdfast, event.holdfast.get("frame", "")

@@ -64,6 +64,7 @@ class Scenario:
     name, the outcome of each attempt. `answers`: by state name, what a person or a token's holder
     sends; `seconds` is how long they think. `jobs`: by task name, what the job comes to that each
     attempt begins; `seconds` is how long it runs. `stops`: somebody may stop the execution.
+    `pauses`: an operator may pause it, and resumes it in the end.
     `quiet_days`: before that nothing goes wrong; then, from the sweeper's next look on.
     """
 
@@ -76,6 +77,7 @@ class Scenario:
     answers: Mapping[str, AttemptOutcome] = field(default_factory=dict)
     jobs: Mapping[str, tuple[AttemptOutcome, ...]] = field(default_factory=dict)
     stops: bool = False
+    pauses: bool = False
     quiet_days: int = 0
 
     @property
@@ -116,6 +118,7 @@ class Scenario:
             "answers": {name: _written(one) for name, one in self.answers.items()},
             "jobs": {name: [_written(one) for one in many] for name, many in self.jobs.items()},
             "stops": self.stops,
+            "pauses": self.pauses,
             "quiet_days": self.quiet_days,
         }
 
@@ -137,7 +140,8 @@ def _written(value: AttemptOutcome | Brought) -> dict[str, Json]:
 
 def read(document: Mapping[str, Any]) -> Scenario:
     """{"name", "about", "machines", "input"?, "tasks"?, "events"?, "answers"?, "jobs"?, "stops"?,
-    "quiet_days"?}; outcomes of a task or job are a list, of objects with the fields of `Outcome`.
+    "pauses"?, "quiet_days"?}; outcomes of a task or job are a list, of objects with the fields of
+    `AttemptOutcome`.
     """
     return Scenario(
         name=document["name"],
@@ -149,6 +153,7 @@ def read(document: Mapping[str, Any]) -> Scenario:
         answers={name: AttemptOutcome(**one) for name, one in document.get("answers", {}).items()},
         jobs=_outcomes(document.get("jobs", {})),
         stops=document.get("stops", False),
+        pauses=document.get("pauses", False),
         quiet_days=document.get("quiet_days", 0),
     )
 

@@ -60,7 +60,9 @@ class Swarm:
     """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
     likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how
-    likely somebody asks that one goes on which has ended. `has_deadly_tokens`: who makes a token
+    likely somebody asks that one goes on which has ended, `pause_percent` how likely an operator
+    pauses an execution of a scenario that may be paused, and resumes it later.
+    `has_deadly_tokens`: who makes a token
     dies of it, for as long as anything goes wrong. `ends_with_tape`: nothing goes wrong any more
     once all that is written on its tape has, and who was frozen has thawed.
     """
@@ -78,6 +80,7 @@ class Swarm:
     redrive_percent: int = 0
     takes_stale_receipts: bool = True
     has_deadly_tokens: bool = False
+    pause_percent: int = 0
     ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -111,6 +114,7 @@ def drawn(seed: int) -> Swarm:
         takes_stale_receipts=chance.random() < 0.5,
         redrive_percent=chance.choice((0, 0, 0, 60)),
         has_deadly_tokens=chance.random() < _DEADLY,
+        pause_percent=chance.choice((0, 50, 100)),
     )
     if not found.has_deadly_tokens:
         return found

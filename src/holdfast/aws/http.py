@@ -36,6 +36,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /executions/{id}/history": (("after",), ()),
     "POST /executions/{id}/stop": ((), ("error", "cause", "now")),
     "POST /executions/{id}/retry": ((), ("reason",)),
+    "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
+    "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /events": ((), ("name", "key", "data", "id")),
     "GET /events": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause")),
@@ -106,6 +108,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
     def here(identifier: str) -> str:
         return require_here(identifier, request(), region)
 
+    def asked_by_caller(route: str) -> dict[str, Any]:
+        """The body, with the verified caller as `by` where the client does not say who asks."""
+        return {"by": caller_of(request()) or "", **body(route)}
+
     @app.post("/executions")
     def start() -> Any:
         route = "POST /executions"
@@ -145,6 +151,22 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
             lambda: front.retry(
                 tenant(), here(identifier), body(route), os.urandom(8), caller_of(request())
             ),
+            route,
+        )
+
+    @app.post("/executions/<identifier>/pause")
+    def pause(identifier: str) -> Any:
+        route = "POST /executions/{id}/pause"
+        return answer(
+            lambda: front.pause(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
+        )
+
+    @app.post("/executions/<identifier>/resume")
+    def resume(identifier: str) -> Any:
+        route = "POST /executions/{id}/resume"
+        return answer(
+            lambda: front.resume(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
 

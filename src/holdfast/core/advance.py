@@ -1,10 +1,41 @@
-"""`advance`: what follows from a fact. Pure: time, chance and answers come in as values.
+"""`advance`: which events follow from a fact. Pure: time, chance and answers come in as values.
+
+The problem. Several workers may hold one execution at once, each may crash after any effect, and
+every message may arrive twice. So the decision what happens next must depend on nothing but the
+history and the offered facts: then any worker may decide it, and a decision whose commit was
+refused is simply made again on the newer history.
+
+    facts ──► advance(program, state, facts, inputs) ──► events, and the state after them
+                 │                                         │
+                 │  offer one fact: its events             └─► one record
+                 │  settle: leave each state that
+                 │          needs no wait
+                 └─ next fact
 
 Rules of this file:
-* A fact that does not fit the state leaves no trace: no event, no error.
+* A fact that does not fit the state leaves no trace: no event, no error. A worker may therefore
+  offer a fact again, after a lost race or a second delivery.
+* Each event goes through `apply` when it is emitted. The state in hand is always the fold of the
+  events so far.
 * After every fact the execution settles: each state that can be left without waiting is left in
   the same record, up to a budget; then the record ends at an entered state and `has_more` holds.
-* What depends on time is decided against `now - 2 x clock error`: never early on any host.
+* Stops are offered first. A loop without a wait never settles, and must still end.
+* A decision that depends on time uses `now - 2 x clock error`: nothing is early on any host.
+* A paused execution applies facts, but does not settle (`pausing.py`).
+
+Example. The task `reserve` has the entry 0; `ship` follows, then a wait of an hour.
+
+    12:00:00  Started            ExecutionStarted, TaskStateEntered, TaskScheduled {entry 0}
+    12:00:02  Succeeded(0, 1)    TaskStarted, TaskSucceeded, TaskStateExited, TaskStateEntered,
+                                 TaskScheduled {entry 1}
+    12:00:02  Succeeded(0, 1)    none: entry 0 is closed
+    12:00:05  Succeeded(1, 1)    ..., WaitStateEntered, TimerSet {entry 2, due 13:00:05}
+    13:00:05  Tick               none: a clock may be ahead by its error
+    13:00:06  Tick               WaitStateExited, ExecutionSucceeded
+
+The parts: `flow` enters, leaves, schedules and fails; `steps` evaluates one state; `lanes` opens
+and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `overdue` lists what time
+brings.
 """
 
 from __future__ import annotations
@@ -15,13 +46,13 @@ from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
-from holdfast.core import cancelling, facts, map_run, steps
+from holdfast.core import cancelling, facts, map_run, pausing, steps
 from holdfast.core.children import abandoned
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.overdue import is_overdue, overdue
+from holdfast.core.overdue import is_frozen, is_overdue, overdue
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
@@ -70,7 +101,7 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
-    # A stop comes before what a full record left to do: a loop without a wait never settles.
+    # A stop comes before the rest of a full record: a loop without a wait never settles.
     stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
     for stop in stops:
         _offer_open(decision, stop)
@@ -84,7 +115,7 @@ def advance(
 def note(
     program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
 ) -> Transition:
-    """-> what the fact alone comes to: no state is evaluated, as if the record were full."""
+    """-> the events of the fact alone: no state is evaluated, as if the record were full."""
     decision = Decision(program, state, moment)
     _offer(decision, fact)
     return Transition(tuple(decision.events), decision.state)
@@ -105,6 +136,8 @@ def _entered_frames(state: Execution) -> list[str]:
 
 
 def _settle(decision: Decision) -> None:
+    if decision.entered and decision.state.paused is not None:
+        return  # the frames stay entered; the resume settles them
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
         frame = decision.state.frames.get(decision.entered.popleft())
         # A lane may be gone: its sibling failed after it was entered, or all is over.
@@ -156,6 +189,10 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _stop(decision, fact)
         case facts.RedriveRequested():
             _redrive(decision, fact)
+        case facts.PauseRequested():
+            pausing.pause(decision, fact)
+        case facts.ResumeRequested():
+            pausing.resume(decision, fact)
         case facts.ChildrenStopped():
             _children_stopped(decision, fact)
         case facts.Opened():
@@ -201,7 +238,7 @@ def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | No
 
 
 def _machine(origin: MachineOrigin) -> dict[str, str]:
-    """What AWS's ExecutionStarted tells of the state machine."""
+    """-> the ARNs of the state machine, as AWS's ExecutionStarted has them."""
     arns = {
         "roleArn": origin["role_arn"],
         "stateMachineAliasArn": origin.get("alias_arn"),
@@ -381,7 +418,8 @@ def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:
 def _tick(decision: Decision) -> None:
     past_ms = decision.moment.now_ms - 2 * decision.moment.clock_error_ms
     due_ms = decision.state.due_ms
-    if due_ms is not None and due_ms <= past_ms:
+    if due_ms is not None and due_ms <= past_ms and not is_frozen(decision.state):
+        pausing.lift(decision, pausing.TIMED_OUT)
         cancelling.time_out(decision)
         return
     for _, _, frame_id, due in sorted(overdue(decision.state, past_ms)):
@@ -398,7 +436,7 @@ def _tick(decision: Decision) -> None:
 
 def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
-        # AWS tells of a missed heartbeat as of any time-out, but handlers may name it.
+        # AWS reports a missed heartbeat like any time-out, but handlers may name it.
         handled_as = error_names.HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
         _fail(decision, frame, frame.previous, error_names.TIMEOUT, None, handled_as=handled_as)
     else:
@@ -419,6 +457,8 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     if found is None or not isinstance(found[2], Attempt):
         return
     frame, state, waiting = found[0], found[1], found[2]
+    if decision.state.paused is not None and not fact.is_handed:
+        return  # it would begin anew
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -440,6 +480,7 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:
     if is_stopped_by(decision.state, fact):
+        pausing.lift(decision, pausing.STOPPED)
         cancelling.stop(decision, fact)
 
 
@@ -450,9 +491,11 @@ def _children_stopped(decision: Decision, fact: facts.ChildrenStopped) -> None:
 
 
 def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
-    """A stop counts once, however often it is stored. Whoever repeats it, because its answer was
-    lost, would else cut the undo that the first one began. Who has stopped the parent repeats it,
-    too. Only `now` says that the undo is not to be waited for.
+    """A stop counts once, however often it is stored.
+
+    A caller repeats a stop when its answer was lost, and a stopped parent repeats it, too. If the
+    second stop counted, it would cut the undo that the first one began. Only a stop with `now` ends
+    the execution before the undo is over.
     """
     before = state.stopping
     is_asked_for = (
@@ -462,8 +505,8 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
 
 
 def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
-    """The wish is for the end that there is: one that came while the execution ran, or for an end
-    before, does not wait for the next one. Ids of control mail begin with their time.
+    """A redrive is for the present end. A request that came while the execution ran, or for an
+    earlier end, does not wait for the next end. Ids of control messages begin with their time.
     """
     if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return False
@@ -474,8 +517,8 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     """AWS: only what has ended and has not succeeded; the time-out counts from now.
 
-    It begins its record: an end in the same one would have no duties, its entry in the list would
-    stay, and who wishes has not seen that end.
+    It begins its record. An end in the same record would have no follow-ups, its entry in the list
+    would stay, and the caller has not seen that end.
     """
     state = decision.state
     if decision.events or not is_redriven_by(state, fact):

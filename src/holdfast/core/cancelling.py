@@ -1,10 +1,19 @@
 """Cancelling lines of control: what is open is undone from the inside, then the line is over.
 
-Rules of this file (docs/reference/extensions.md tells them at length):
+Rules of this file (in full: docs/reference/extensions.md):
 * A cancelled line does nothing more of its own: it runs the undos that its position lies in, the
   innermost first, and no handler sees it.
 * In a shielded part, and in an undo, it goes on; it is cancelled at the next step outside.
 * A Parallel or Map waits until the last of its lines is over: then comes what `Closing` says.
+
+A line whose position lies in two undos, when the execution is stopped:
+
+    book ── pay ── ship          Cancelled {reason}
+      ▲      ▲      ▲            UndoStarted (pay) ─► its steps ─► UndoStarted (book) ─► its steps
+      └─undo─┴─undo─┘ here       ExecutionAborted
+
+The steps of an undo are ordinary states. They may wait, fail and be retried; the end of an undo is
+the state that its rule names, and there the line unwinds further.
 """
 
 from __future__ import annotations
@@ -41,7 +50,7 @@ _WHOLE_LINE: Final[CancelReason] = {"error": CANCELLED, "cause": ""}
 
 
 def stop(decision: Decision, fact: StopRequested) -> None:
-    """What is open is undone first; only `now` ends the execution without that.
+    """Open work is undone first; only `now` ends the execution without that.
 
     A stop during the undo of a time-out, or of a stop that a parent has passed on, lets it finish
     and says what the end is. One that repeats another does not come here (`is_stopped_by`).
@@ -156,7 +165,7 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
 
 
 def is_over(decision: Decision, frame: Frame) -> bool:
-    """A cancelled line has come to its end in a shielded part or an undo: nobody wants its result.
+    """A cancelled line has ended in a shielded part or an undo: its result is dropped.
 
     If it is only a block that is out of time, that is what the line ends the block with.
     """
@@ -195,7 +204,7 @@ def is_late(decision: Decision, frame_id: str, name: str) -> bool:
 
 
 def is_taken(decision: Decision, frame: Frame) -> bool:
-    """The cancelled line has entered a state that it does not run any more: it unwinds further.
+    """The cancelled line has entered a state that it does not run: it unwinds further.
 
     Where an undo of the cancellation ends it does so at once, else at the next step: what a
     coroutine does without waiting cannot be cancelled either.

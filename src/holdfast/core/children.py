@@ -1,9 +1,9 @@
-"""The executions that an execution has begun: which of them it waits for, which not.
+"""The child executions of an execution: which of them it waits for, and which it abandoned.
 
 Rules of this file:
-* A child is begun from the event that asks for it, and over with the event that tells its end.
-* One that is neither over nor waited for any more is *abandoned*, whatever closed its wait: it has
-  to be stopped, until an event says that it has been told.
+* A child is begun from the event that asks for it, and over with the event of its end.
+* A child that is not over, and for which no wait is open, is *abandoned*, whatever closed the wait.
+  It has to be stopped. It stays abandoned until the event `ChildrenStopped` names it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from holdfast.core.run_ids import child_depth
-from holdfast.core.state import (
-    Attempt,
-    Awaiting,
-    ChildExecutions,
-    ChildNumber,
-    Execution,
-    Frame,
-    WaitingFor,
-    is_told,
-)
+from holdfast.core.state import ChildNumber, Execution, Frame
+from holdfast.core.waits import children_of
 from holdfast.limits import CHILD_DEPTH_MAX
 
 TOO_DEEP: Final = "Holdfast.TooDeep"
@@ -30,11 +22,11 @@ TOO_DEEP: Final = "Holdfast.TooDeep"
 def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
     """-> those that are waited for there, whether they have begun or not."""
     for frame in frames:
-        yield from _of_wait(frame.waiting)
+        yield from children_of(frame.waiting)
 
 
 def abandoned(state: Execution) -> list[ChildNumber]:
-    """-> those that may run and that nobody waits for, nor has told to stop."""
+    """-> children that may run, without an open wait and without a stop."""
     if not state.children:
         return []
     return sorted(state.children.difference(awaited(state.frames.values())))
@@ -49,16 +41,3 @@ def too_deep(run: str, what: str) -> str | None:
     if child_depth(run) <= CHILD_DEPTH_MAX:
         return None
     return f"{what} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
-
-
-def _of_wait(waiting: WaitingFor) -> Iterator[ChildNumber]:
-    """Of an attempt the call may be under way, and begin one."""
-    match waiting:
-        case ChildExecutions(entry=entry):
-            for lane in waiting.open_lanes:
-                yield entry, lane
-        case Attempt(kind="sync", target=target) | Awaiting(kind="sync", target=target):
-            if is_told(target):
-                yield waiting.entry, waiting.attempt
-        case _:
-            return

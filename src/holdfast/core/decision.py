@@ -33,7 +33,7 @@ class Decision:
         self.program = program
         self.moment = moment
         self.events: list[Event] = []
-        #: Frames that have entered a state which nobody has evaluated yet, oldest first.
+        #: Frames whose state was entered and not evaluated yet, oldest first.
         self.entered: deque[str] = deque()
         self.pure_states = 0
         self._state = state
@@ -157,8 +157,8 @@ class Decision:
 def iso_time(at_ms: int) -> str:
     """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
 
-    What is later than the last year of four digits is shown as its end: a definition may wait for
-    9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.
+    A time after the last year of four digits is shown as the end of that year. A definition may
+    wait for 9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.
     """
     at_ms = min(at_ms, _LAST_MS)
     at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)

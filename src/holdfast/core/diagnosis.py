@@ -1,32 +1,20 @@
-"""What time asks of an execution: read off its state, and of nothing else.
+"""Which executions should have moved by now, read from the state alone.
 
-An execution rests, or it should move. It should move once something in it is due: then some worker
-has been told, or will be, and if none comes the execution is stuck. What mail asks for is not known
-here (`holdfast.runtime.maintenance.doctor` reads it).
+An execution rests, or it should move. It should move once something in it is due: a wake was sent,
+or will be, and without a worker that follows it the execution is stuck. The inbox is not read here:
+`holdfast.runtime.maintenance.doctor` reads it. A paused execution is due for nothing, except for
+the timers that its pause leaves running.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
-from holdfast.core.state import Attempt, Awaiting, Delay, Entered, Execution, Frame, Timer
+from holdfast.core.overdue import is_frozen
+from holdfast.core.state import Entered, Execution, Frame, Pause
+from holdfast.core.waits import OVERDUE, OverdueReason, dues_of, runs_on
 from holdfast.limits import CLOCK_ERROR_MS
-
-
-class OverdueReason(StrEnum):
-    """Why an execution should move. The value is what people read."""
-
-    RECORD_FULL = "a record was full and nobody has gone on from it"
-    ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
-    CLAIM_LAPSED = "a claim has lapsed and nobody has taken the attempt over"
-    TIMER_OVERDUE = "a timer is overdue"
-    WAIT_TIMED_OUT = "a wait is past its time-out"
-    HEARTBEAT_MISSED = "a heartbeat was missed and nobody has noticed"
-    QUESTION_OVERDUE = "the end of a job should have been asked for"
-    DEADLINE_PASSED = "the deadline of a block has passed"
-    EXECUTION_TIMED_OUT = "the execution is past its own time-out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +44,22 @@ def should_move_since(state: Execution, now_ms: int) -> int | None:
 
 
 def _asked_for(state: Execution) -> Iterator[Diagnosis]:
+    if is_frozen(state):
+        return
     if state.due_ms is not None:
         since_ms = state.due_ms + 2 * CLOCK_ERROR_MS
         yield Diagnosis(OverdueReason.EXECUTION_TIMED_OUT, "", "", since_ms)
     for frame in state.frames.values():
-        for reason, since_ms in _of_frame(frame):
+        for reason, since_ms in _of_frame(frame, state.paused):
             yield Diagnosis(reason, frame.id, frame.position, since_ms)
 
 
-def _of_frame(frame: Frame) -> Iterator[tuple[OverdueReason, int]]:
-    """-> what the frame waits for from time, and from when on it does so in vain."""
+def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason, int]]:
+    """-> what time brings to the frame, and from when on its absence is a fault."""
     for deadline in frame.deadlines:
         yield OverdueReason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
-    match frame.waiting:
-        case Entered():
-            yield OverdueReason.RECORD_FULL, frame.entered_ms
-        case Timer(_, due_ms) | Delay(_, due_ms):
-            yield OverdueReason.TIMER_OVERDUE, due_ms + 2 * CLOCK_ERROR_MS
-        case Attempt(claim=None, is_unknown=False, due_ms=due_ms):
-            yield OverdueReason.ATTEMPT_DUE, due_ms + 2 * CLOCK_ERROR_MS
-        case Attempt(claim=claim) if claim is not None:
-            yield OverdueReason.CLAIM_LAPSED, claim.until_ms + 2 * CLOCK_ERROR_MS
-        case Awaiting() as awaiting:
-            dues = {
-                OverdueReason.WAIT_TIMED_OUT: awaiting.due_ms,
-                OverdueReason.HEARTBEAT_MISSED: awaiting.heartbeat_due_ms,
-                OverdueReason.QUESTION_OVERDUE: awaiting.poll_due_ms,
-            }
-            for reason, until_ms in dues.items():
-                if until_ms is not None:
-                    yield reason, until_ms + 2 * CLOCK_ERROR_MS
-        case _:
-            return
+    if isinstance(frame.waiting, Entered) and pause is None:
+        yield OverdueReason.RECORD_FULL, frame.entered_ms
+    for kind, due_ms in dues_of(frame.waiting):
+        if runs_on(kind, pause):
+            yield OVERDUE[kind], due_ms + 2 * CLOCK_ERROR_MS

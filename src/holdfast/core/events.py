@@ -1,7 +1,7 @@
-"""What has happened, in AWS's event names, fields, ids and predecessors.
+"""Events: the history of an execution, in AWS's event names, fields, ids and predecessors.
 
-`details` are AWS's own, with values as JSON instead of text. What AWS does not record (due time,
-attempt, claim, lane) rides in `holdfast`. Events of our own have no id; the AWS view leaves both
+`details` are AWS's own, with values as JSON instead of text. `holdfast` has the data that AWS does
+not record: due time, attempt, claim, lane. Events of our own have no id; the AWS view leaves both
 out. A record stores events in order, and ids are dense, so ids are counted and not stored.
 """
 
@@ -18,6 +18,7 @@ OWN_EVENTS: Final = frozenset(
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
+    | {"Paused", "Resumed"}
 )
 #: How the events of a task begin, by its kind; what is not here is a "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}

@@ -1,4 +1,4 @@
-"""What comes into the core from outside the log: a fact, offered by whoever has seen it.
+"""Facts: the input of the core from outside the log, offered by the worker that observed it.
 
 A fact is offered, not imposed: one that does not fit the state (its entry was closed, its attempt
 is not the current one) leaves no trace. That is what makes it safe to offer it again after a lost
@@ -12,13 +12,20 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import ChildNumber, ChildResult, Lease, MachineOrigin, Parent
+from holdfast.core.state import (
+    ChildNumber,
+    ChildResult,
+    Lease,
+    MachineOrigin,
+    Parent,
+    PauseTimers,
+)
 from holdfast.errors import HoldfastBug
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The start message: everything in it is the same for whoever reads it."""
+    """The start message: every worker reads the same values in it."""
 
     run: str
     name: str | None
@@ -111,7 +118,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A worker claims an attempt whose holder is lost, or, `is_handed`, has given it to him."""
+    """A worker claims an attempt whose holder is lost or, with `is_handed`, passed it on."""
 
     entry: int
     attempt: int
@@ -130,7 +137,7 @@ class TaskUnknown:
 class StopRequested:
     """Control mail: end ABORTED. `control_id` orders control mail and makes it count once.
 
-    `by_parent`: who waited for the execution does so no longer. `now`: what is left to undo stays.
+    `by_parent`: the parent execution has stopped waiting. `now`: the rest of the undo is skipped.
     """
 
     control_id: str
@@ -153,8 +160,29 @@ class RedriveRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseRequested:
+    """Control message: nothing new begins until a resume. `by` is what the client says of the
+    operator; `timers` as in `state.Pause`.
+    """
+
+    control_id: str
+    reason: str
+    by: str
+    timers: PauseTimers = "freeze"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRequested:
+    """Control message: a paused execution continues."""
+
+    control_id: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChildrenStopped:
-    """Children that nobody waits for have been told to stop."""
+    """Stops were sent to children that no wait needs."""
 
     children: tuple[ChildNumber, ...]
 
@@ -185,9 +213,14 @@ Fact: TypeAlias = (
     | TaskUnknown
     | StopRequested
     | RedriveRequested
+    | PauseRequested
+    | ResumeRequested
     | ChildrenStopped
     | Opened
 )
+
+#: The requests that an operator, or a parent execution, stores in the inbox.
+Control: TypeAlias = StopRequested | RedriveRequested | PauseRequested | ResumeRequested
 
 
 def _no_token(entry: int, attempt: int) -> str:
@@ -196,11 +229,11 @@ def _no_token(entry: int, attempt: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
-    """When and by whom it is decided. `draw()` is in [0, 1), a function of run and record.
+    """Time, chance, leases and tokens of one decision.
 
-    `claim` makes the claim for an attempt that is scheduled now, from its time-out in seconds; None
-    as its result leaves the attempt to whoever comes. `token` makes the callback token of an entry
-    and attempt.
+    `draw()` is in [0, 1), a function of run and record. `claim` makes the lease of an attempt that
+    is scheduled now, from its time-out in seconds; None leaves the attempt to another delivery.
+    `token` makes the callback token of an entry and attempt.
     """
 
     now_ms: int

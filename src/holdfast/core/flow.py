@@ -1,7 +1,15 @@
-"""How control moves: entering and leaving states, scheduling tasks, lanes, failing.
+"""How control moves: entering and leaving states, scheduling tasks, failing.
 
 Each function takes the decision in the making and a frame as it stands, and appends events.
 The order of events and their predecessors are AWS's, as its recorded histories show them.
+
+    enter ──► (settle: steps.run) ──► schedule ──► a result ──► leave ──► enter
+                                          │                        └────► the end of the lane
+                                          └──► a failure ──► retry, catcher, or the owner's failure
+
+`flow`, `lanes` and `cancelling` call each other. A failure may end a lane, the end of a lane may
+cancel its siblings, and the last of these lets the owner continue. Each call emits its events
+before it calls on, so every function must read a frame anew after it has called another.
 """
 
 from __future__ import annotations
@@ -127,7 +135,7 @@ def schedule(
     due_ms: int | None = None,
     retrier: int | None = None,
 ) -> None:
-    """`due_ms` in the future: the attempt may not begin before, and nobody claims it yet."""
+    """`due_ms` in the future: the attempt may not begin before, and gets no lease yet."""
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
         assert isinstance(frame.waiting, FailedState)
@@ -144,7 +152,9 @@ def schedule(
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
-    is_due = due_ms is None or due_ms <= decision.moment.now_ms
+    # An attempt whose lease stands is begun at once: during a pause it gets none.
+    is_paused = decision.state.paused is not None
+    is_due = due_ms is None or (due_ms <= decision.moment.now_ms and not is_paused)
     if not is_due:
         own["due"] = due_ms
     elif state.kind in ATTEMPTED:
@@ -158,7 +168,7 @@ def schedule(
         details=details,
         **own,
     )
-    # What a worker does has its start written with its end; an activity starts when it is polled.
+    # A worker's task has its start written with its end; an activity starts when it is polled.
     if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
 
@@ -191,8 +201,8 @@ def fail_state(
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     has_entered = decision.frame(frame.id).position != ""
     if is_caught or not has_entered or error.error == error_names.RUNTIME:
-        # An iteration whose selector failed has entered no state that could handle it, and nobody
-        # handles a runtime error: AWS writes no failure of the state either.
+        # An iteration whose selector failed has entered no state that could handle it. A runtime
+        # error is never handled. AWS writes no failure of the state in both cases.
         pass_on(decision, decision.frame(frame.id), error.error, cause)
     else:
         handle_failure(decision, frame.id, error.error, cause)
@@ -209,8 +219,8 @@ def handle_failure(
 ) -> None:
     """The failure is in the log: now the state retries, catches, or passes it on.
 
-    `failed` is the lane of a Parallel or Map in which it happened. `handled_as` is the name that
-    retriers and catchers are asked for, where it is not the one that is told.
+    `failed` is the lane of a Parallel or Map in which it happened. `handled_as` is the name by
+    which retriers and catchers are found, where it differs from the recorded one.
     """
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
@@ -235,7 +245,7 @@ def settle_failure(
     *,
     handled_as: str | None = None,
 ) -> None:
-    """Nothing below the state is open any more."""
+    """Nothing below the state is open."""
     state = decision.state_of(frame)
     assert isinstance(state, TaskState | ParallelState | MapState)
     name = handled_as or error or ""
@@ -267,7 +277,7 @@ def settle_failure(
 
 
 def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
-    """What ends with its Parallel or Map says so: "…StateAborted" for each state that is open.
+    """Each open state that ends with its Parallel or Map gets the event "…StateAborted".
 
     Seen in recordings. The iteration that `failed` has an event of its own, a branch has none.
     """
@@ -329,7 +339,7 @@ def _has_attempt(frame: Frame) -> bool:
 
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
-    """Nobody here handles it: the lane fails its owner, the root fails the execution."""
+    """No handler fits here: the lane fails its owner, the root fails the execution."""
     if cancelling.has_failed(decision, frame):
         return
     if frame.owner is None:

@@ -1,4 +1,14 @@
-"""The branches of a Parallel and the iterations of an inline Map: opened, ended, joined."""
+"""The branches of a Parallel and the iterations of an inline Map: opened, ended, joined.
+
+The state that opens lanes waits as `Lanes`, which counts them. Each lane is a frame of its own,
+`<entry>.<number>`. A lane that ends leaves its result with its owner, and its frame goes:
+
+    start ──► as many lanes as may run ──► a lane ends ──► enough have succeeded ──► join
+                       ▲                        │
+                       └──── the next one ◄─────┴──► it failed: tolerated, or the owner fails
+
+A lane is counted in `started` once, and in `results` once, so no order of ends joins twice.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +78,7 @@ def _quorum(decision: Decision, frame: Frame, quorum: Quorum | None) -> dict[str
 
 
 def _require_room(count: int) -> None:
-    """What a lane costs grows with their number: one state must not hold a worker for minutes."""
+    """The cost of a lane grows with their number: one state must not hold a worker for minutes."""
     if count > LANES_MAX:
         cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed."
         raise StateError(TOO_MANY_LANES, cause)
@@ -114,12 +124,11 @@ def _fill(decision: Decision, owner: Frame, state: MapState, previous: int) -> N
 
 
 def _has_room(owner: Frame, entry: int) -> bool:
-    match owner.waiting:
-        case Lanes(closing=None) as lanes if lanes.entry == entry:
-            running = lanes.started - len(lanes.results)
-            return lanes.started < lanes.count and running < lanes.concurrency
-        case _:
-            return False
+    lanes = owner.waiting
+    if not isinstance(lanes, Lanes) or lanes.closing is not None or lanes.entry != entry:
+        return False
+    running = lanes.started - len(lanes.results)
+    return lanes.started < lanes.count and running < lanes.concurrency
 
 
 def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:

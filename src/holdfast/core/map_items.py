@@ -14,10 +14,10 @@ from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
-#: What Map.Item.Source says of items that no reader has read.
+#: Map.Item.Source of items that no reader has read.
 STATE_DATA: Final = "STATE_DATA"
 
-#: What the context object calls Map.Item: Index, Value, Source, and Key where the items are fields.
+#: Map.Item of the context object: Index, Value, Source, and Key where the items are fields.
 MapItem: TypeAlias = dict[str, Json]
 
 
@@ -36,7 +36,7 @@ def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> li
 
 
 def default_input(item: MapItem) -> Json:
-    """-> what a child gets when there is no ItemSelector."""
+    """-> the input of a child without an ItemSelector."""
     return {"Key": item["Key"], "Value": item["Value"]} if "Key" in item else item["Value"]
 
 

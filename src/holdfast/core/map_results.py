@@ -1,4 +1,4 @@
-"""What a distributed Map makes of how its children ended: outputs, or records of executions.
+"""The result of a distributed Map from the ends of its children: outputs, or records of executions.
 
     NONE     a record for each child: DescribeExecution, in PascalCase
     COMPACT  the children's outputs

@@ -4,7 +4,7 @@
         ─► selected, batched ─► children, as many at once as may be ─► notices
         ─► results (written by an attempt, when a ResultWriter exports them) ─► MapRunSucceeded …
 
-What a child does is its own history. The parent's holds the inputs, and how each child ended.
+Each child has its own history. The parent's holds the inputs, and how each child ended.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _run_of(state: MapState) -> DistributedMap:
 
 
 def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
-    """The same for whoever asks: it is made of what the log holds."""
+    """The same on every worker: it is made of data in the log."""
     origin = decision.state.origin
     # The children have an origin, whatever their parent has: theirs is made of this name.
     own = f"arn:holdfast:states:{OWN_REGION}::stateMachine:{decision.state.workflow}"
@@ -120,7 +120,7 @@ def _evaluated(decision: Decision, frame: Frame, template: Template | None, defa
 
 
 def _claim(decision: Decision) -> dict[str, Any]:
-    claim = decision.moment.claim(None)
+    claim = None if decision.state.paused is not None else decision.moment.claim(None)
     if claim is None:
         return {}
     return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
@@ -330,7 +330,7 @@ def _ask_to_write(
 
 
 def _result(children: ChildExecutions, lane: int) -> Json:
-    """Who is running is stopped; who is not will not be started."""
+    """-> the child's end; ABORTED for one that runs, None for one that was never started."""
     ended = children.results.get(lane)
     if ended is not None:
         return dict(ended)

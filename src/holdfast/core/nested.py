@@ -1,4 +1,4 @@
-"""What a finished execution tells the one that began it: DescribeExecution, in PascalCase.
+"""The answer of a finished execution to its parent: DescribeExecution, in PascalCase.
 
 Seen in recordings of `states:startExecution.sync` and `.sync:2`.
 """

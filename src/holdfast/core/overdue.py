@@ -1,28 +1,34 @@
-"""What happens because its time has come."""
+"""The events that time alone brings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.core.state import Awaiting, Delay, Execution, Frame, OpenDeadline, Timer
+from holdfast.core.state import Execution, Frame, OpenDeadline
+from holdfast.core.waits import event_dues
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
-    """What happens by `past_ms`, as (when, which of its kind, frame, the block's deadline).
+    """-> each such event by `past_ms`, as (when, which of its kind, frame, the block's deadline).
 
     At the same moment a block's deadline comes before what is in it, an outer one before an inner.
+    Nothing while a pause freezes the timers.
     """
+    if is_frozen(state):
+        return
     for place, frame in enumerate(state.frames.values()):
         for due in frame.deadlines:
             if due.due_ms <= past_ms:
                 yield due.due_ms, due.entry, frame.id, due
-        for due_ms in _own_dues(frame):
+        for due_ms in event_dues(frame.waiting):
             if due_ms <= past_ms:
                 yield due_ms, state.next_entry + place, frame.id, None
 
 
 def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
     """-> the frames in which, or around which, something happens because `past_ms` has come."""
+    if is_frozen(state):
+        return []
     found: dict[str, Frame] = {}
     for frame in state.frames.values():  # those that opened lanes stand before them
         in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
@@ -31,18 +37,11 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
     return list(found.values())
 
 
+def is_frozen(state: Execution) -> bool:
+    return state.paused is not None and state.paused.is_frozen
+
+
 def is_overdue(frame: Frame, past_ms: int) -> bool:
-    """What the frame waits for happens because `past_ms` has come."""
-    dues = _own_dues(frame)
+    """The wait of the frame ends, or times out, because `past_ms` has come."""
+    dues = event_dues(frame.waiting)
     return bool(dues) and min(dues) <= past_ms
-
-
-def _own_dues(frame: Frame) -> list[int]:
-    """A retry's start is no event."""
-    match frame.waiting:
-        case Timer(_, due_ms) | Delay(_, due_ms):
-            return [due_ms]
-        case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
-            return [due for due in (due_ms, heartbeat_due_ms) if due is not None]
-        case _:
-            return []

@@ -1,162 +1,69 @@
-"""What the world owes an execution: a function of its state, so nothing else has to remember it.
+"""The commands that an execution asks for: a function of its state, so nothing else records them.
 
-After a commit the worker carries out what the new entries ask for; a recovering worker carries out
-everything that is owed. All of these may be done twice.
+After a commit the worker carries out the commands that the new state asks for and the old one did
+not. A recovering worker carries out all of them. Each may be carried out twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, TypeAlias
 
 from holdfast.core.children import abandoned
-from holdfast.core.state import (
-    Attempt,
-    Awaiting,
-    ChildExecutions,
-    Delay,
-    Entered,
-    Execution,
-    Frame,
-    Timer,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RunAttempt:
-    """Run the task, unless somebody else's claim on it holds."""
-
-    frame: str
-    attempt: Attempt
-
-
-@dataclass(frozen=True, slots=True)
-class StartTimer:
-    """Wake the execution at `due_ms`."""
-
-    entry: int
-    due_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterForEvent:
-    """Enter the execution with those who wait for the entry's event, then look for stored ones."""
-
-    entry: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class StartChild:
-    """Start the execution that is one lane of a distributed Map; it may have begun already."""
-
-    entry: int
-    lane: int
-
-
-@dataclass(frozen=True, slots=True)
-class StopChild:
-    """Tell a child to stop: nobody waits for it any more. `number` as in `state.Child`."""
-
-    entry: int
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class OfferActivity:
-    """Put the task where those who poll the activity find it."""
-
-    entry: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAnswer:
-    """Look whether the answer came before its call was over: its wake may have been too early."""
-
-    entry: int
-    attempt: int
-
-
-#: The entry of the execution's own time-out.
-WHOLE_EXECUTION: Final = -1
-
-Command: TypeAlias = (
-    RunAttempt | StartTimer | RegisterForEvent | StartChild | StopChild | OfferActivity | ReadAnswer
-)
+from holdfast.core.commands import WHOLE_EXECUTION, Command, StartTimer, StopChild, entry_of
+from holdfast.core.state import Entered, Execution, Frame, Pause
+from holdfast.core.waits import DueKind, commands_of, dues_of, runs_on, stays_asked
 
 
 def pending_commands(state: Execution) -> list[Command]:
     """-> every command that the state asks for, in the order of its entries."""
-    return [command for _, command in sorted(_owed(state), key=lambda pair: pair[0])]
-
-
-def entry_of(command: Command) -> int:
-    return command.attempt.entry if isinstance(command, RunAttempt) else command.entry
-
-
-def _owed(state: Execution) -> Iterator[tuple[int, Command]]:
+    found: list[Command] = []
     if state.due_ms is not None and not state.is_ended:
-        yield WHOLE_EXECUTION, StartTimer(WHOLE_EXECUTION, state.due_ms)
+        found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
     for frame in state.frames.values():
-        for command in _of_frame(frame):
-            yield entry_of(command), command
-    for entry, number in abandoned(state):
-        yield entry, StopChild(entry, number)
+        found.extend(commands_of(frame))
+    found.extend(StopChild(entry, number) for entry, number in abandoned(state))
+    pause = state.paused
+    if pause is not None:
+        found = [command for command in found if stays_asked(command, pause)]
+    if len(found) > 1:
+        found.sort(key=entry_of)
+    return found
 
 
-def _of_frame(frame: Frame) -> Iterator[Command]:
-    for deadline in frame.deadlines:
-        yield StartTimer(deadline.entry, deadline.due_ms)
-    match frame.waiting:
-        case Attempt() as attempt:
-            yield RunAttempt(frame.id, attempt)
-        case Timer(entry, due_ms) | Delay(entry, due_ms):
-            yield StartTimer(entry, due_ms)
-        case Awaiting() as awaiting:
-            yield from _of_wait(awaiting)
-            due = min((due for due in _dues_of(frame) if due is not None), default=None)
-            if due is not None:
-                yield StartTimer(awaiting.entry, due)
-        case ChildExecutions() as children:
-            for lane in children.open_lanes:
-                yield StartChild(children.entry, lane)
-        case _:
-            return
+def next_dues(state: Execution) -> Iterator[int]:
+    """-> for each frame, and for the execution itself, when time alone changes something next."""
+    pause = state.paused
+    if pause is not None and pause.is_frozen:
+        return
+    if state.due_ms is not None:
+        yield state.due_ms
+    for frame in state.frames.values():
+        due_ms = next_due_ms(frame, pause)
+        if due_ms is not None:
+            yield due_ms
 
 
-def _of_wait(awaiting: Awaiting) -> Iterator[Command]:
-    match awaiting.kind:
-        case "event":
-            yield RegisterForEvent(awaiting.entry, awaiting.attempt)
-        case "activity" if not awaiting.is_begun:
-            yield OfferActivity(awaiting.entry, awaiting.attempt)
-        case "callback" | "sync":
-            yield ReadAnswer(awaiting.entry, awaiting.attempt)
-        case _:
-            return
+def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
+    """-> when time alone changes something in the frame, or None.
 
-
-def next_due_ms(frame: Frame) -> int | None:
-    """-> when time alone changes something here, or None."""
-    dues = (*_dues_of(frame), *(deadline.due_ms for deadline in frame.deadlines))
-    return min((due for due in dues if due is not None), default=None)
-
-
-def _dues_of(frame: Frame) -> tuple[int | None, ...]:
-    match frame.waiting:
-        case Timer(_, due_ms) | Delay(_, due_ms):
-            return (due_ms,)
-        case Attempt() as attempt:
-            is_free = attempt.claim is None and not attempt.is_unknown
-            return (attempt.due_ms,) if is_free else ()
-        case Awaiting() as awaiting:
-            return (awaiting.due_ms, awaiting.heartbeat_due_ms, awaiting.poll_due_ms)
-        case _:
-            return ()
+    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    """
+    if pause is not None and pause.is_frozen:
+        return None
+    dues_ms = [deadline.due_ms for deadline in frame.deadlines]
+    dues_ms += [
+        due_ms
+        for kind, due_ms in dues_of(frame.waiting)
+        if kind is not DueKind.LEASE and runs_on(kind, pause)
+    ]
+    return min(dues_ms, default=None)
 
 
 def has_more(state: Execution) -> bool:
-    """A record ended before the execution settled: whoever loads it goes on from here first."""
+    """A record ended before the execution settled: the next worker continues from here first.
+
+    A paused execution evaluates no state.
+    """
+    if state.paused is not None:
+        return False
     return any(isinstance(frame.waiting, Entered) for frame in state.frames.values())

@@ -45,7 +45,7 @@ def uuid_of(run: str) -> str:
 
 
 def run_of_uuid(text: str) -> str | None:
-    """-> the id that the UUID is, None when the text is no UUID. Minted or not: the MAC says it."""
+    """-> the id that the UUID stands for, None for other text. The MAC proves minted ids."""
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -63,7 +63,7 @@ def map_run_uuid(run: str, entry: int) -> str:
 
 
 def run_of_map_run(text: str) -> tuple[str, int] | None:
-    """-> the run without its MAC, and the entry; None when the text is no UUID."""
+    """-> the run without its MAC, and the entry; None for other text."""
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -76,7 +76,7 @@ def child_run(run: str, entry: int, number: int) -> str:
 
 
 def parent_run(run: str) -> str | None:
-    """-> the id of the execution that began this one; None for what nobody began."""
+    """-> the id of the parent execution; None for a root."""
     return run.rsplit(".", 2)[0] if "." in run else None
 
 

@@ -29,7 +29,7 @@ from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
 
-#: Tasks that begin with something a worker does. The others wait for somebody else at once.
+#: Tasks that begin with a call by a worker. The other kinds wait for something outside at once.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync"}
 )
@@ -39,7 +39,7 @@ ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
 
 
 def is_told(target: str) -> bool:
-    """What a "sync" task begins is another execution, and tells its end; a job is asked for."""
+    """A "sync" task begins an execution, which reports its end, or a job, which is polled."""
     return target == _NESTED_EXECUTION or target.startswith(CHILD_WORKFLOW)
 
 
@@ -48,10 +48,10 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 
 class Parent(TypedDict):
-    """Who is told of the end: the waiting place of another execution.
+    """The waiting place of the parent execution, to which the end is reported.
 
-    `lane` is a distributed Map's, absent for an execution that a task has begun. `as_json`: what a
-    state machine's execution came to is told as JSON (`.sync:2`), not as text.
+    `lane` is a distributed Map's, absent for an execution that a task has begun. `as_json`: the
+    result of a state machine's execution is reported as JSON (`.sync:2`), not as text.
     """
 
     run: str
@@ -83,10 +83,10 @@ class MachineOrigin(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who runs an attempt. It prevents double work; the log prevents double results.
+    """The owner of an attempt. It prevents double work; the log prevents double results.
 
     `message` is the id of the queue message the owner works for, `receive_count` which of its
-    deliveries. Past `until_ms` anybody who recovers the execution may take the attempt over.
+    deliveries. Past `until_ms` a recovering worker may take the attempt over.
     """
 
     owner: str
@@ -146,10 +146,10 @@ class Awaiting:
     """Something from outside: an event by business key, a person's answer, a callback, a child.
 
     `due_ms` is when it times out, `heartbeat_due_ms` when a heartbeat is missed. `target` is the
-    activity's ARN, or the action whose end is awaited; `submitted` is what the call answered.
-    `is_begun`: a poller has taken the activity's task. `poll_due_ms` is when a job is asked for
-    next, None where somebody tells; `polls` how often it has been. `credentials` is the role
-    that its call took. `timeout_seconds` is an activity's: its time-out and its heartbeat count
+    activity's ARN, or the action whose end is awaited; `submitted` is the response of the call.
+    `is_begun`: a poller has taken the activity's task. `poll_due_ms` is when a job is asked for its
+    end next, None where the end is reported; `polls` counts the questions so far. `credentials` is
+    the role of its call. `timeout_seconds` is an activity's: its time-out and its heartbeat count
     from when a poller has taken the task, so both dues are None before.
     """
 
@@ -212,6 +212,11 @@ class Closing(TypedDict):
     undone: NotRequired[bool]
 
 
+#: Whether the timers and time-outs of a paused execution stand still or pass.
+PauseTimers: TypeAlias = Literal["freeze", "run"]
+PAUSE_TIMERS: Final[tuple[PauseTimers, ...]] = get_args(PauseTimers)
+
+
 class CancelReason(TypedDict):
     """Why a line of control is cancelled, as its undo sees it.
 
@@ -245,7 +250,7 @@ class Lanes(NamedTuple):
     """
 
     entry: int
-    count: int  # type: ignore[assignment]  # of lanes; nobody asks for `tuple.count`
+    count: int  # type: ignore[assignment]  # of lanes; `tuple.count` is not used
     started: int
     concurrency: int
     items: Json
@@ -285,7 +290,7 @@ class ChildExecutions:
 
 
 class ChildResult(TypedDict):
-    """What a child's notice tells: its end, as DescribeExecution would. Times are UTC ms."""
+    """The notice of a child's end, with the data of DescribeExecution. Times are UTC ms."""
 
     status: Status
     started_ms: int
@@ -334,17 +339,14 @@ class Frame(NamedTuple):
 
 def lanes_of(frame: Frame) -> Lanes | None:
     """-> the lanes that the frame's state has open, or had when it failed."""
-    match frame.waiting:
-        case Lanes() as lanes:
-            return lanes
-        case FailedState(lanes=lanes):
-            return lanes
-        case _:
-            return None
+    waiting = frame.waiting
+    if isinstance(waiting, FailedState):
+        return waiting.lanes
+    return waiting if isinstance(waiting, Lanes) else None
 
 
 def is_undone(frame: Frame) -> bool:
-    """What the line was cancelled for has begun to be undone, in itself or in its lanes."""
+    """The undo of the cancelled line has begun, in itself or in its lanes."""
     lanes = lanes_of(frame)
     closing = None if lanes is None else lanes.closing
     return bool(
@@ -354,13 +356,32 @@ def is_undone(frame: Frame) -> bool:
 
 class Stopping(TypedDict):
     """The end to come: of a stop, or of the execution's own time-out. `by_parent`: it is stopped
-    because the execution that waited for it does so no longer, not because somebody asks for it.
+    because its parent execution has stopped waiting, not because an operator asks for it.
     """
 
     status: Literal["ABORTED", "TIMED_OUT"]
     error: NotRequired[str]
     cause: NotRequired[str]
     by_parent: NotRequired[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """An operator has paused the execution: it evaluates no state and begins nothing.
+
+    `since_ms` is the time of the event `Paused`. `timers`: "freeze" moves every due by the paused
+    time at the resume, "run" lets timers and time-outs pass during the pause. `by` is what the
+    client says of the operator, "" where it says nothing.
+    """
+
+    since_ms: int
+    reason: str
+    by: str
+    timers: PauseTimers = "freeze"
+
+    @property
+    def is_frozen(self) -> bool:
+        return self.timers == "freeze"
 
 
 class Execution(NamedTuple):
@@ -373,8 +394,10 @@ class Execution(NamedTuple):
     counts the times it went on after its end, `resting` holds the frames of one that has not
     succeeded: that is where it goes on from.
     `stopping` is the end that is coming while what was done is undone.
-    `children` are the executions that were begun, whose end is not known and which nobody has told
-    to stop (`core/children.py`).
+    `children` are the executions that were begun, without a known end and without a stop
+    (`core/children.py`).
+
+    `paused` is the pause that holds now; None in an execution that has ended.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -405,6 +428,7 @@ class Execution(NamedTuple):
     resting: Mapping[str, Frame] = MappingProxyType({})
     stopping: Stopping | None = None
     children: frozenset[ChildNumber] = frozenset()
+    paused: Pause | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -435,7 +459,7 @@ class Execution(NamedTuple):
         return entry in dues or self.frame_of(entry) is not None
 
     def moved(self, frames: Mapping[str, Frame], last_event: int) -> Execution:
-        """What nearly every event does, in half the time that `_replace` takes."""
+        """-> the change that nearly every event makes, in half the time of `_replace`."""
         fields = (*self[:_FRAMES_AT], frames, last_event, *self[_FRAMES_AT + 2 :])
         return tuple.__new__(Execution, fields)
 

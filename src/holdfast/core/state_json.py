@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from holdfast.core.children import awaited
 from holdfast.core.state import (
@@ -19,10 +19,12 @@ from holdfast.core.state import (
     Lanes,
     Lease,
     OpenDeadline,
+    Pause,
     Timer,
+    WaitingFor,
 )
 
-#: The name of each kind of wait in a snapshot. Stored names never change, class names may.
+#: By its name in a snapshot (`_name_of`), each kind of wait.
 _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
@@ -34,7 +36,31 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
     "Lanes": Lanes,
     "Children": ChildExecutions,
 }
-_NAMES: Final = {kind: name for name, kind in _WAITING.items()}
+
+
+def _name_of(waiting: WaitingFor) -> str:
+    """-> the kind's name in a snapshot. Stored names never change, class names may."""
+    match waiting:
+        case Entered():
+            return "Entered"
+        case Exited():
+            return "Exited"
+        case FailedState():
+            return "Failed"
+        case Attempt():
+            return "Attempt"
+        case Awaiting():
+            return "Awaiting"
+        case Timer():
+            return "Timer"
+        case Delay():
+            return "Delay"
+        case Lanes():
+            return "Lanes"
+        case ChildExecutions():
+            return "Children"
+        case _:
+            assert_never(waiting)
 
 
 class UnknownState(Exception):  # noqa: N818
@@ -44,10 +70,13 @@ class UnknownState(Exception):  # noqa: N818
 def to_json(state: Execution) -> dict[str, Any]:
     """-> the state as JSON, for a snapshot. `from_json` gives back an equal state.
 
-    Whoever adds a field gives it the default that is right for every older snapshot.
+    A new field needs the default that is right for every older snapshot.
     """
+    # Without a pause the snapshot is as before: code of an earlier release reads it.
+    paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     return {
-        **_fields(state, ("frames", "resting", "children")),
+        **_fields(state, ("frames", "resting", "children", "paused")),
+        **paused,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),
@@ -64,7 +93,10 @@ def from_json(document: Mapping[str, Any]) -> Execution:
     if children is None:  # an older snapshot: then only those that are waited for are known
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))
-    state: Execution = _made(Execution, {**document, **frames, "children": children})
+    parts: dict[str, Any] = {**frames, "children": children}
+    if document.get("paused"):
+        parts["paused"] = _made(Pause, document["paused"])
+    state: Execution = _made(Execution, {**document, **parts})
     return state
 
 
@@ -91,7 +123,7 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         **_fields(frame, ("waiting", "retries", "deadlines")),
         "retries": _pairs(frame.retries),
         "deadlines": [list(due) for due in frame.deadlines],
-        "waiting": {"kind_of_wait": _NAMES[type(frame.waiting)], **waiting},
+        "waiting": {"kind_of_wait": _name_of(frame.waiting), **waiting},
     }
 
 

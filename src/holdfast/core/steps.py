@@ -1,4 +1,4 @@
-"""What each of the eight state types does when it is entered, and when its wait is over."""
+"""The eight state types: their work on entry, and when their wait is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Task's events say: its resource, its arguments, its bounds in time and in size."""
+"""The data of a Task's events: its resource, its arguments, its bounds in time and in size."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
 
 
 def note_started(decision: Decision, *frames: Frame) -> None:
-    """What is running is about to be ended by something else. No frames given: all of them."""
+    """Notes the start of running attempts that are about to end. No frames given: all of them."""
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)
         is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None

@@ -68,6 +68,13 @@ class Client:
     def retry(self, identifier: str, reason: str | None = None) -> AnyJson:
         return self._post(f"{_path(identifier)}/retry", {**_without_none({"reason": reason})})
 
+    def pause(self, identifier: str, reason: str, by: str, timers: str) -> AnyJson:
+        request = {"reason": reason, "by": by, "timers": timers}
+        return self._post(f"{_path(identifier)}/pause", request)
+
+    def resume(self, identifier: str, reason: str, by: str) -> AnyJson:
+        return self._post(f"{_path(identifier)}/resume", {"reason": reason, "by": by})
+
     def event(self, name: str, key: str, data: AnyJson, event_id: str | None = None) -> AnyJson:
         request = {"name": name, "key": key, "data": data}
         return self._post("/events", request if event_id is None else {**request, "id": event_id})

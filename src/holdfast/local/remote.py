@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import sys
 import time
 from datetime import UTC, datetime
@@ -148,6 +149,29 @@ def stop(arguments: argparse.Namespace) -> int:
     if is_now and not told.get("now"):
         how += ", because the deployed code has no --now yet; deploy it again"
     return say(arguments, told, f"asked {told['execution']} to stop {how}")
+
+
+def pause(arguments: argparse.Namespace) -> int:
+    timers, by = arguments.timers, arguments.by or _local_user()
+    told = _client(arguments).pause(arguments.execution, arguments.reason, by, timers)
+    if "since" in told:
+        return say(arguments, told, f"{told['execution']} is paused since {told['since']}")
+    how = "its timers stand still" if timers == "freeze" else "its timers run on"
+    return say(arguments, told, f"asked {told['execution']} to pause; {how}")
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    by = arguments.by or _local_user()
+    told = _client(arguments).resume(arguments.execution, arguments.reason, by)
+    return say(arguments, told, f"asked {told['execution']} to resume")
+
+
+def _local_user() -> str:
+    """-> the user of this machine; "" in a container that has no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def show_format(arguments: argparse.Namespace) -> int:

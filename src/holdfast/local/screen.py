@@ -62,9 +62,14 @@ def executions(rows: list[JsonRow], now: datetime) -> Table:
             row["workflow"],
             ago(row["started"], now),
             duration(_span(row["started"], row.get("stopped", now))),
-            row.get("waits_for", row.get("error", "")),
+            row.get("waits_for", row.get("error", _paused(row))),
         )
     return table
+
+
+def _paused(row: JsonRow) -> str:
+    pause = row.get("paused")
+    return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
 
 
 def events(rows: list[JsonRow], now: datetime) -> Table:
@@ -128,6 +133,12 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     if "stopped" in shown:
         took = duration(_span(shown["started"], shown["stopped"]))
         table.add_row("ended", f"{moment(shown['stopped'])}, after {took}")
+    if "paused" in shown:
+        pause = shown["paused"]
+        by = f" by {pause['by']}" if "by" in pause else ""
+        since = f"{moment(pause['since'])}, {ago(pause['since'], now)}"
+        table.add_row("paused", f"since {since}{by}; timers {pause['timers']}")
+        table.add_row("because", pause["reason"])
     for wait in shown.get("waits", ()):
         table.add_row()
         for label, value in _wait(wait, now):

@@ -14,9 +14,7 @@ from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition
 from holdfast.core.children import abandoned
-from holdfast.core.events import DURABLE_EVENTS
-from holdfast.core.facts import Fact
-from holdfast.core.pending_commands import (
+from holdfast.core.commands import (
     Command,
     OfferActivity,
     ReadAnswer,
@@ -26,6 +24,8 @@ from holdfast.core.pending_commands import (
     StartTimer,
     StopChild,
 )
+from holdfast.core.events import DURABLE_EVENTS
+from holdfast.core.facts import Fact
 from holdfast.core.state import Awaiting, ChildNumber
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,

@@ -9,19 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
 from holdfast.core.advance import is_stopped_by
-from holdfast.core.facts import Fact
-from holdfast.core.state import Awaiting, Execution
+from holdfast.core.facts import Control, Fact
+from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
-from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
+from holdfast.runtime.effects import (
+    Effect,
+    Get,
+    GetBlob,
+    Item,
+    Put,
+    PutBlob,
+    Query,
+)
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
 from holdfast.runtime.storage.json_values import plain_text
 
 FactsResult: TypeAlias = Generator[Effect, Any, list[Fact]]
@@ -196,6 +204,11 @@ def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
 #: what comes from a parent.
 REDRIVE: Final = "redrive"
 PARENT: Final = "parent"
+PAUSE: Final = "pause"
+RESUME: Final = "resume"
+#: Code that does not know a pause takes its item for a stop. Format 2 makes it refuse the item.
+_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2}
+_CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
 def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
@@ -214,7 +227,7 @@ def control_item(
     return {
         "pk": keys.inbox(tenant, run),
         "sk": keys.control(control_id),
-        FORMAT_FIELD: FORMAT,
+        FORMAT_FIELD: _CONTROL_FORMAT.get(str(fields.get("kind", "")), FORMAT),
         "at": now_ms,
         "ttl": now_ms // 1_000 + CONTROL_RETENTION_SECONDS,
         **fields,
@@ -228,35 +241,66 @@ def control_facts(tenant: str, state: Execution) -> FactsResult:
 
 def stored_control(
     tenant: str, state: Execution
-) -> Generator[Effect, Any, list[tuple[int, facts.StopRequested | facts.RedriveRequested]]]:
+) -> Generator[Effect, Any, list[tuple[int, Control]]]:
     """The same, each with the moment at which it was stored: not every id tells it."""
     items: Iterable[Item] = yield Query(
         tables.MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
     )
-    found = []
+    found: list[tuple[int, Control]] = []
+    is_paused = state.paused is not None
     for item in items:
-        require_format(item, "control mail")
+        require_format(item, "control mail", _CONTROL_FORMATS)
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
         if control_id > state.last_control:
             with reading("control mail"):
                 fact, stored_ms = _control(control_id, item), int(item["at"])
-            if _is_open(state, fact):
+            if _is_open(state, fact, is_paused=is_paused):
                 found.append((stored_ms, fact))
+                # A pause and its resume may both be unread: the second is open after the first.
+                is_paused = _is_paused_after(fact, is_paused=is_paused)
     return found
 
 
-def _is_open(state: Execution, fact: facts.StopRequested | facts.RedriveRequested) -> bool:
-    """A wish to redrive is for an end: nothing waits for it while the execution runs. A stop that
-    repeats another is never applied: who took it for unread would look again for ever.
+def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
+    """A redrive needs an end: it is not open while the execution runs. A stop that repeats another
+    is never applied: if it counted as unread, a worker would look for it again for ever. The same
+    holds for a second pause, and for a resume of an execution that is not paused.
     """
-    if isinstance(fact, facts.StopRequested):
-        return is_stopped_by(state, fact)
-    return bool(state.resting)
+    match fact:
+        case facts.StopRequested():
+            return is_stopped_by(state, fact)
+        case facts.RedriveRequested():
+            return bool(state.resting)
+        case facts.PauseRequested():
+            return not is_paused and not state.is_ended and state.stopping is None
+        case facts.ResumeRequested():
+            return is_paused
+        case _:
+            assert_never(fact)
 
 
-def _control(control_id: str, item: Item) -> facts.StopRequested | facts.RedriveRequested:
-    if item.get("kind") == REDRIVE:
+def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
+    match fact:
+        case facts.PauseRequested():
+            return True
+        case facts.ResumeRequested() | facts.StopRequested():
+            return False
+        case facts.RedriveRequested():
+            return is_paused
+        case _:
+            assert_never(fact)
+
+
+def _control(control_id: str, item: Item) -> Control:
+    kind = item.get("kind")
+    if kind == REDRIVE:
         return facts.RedriveRequested(control_id, _word(item, "reason"), _word(item, "by"))
+    if kind == PAUSE:
+        reason, by = str(item["reason"]), str(item["by"])
+        timers = next(one for one in PAUSE_TIMERS if one == item["timers"])
+        return facts.PauseRequested(control_id, reason, by, timers)
+    if kind == RESUME:
+        return facts.ResumeRequested(control_id, str(item["reason"]), str(item["by"]))
     return facts.StopRequested(
         control_id,
         _word(item, "error"),

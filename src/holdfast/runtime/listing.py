@@ -63,6 +63,7 @@ class ListEntry:
 
     `definition` is the beginning of the definition's hash. `machine_name` and the fields after it
     belong to the execution of a state machine: its name there, version, alias, times redriven.
+    `paused_ms` is since when an operator has paused it, None while no pause holds.
     """
 
     run: str
@@ -77,6 +78,8 @@ class ListEntry:
     version: str = ""
     alias: str = ""
     redrives: int = 0
+    paused_ms: int | None = None
+    paused_reason: str = ""
 
     @property
     def key(self) -> str:
@@ -119,6 +122,8 @@ def _common(
         version=version,
         alias=alias,
         redrives=state.redrives,
+        paused_ms=None if state.paused is None else state.paused.since_ms,
+        paused_reason="" if state.paused is None else state.paused.reason[:ERROR_CHARACTERS_MAX],
     )
 
 
@@ -136,6 +141,8 @@ def attributes_of(tenant: str, entry: ListEntry) -> Item:
         resources.LIST_VERSION: entry.version or None,
         resources.LIST_ALIAS: entry.alias or None,
         resources.LIST_REDRIVES: entry.redrives or None,
+        resources.LIST_PAUSED: entry.paused_ms,
+        resources.LIST_PAUSED_REASON: entry.paused_reason or None,
     }
     return {name: value for name, value in attributes.items() if value is not None}
 
@@ -145,6 +152,7 @@ def read_entry(item: Item) -> ListEntry:
     stopped = item.get(resources.LIST_STOPPED)
     error = item.get(resources.LIST_ERROR)
     machine_name = item.get(resources.LIST_MACHINE_NAME)
+    paused = item.get(resources.LIST_PAUSED)
     return ListEntry(
         run=run,
         started_ms=int(started),
@@ -158,6 +166,8 @@ def read_entry(item: Item) -> ListEntry:
         version=str(item.get(resources.LIST_VERSION, "")),
         alias=str(item.get(resources.LIST_ALIAS, "")),
         redrives=int(item.get(resources.LIST_REDRIVES, 0)),
+        paused_ms=None if paused is None else int(paused),
+        paused_reason=str(item.get(resources.LIST_PAUSED_REASON, "")),
     )
 
 

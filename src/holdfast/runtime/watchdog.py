@@ -10,8 +10,9 @@ from collections.abc import Generator
 from typing import Any
 
 from holdfast.core.children import abandoned
-from holdfast.core.pending_commands import has_more, next_due_ms
-from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
+from holdfast.core.pending_commands import next_dues
+from holdfast.core.state import Execution
+from holdfast.core.waits import InboxSource, Standing, inbox_of, standing_of
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     OVERDUE_SECONDS,
@@ -73,13 +74,13 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     tells when it moves: the longer it has rested the later, from an hour on.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
-    dues = [state.due_ms, *map(next_due_ms, state.frames.values())]
-    looks_ms = [look_after_ms(due, now_ms) for due in dues if due is not None and due > now_ms]
-    late_ms = [due for due in dues if due is not None and due <= now_ms]
+    dues = list(next_dues(state))
+    looks_ms = [look_after_ms(due, now_ms) for due in dues if due > now_ms]
+    late_ms = [due for due in dues if due <= now_ms]
     if is_held(state, now_ms):
         late_ms.append(parked_ms)
     may_have_mail = any(
-        isinstance(f.waiting, Awaiting | ChildExecutions) for f in state.frames.values()
+        inbox_of(frame.waiting) is not InboxSource.NOTHING for frame in state.frames.values()
     )
     if late_ms:  # a series for each of them would be a look every few minutes
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
@@ -126,20 +127,9 @@ def is_held(state: Execution, now_ms: int) -> bool:
     """Somebody works on it, or should: an attempt is claimed, due, or waits for its function, a
     child is still to be stopped, or a record was full.
     """
-    return (
-        bool(abandoned(state))
-        or has_more(state)
-        or any(
-            isinstance(frame.waiting, Attempt) and _is_in_hand(frame.waiting, now_ms)
-            for frame in state.frames.values()
-        )
-    )
-
-
-def _is_in_hand(attempt: Attempt, now_ms: int) -> bool:
-    """-> whether the attempt is leased, due, or was due for a worker that lacks its function.
-
-    The clock of such a worker may be behind the clock of the worker that scheduled the attempt.
-    Without the second test the next check would come after an hour, not after minutes.
-    """
-    return attempt.claim is not None or attempt.is_unknown or attempt.due_ms <= now_ms
+    if abandoned(state):
+        return True
+    if state.paused is not None:
+        return False
+    frames = state.frames.values()
+    return any(standing_of(frame.waiting, now_ms) is not Standing.PARKED for frame in frames)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, assert_never
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.tasks import Workflow
@@ -27,7 +27,20 @@ from holdfast.core.facts import (
     TimedOut,
 )
 from holdfast.core.pending_commands import has_more
-from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, OpenDeadline, Timer
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    ChildExecutions,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    OpenDeadline,
+    Timer,
+)
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
 from holdfast.testing.script import Diverged, Script, ScriptedAnswer
@@ -205,15 +218,18 @@ class _Machine:
             path = (*self.path, *_lanes_of(self.state, frame))
             for due in frame.deadlines:
                 want(due.entry, 0, self._deadline, path, frame.id, due)
-            match frame.waiting:
-                case Attempt() as attempt:
-                    want(attempt.entry, attempt.attempt, self._attempt, path, attempt)
-                case Awaiting() as awaiting:
-                    want(awaiting.entry, awaiting.attempt, self._wait, path, awaiting)
+            waiting = frame.waiting
+            match waiting:
+                case Attempt():
+                    want(waiting.entry, waiting.attempt, self._attempt, path, waiting)
+                case Awaiting():
+                    want(waiting.entry, waiting.attempt, self._wait, path, waiting)
                 case Timer(entry, due_ms) | Delay(entry, due_ms):
                     want(entry, 1, self._timer, path, frame, due_ms)
+                case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+                    pass  # nothing outside of the execution ends these
                 case _:
-                    pass
+                    assert_never(waiting)
         return found
 
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:

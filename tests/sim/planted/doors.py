@@ -52,7 +52,7 @@ def _refuse_answers_before_a_log(patch: Patch) -> None:
 
 def _refuse_answers_before_a_wait(patch: Patch) -> None:
     """Only what awaits an answer is answered, and not the call that is about to."""
-    patch.setattr(answers, "waits_for", lambda waiting, _token: isinstance(waiting, Awaiting))
+    patch.setattr(answers, "takes_answer", lambda waiting, _attempt: isinstance(waiting, Awaiting))
 
 
 def _refuse_who_repeats_an_answer(patch: Patch) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.core import advance
-from holdfast.core.pending_commands import StopChild
+from holdfast.core.commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
 from holdfast.runtime import children, follow_ups

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import advance
-from holdfast.core.diagnosis import OverdueReason, diagnose
+from holdfast.core import advance, waits
+from holdfast.core.diagnosis import diagnose
 from holdfast.core.pending_commands import pending_commands
-from holdfast.core.state import Awaiting, is_told
+from holdfast.core.state import Awaiting, WaitingFor, is_told
+from holdfast.core.waits import OverdueReason
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.effects import Message, Send
@@ -173,18 +174,15 @@ def _see_no_control_mail(patch: Patch) -> None:
 
 
 def _see_no_mail(patch: Patch) -> None:
-    patch.setattr(sweeper, "_may_have_news", lambda _frame: False)
+    patch.setattr(sweeper, "may_have_news", lambda _waiting: False)
 
 
 def _see_no_children(patch: Patch) -> None:
-    real = sweeper._may_have_news
-
-    def may_have_news(frame: Any) -> bool:
-        waiting = frame.waiting
+    def may_have_news(waiting: WaitingFor) -> bool:
         is_child = isinstance(waiting, Awaiting) and is_told(waiting.target)
-        return not is_child and real(frame)
+        return not is_child and waits.may_have_news(waiting)
 
-    patch.setattr(sweeper, "_may_have_news", may_have_news)
+    patch.setattr(sweeper, "may_have_news", may_have_news)
 
 
 # -- dead letters ----------------------------------------------------------------------------------
@@ -238,7 +236,7 @@ def _carry_out_everything(patch: Patch) -> None:
 def _see_to_named_places(patch: Patch) -> None:
     """That a child has ended names its lane alone, and begins the next one at the same place."""
 
-    patch.setattr(delivery, "_place_of", lambda _frame: ())
+    patch.setattr(delivery, "place_of", lambda _waiting: None)
 
 
 def _copy_the_message(patch: Patch) -> None:

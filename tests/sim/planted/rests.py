@@ -54,8 +54,8 @@ def _forget_delays(patch: Patch) -> None:
     """What time asks of a Parallel that rests before it is tried again is not known."""
     real = diagnosis._of_frame
 
-    def of_frame(frame: Any) -> Any:
-        return () if isinstance(frame.waiting, Delay) else real(frame)
+    def of_frame(frame: Any, pause: Any) -> Any:
+        return () if isinstance(frame.waiting, Delay) else real(frame, pause)
 
     patch.setattr(diagnosis, "_of_frame", of_frame)
 

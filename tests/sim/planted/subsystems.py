@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.asl.program import TaskKind
-from holdfast.core import advance, map_results, map_run
+from holdfast.core import advance, map_results, map_run, waits
 from holdfast.core.apply import tasks as apply_tasks
 from holdfast.core.events import Event
-from holdfast.core.state import Attempt, Awaiting, Frame
+from holdfast.core.state import Attempt, Awaiting, WaitingFor
 from holdfast.runtime import children, follow_ups
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage.log import Log
@@ -152,16 +152,10 @@ def count_from_the_schedule(patch: Patch) -> None:
 
 
 def forget_the_parked(patch: Patch) -> None:
-    true_one = sweeper._may_have_news
+    def may_have_news(waiting: WaitingFor) -> bool:
+        return not isinstance(waiting, Attempt) and waits.may_have_news(waiting)
 
-    def may_have_news(frame: Frame) -> bool:
-        match frame.waiting:
-            case Attempt(is_unknown=True):
-                return False
-            case _:
-                return true_one(frame)
-
-    patch.setattr(sweeper, "_may_have_news", may_have_news)
+    patch.setattr(sweeper, "may_have_news", may_have_news)
 
 
 def tell_the_bus_once(patch: Patch) -> None:

@@ -1,4 +1,4 @@
-"""What must hold, whatever went wrong: invariants I1 to I20, each a function of what was left.
+"""What must hold, whatever went wrong: invariants I1 to I21, each a function of what was left.
 
 Each checker gives what it found wrong, as sentences. Most need the store alone, and who ran what;
 those with `needs_schedule` know the whole schedule, as the others do where there is one.
@@ -23,6 +23,7 @@ from holdfast_simulator.invariants import (
     liveness,
     log,
     outside,
+    pauses,
     timing,
     undos,
 )
@@ -75,6 +76,7 @@ ALL: Final[tuple[Invariant, ...]] = (
     Invariant("I18", "timers are late by no more than is stated", liveness.in_time, True),
     Invariant("I19", "dead letters are harmless", liveness.dead_letters, True),
     Invariant("I20", "work is bounded", liveness.bounded, True),
+    Invariant("I21", "nothing begins while an execution is paused", pauses.begun_in_pauses),
 )
 
 

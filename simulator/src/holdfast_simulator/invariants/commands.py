@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.events import Event
-from holdfast.core.pending_commands import (
+from holdfast.core.commands import (
     Command,
     RegisterForEvent,
     RunAttempt,
     StartChild,
     StartTimer,
     StopChild,
-    pending_commands,
 )
+from holdfast.core.events import Event
+from holdfast.core.pending_commands import pending_commands
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Awaiting, Execution
 from holdfast.runtime.effects import Item

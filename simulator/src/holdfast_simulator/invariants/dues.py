@@ -165,6 +165,8 @@ class _Walk:
         self._started_ms = -1
         self._open: dict[tuple[str, str, int], ExpectedMoment] = {}
         self._tasks: dict[str, _Task] = {}
+        self._paused_ms = 0
+        self._is_frozen = False
         self._entered: dict[str, int] = {}
         #: Of a line, the entries of the lanes that are, or were, inside its state.
         self._inside: dict[str, list[int]] = {}
@@ -189,6 +191,10 @@ class _Walk:
             self._started_ms = event.at_ms
             if "due" in own:
                 self._set(event, "", "execution", own["due"])
+        elif kind == "Paused":
+            self._pause(event)
+        elif kind == "Resumed":
+            self._resume(event)
         elif kind == "Stopping":
             if own["stopping"]["status"] == "TIMED_OUT":
                 self._come(("", "execution", 0), event)
@@ -215,6 +221,28 @@ class _Walk:
             self._give_up_all(own["failed"], event)
         else:
             self._of_task(frame, event)
+
+    # -- pauses ------------------------------------------------------------------------------------
+
+    def _pause(self, event: Event) -> None:
+        self._paused_ms = event.at_ms - self.skew_ms
+        self._is_frozen = event.holdfast["timers"] == "freeze"
+
+    def _resume(self, event: Event) -> None:
+        """Each due moves by the true length of the pause: so much time has to pass at least."""
+        paused_ms = event.at_ms - self.skew_ms - self._paused_ms
+        for due in self._open.values():
+            if due.what == "begin":
+                # It is claimed, and its worker was lost: it is taken over after the resume.
+                due.due_ms, due.skew_ms = event.at_ms, self.skew_ms
+            elif due.what == "retry" or (self._is_frozen and due.what not in _IN_HAND):
+                true_ms = due.true_ms + paused_ms
+                due.due_ms += event.holdfast["shift"]
+                due.skew_ms = due.due_ms - true_ms
+        for task in self._tasks.values():
+            if self._is_frozen or task.is_attempt:
+                task.since_ms += event.holdfast["shift"]
+        self._is_frozen = False
 
     # -- lines -------------------------------------------------------------------------------------
 
@@ -270,6 +298,8 @@ class _Walk:
         due = self._open.pop(place, None)
         if due is not None:
             due.came_ms = event.at_ms - self.skew_ms
+            if self._is_frozen and due.what in _FROZEN:
+                self.dues.problems.append(f"{self._run}: a {due.what} came in a pause")
         return due is not None
 
     # -- tasks -------------------------------------------------------------------------------------
@@ -366,6 +396,10 @@ class _Walk:
                 due.set_ms, due.skew_ms = before.set_ms, before.skew_ms  # it was so all the time
 
 
+#: A worker has these in hand: it goes by its own clock, and no pause stops it.
+_IN_HAND: Final = frozenset({"begin", "attempt"})
+#: Nothing but time brings these; a worker may report any other due of its own accord.
+_FROZEN: Final = frozenset({"timer", "delay", "deadline", "execution"})
 #: What begins an execution is told of its end.
 _JOB: Final = re.compile(r"(?!states:|holdfast:).*\.sync(:2)?")
 _FIRST_QUESTION_MS: Final = 1_000

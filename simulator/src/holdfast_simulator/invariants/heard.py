@@ -20,6 +20,8 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
         key = str(item["sk"])
         is_for_an_end = item.get("kind") == inbox.REDRIVE  # and this execution runs
         is_void = is_for_an_end or (_is_obeyed(state) and "now" not in item)
+        is_void |= item.get("kind") == inbox.RESUME and state.paused is None
+        is_void |= item.get("kind") == inbox.PAUSE and state.paused is not None
         if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_void:
             yield f"{history.run}: nobody has heard {key}"
     for frame in state.frames.values():

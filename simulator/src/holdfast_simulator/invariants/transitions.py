@@ -13,7 +13,9 @@ from holdfast_simulator.histories import StoredHistory
 #: No event of the line yet.
 _NOTHING: Final = "nothing"
 #: These tell of the execution, or of a line, whatever it is doing.
-_ANYWHERE: Final = frozenset({"Opened", "Stopping", "ChildrenStopped", "Cancelled"})
+_ANYWHERE: Final = frozenset(
+    {"Opened", "Stopping", "ChildrenStopped", "Cancelled"} | {"Paused", "Resumed"}
+)
 #: A line in which nothing happens any more: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
 #: What may end any line that waits or has failed: it is cancelled, or the execution ends there.

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.core.apply import cancelling, map_run, tasks
+from holdfast.core.apply import cancelling, map_run, pausing, tasks
 from holdfast.core.apply.frames import (
     Apply,
     counted,
@@ -116,6 +116,7 @@ def _ended(state: Execution, event: Event, status: Status) -> Execution:
         cause=event.details.get("cause"),
         last_control=event.holdfast.get("control", state.last_control),
         frames={},
+        paused=None,
         resting={} if status == "SUCCEEDED" else state.frames,
     )
 
@@ -224,7 +225,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 def _exited(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
-        state = without_lanes(state, frame)  # caught: nobody goes on with them
+        state = without_lanes(state, frame)  # caught: they are not continued
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
     frame = _frame(
@@ -254,7 +255,7 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     results = {**owner.waiting.results, frame.lane: frame.input}
     frames = dict(state.frames)
     del frames[frame.id]
-    # What the owner does next hangs off the end of the lane that ended last.
+    # The owner's next event hangs off the end of the lane that ended last.
     frames[owner.id] = owner._replace(
         previous=event.id, waiting=owner.waiting._replace(results=results)
     )
@@ -328,7 +329,7 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_succeeded(state: Execution, event: Event) -> Execution:
-    """Lanes that nobody needed are dropped."""
+    """Lanes that the join did not need are dropped."""
     frame = frame_of_event(state, event)
     return moved(without_lanes(state, frame), frame, event, waiting=Exited())
 
@@ -354,6 +355,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **tasks.HANDLERS,
     **map_run.HANDLERS,
     **cancelling.HANDLERS,
+    **pausing.HANDLERS,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,

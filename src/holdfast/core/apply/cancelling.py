@@ -38,7 +38,7 @@ def _closing(state: Execution, event: Event) -> Execution:
 
 
 def _cancelled(state: Execution, event: Event) -> Execution:
-    """A deadline that has passed is no longer waited for."""
+    """A deadline that has passed leaves the line."""
     frame, own = frame_of_event(state, event), event.holdfast
     kept = tuple(due for due in frame.deadlines if due.number not in own["over"])
     return state.with_frame(frame._replace(cancelled=own["reason"], deadlines=kept))

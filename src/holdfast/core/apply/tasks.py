@@ -192,8 +192,8 @@ def failed(state: Execution, event: Event) -> Execution:
     if isinstance(frame.waiting, Attempt | Awaiting):
         waiting = FailedState(frame.waiting.entry, frame.waiting.attempt)
     if event.type == "TaskFailed" and isinstance(frame.waiting, Awaiting):
-        # It tells the child's end. A time-out is that of the wait, and a call that has failed may
-        # have begun a child in the hands of a worker that was lost.
+        # The child has ended. A time-out ends the wait alone, and a call that failed may have begun
+        # a child in the hands of a worker that was lost.
         state = over(state, (frame.waiting.entry, frame.waiting.attempt))
     return moved(state, frame, event, waiting=waiting)
 

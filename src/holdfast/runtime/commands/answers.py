@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from holdfast.core.state import Attempt, Awaiting, WaitingFor
+from holdfast.core.waits import takes_answer
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
@@ -92,7 +92,7 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
         # A first task may hand its token on before record 0 (R3).
         is_open = yield from known.may_begin(log)
     else:
-        is_open = frame is not None and waits_for(frame.waiting, token)
+        is_open = frame is not None and takes_answer(frame.waiting, token.attempt)
     if not is_open:
         return (yield from answered_before(known, token, request))
     if "error" in request:
@@ -120,18 +120,6 @@ def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> 
             help="see what the execution waits for now",
         )
     return inbox.answer_in(found)
-
-
-def waits_for(waiting: WaitingFor | None, token: Token) -> bool:
-    """-> whether the wait takes an answer with this token.
-
-    The call that hands the token on may still run: its worker reads the answer after the call.
-    """
-    match waiting:
-        case Awaiting() | Attempt(kind="callback" | "sync"):
-            return waiting.attempt == token.attempt
-        case _:
-            return False
 
 
 def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.runtime.commands import answers, events, queries, retry, start, stop
+from holdfast.runtime.commands import answers, events, pause, queries, retry, start, stop
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
@@ -53,6 +53,16 @@ class Front:
         by: str | None = None,
     ) -> JsonResult:
         return retry.retry(self.known, tenant, identifier, request, chance, by=by)
+
+    def pause(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return pause.pause(self.known, tenant, identifier, request, chance)
+
+    def resume(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return pause.resume(self.known, tenant, identifier, request, chance)
 
     def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return events.event(self.known, tenant, request, chance)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
-from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Lanes, Timer, is_told
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    ChildExecutions,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    Pause,
+    Timer,
+    is_told,
+)
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Clock, Effect, Item, Query
@@ -55,8 +69,15 @@ def execution(
         shown["output"] = state.output
     texts = {"error": state.error, "cause": state.cause}
     shown |= {key: text for key, text in texts.items() if text is not None}
+    if state.paused is not None:
+        shown["paused"] = _pause(state.paused)
     waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
     return {**shown, "waits": [wait for wait in waits if wait is not None]}
+
+
+def _pause(pause: Pause) -> dict[str, str]:
+    shown = {"since": iso_time(pause.since_ms), "reason": pause.reason, "timers": pause.timers}
+    return {**shown, "by": pause.by} if pause.by else shown
 
 
 def _wait(
@@ -77,32 +98,49 @@ def _wait(
 def _waiting(
     state: Execution, frame: Frame, token_of: Callable[[Execution, Frame], str]
 ) -> dict[str, Any] | None:
-    match frame.waiting:
-        case Attempt() | Awaiting() as waiting if is_told(waiting.target):
-            return _child(state, frame, waiting)
-        case Attempt(is_unknown=True) as attempt:
-            return {
-                "kind": "unknown_task",
-                "task": attempt.target,
-                "reason": f"no worker knows a task named {attempt.target!r}",
-            }
-        case Attempt() as attempt:
-            task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
-            return {**task, **_retry(attempt)}
-        case Awaiting(kind="event") as awaiting:
-            event = {"event": awaiting.event_name, "key": awaiting.event_key}
-            return {"kind": "event", **event, **_until(state, frame, awaiting.due_ms)}
-        case Awaiting() as awaiting:
-            token = {"token": token_of(state, frame)}
-            asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
-            until = _until(state, frame, awaiting.due_ms)
-            return {"kind": awaiting.kind, **asked, **token, **until}
+    waiting = frame.waiting
+    match waiting:
+        case Attempt():
+            return _task(state, frame, waiting)
+        case Awaiting():
+            return _awaited(state, frame, waiting, token_of)
         case Timer(_, due_ms) | Delay(_, due_ms):
             return {"kind": "timer", **_until(state, frame, due_ms)}
         case Lanes():
             return None  # each lane has a frame of its own
-        case _:
+        case Entered() | Exited() | FailedState() | ChildExecutions():
             return {"kind": "next step"}
+        case _:
+            assert_never(waiting)
+
+
+def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
+    if is_told(attempt.target):
+        return _child(state, frame, attempt)
+    if attempt.is_unknown:
+        return {
+            "kind": "unknown_task",
+            "task": attempt.target,
+            "reason": f"no worker knows a task named {attempt.target!r}",
+        }
+    task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
+    return {**task, **_retry(attempt)}
+
+
+def _awaited(
+    state: Execution,
+    frame: Frame,
+    awaiting: Awaiting,
+    token_of: Callable[[Execution, Frame], str],
+) -> dict[str, Any]:
+    if is_told(awaiting.target):
+        return _child(state, frame, awaiting)
+    until = _until(state, frame, awaiting.due_ms)
+    if awaiting.kind == "event":
+        event = {"event": awaiting.event_name, "key": awaiting.event_key}
+        return {"kind": "event", **event, **until}
+    asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
+    return {"kind": awaiting.kind, **asked, "token": token_of(state, frame), **until}
 
 
 def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
@@ -246,6 +284,8 @@ def listed(entry: ListEntry) -> dict[str, Any]:
     }
     if entry.stopped_ms is not None:
         row["stopped"] = iso_time(entry.stopped_ms)
+    if entry.paused_ms is not None:
+        row["paused"] = {"since": iso_time(entry.paused_ms), "reason": entry.paused_reason}
     return row if entry.error is None else {**row, "error": entry.error}
 
 

@@ -13,9 +13,28 @@ from typing import Any, TypeAlias, assert_never
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import diagnose
-from holdfast.core.facts import RedriveRequested, StopRequested
+from holdfast.core.facts import (
+    PauseRequested,
+    RedriveRequested,
+    ResumeRequested,
+    StopRequested,
+)
 from holdfast.core.run_ids import child_run
-from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution, Frame, is_told
+from holdfast.core.state import (
+    Attempt,
+    Awaiting,
+    ChildExecutions,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    Pause,
+    Timer,
+    is_told,
+)
 from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault, is_passing
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, inbox
@@ -44,6 +63,7 @@ class Symptom(StrEnum):
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
     QUARANTINED = "its message was quarantined"
+    PAUSED = "an operator has paused it"
     UNREADABLE_LOG = "its log, or what came for it, cannot be read"
     NEWER_FORMAT = "its log, or what came for it, was written by newer code"
     UNREADABLE_LETTER = "a message in a dead-letter queue cannot be read"
@@ -118,10 +138,20 @@ def _all_of(place: Examination, log: Log) -> Findings:
     if abandoned(log.state):
         found.append(finding_of(log, Symptom.CHILD_UNSTOPPED, log.records[-1].at_ms))
     found += yield from _of_control(log)
-    for frame in log.state.frames.values():
-        found += yield from _of_frame(place, log, frame)
+    if log.state.paused is not None:
+        found.append(_paused(log, log.state.paused))
+    else:  # during a pause an inbox message may wait for the resume
+        for frame in log.state.frames.values():
+            found += yield from _of_frame(place, log, frame)
     found += yield from _of_watch(place, log)
     return found
+
+
+def _paused(log: Log, pause: Pause) -> Diagnosed:
+    """No fault, and no repair: the operator who asks why nothing moves reads the answer here."""
+    by = f" by {pause.by}" if pause.by else ""
+    advice = f"paused{by}, timers {pause.timers}: {pause.reason}; `holdfast resume {log.run}`"
+    return finding_of(log, Symptom.PAUSED, pause.since_ms, repair=Repair.NONE, advice=advice)
 
 
 def log_of(place: Examination, run: str) -> Log:
@@ -178,6 +208,8 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
+            case PauseRequested() | ResumeRequested():
+                is_due = True  # `stored_control` gives those alone that still mean something
             case _:
                 assert_never(fact)
         if is_due:
@@ -192,20 +224,27 @@ def _stored_ms(item: Item, what: str) -> int:
 
 
 def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
-    match frame.waiting:
-        case Attempt(is_unknown=True) as attempt:
-            advice = f"deploy a module with {attempt.target!r}"
-            why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
-            return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
-        case Awaiting(kind="event") as awaiting:
-            stored_ms = yield from _event_ms(place, log, awaiting)
+    waiting = frame.waiting
+    match waiting:
+        case Attempt():
+            return _unknown_function(log, frame, waiting) if waiting.is_unknown else []
+        case Awaiting(kind="event"):
+            stored_ms = yield from _event_ms(place, log, waiting)
             return _unapplied(log, frame, Symptom.EVENT_UNAPPLIED, stored_ms)
-        case Awaiting() as awaiting:
-            return (yield from _of_answer(place, log, frame, awaiting))
-        case ChildExecutions() as waiting:
+        case Awaiting():
+            return (yield from _of_answer(place, log, frame, waiting))
+        case ChildExecutions():
             return (yield from _of_lanes(place, log, frame, waiting))
-        case _:
+        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes():
             return []
+        case _:
+            assert_never(waiting)
+
+
+def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnosed]:
+    advice = f"deploy a module with {attempt.target!r}"
+    why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
+    return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
 
 
 def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> list[Diagnosed]:

@@ -13,9 +13,10 @@ from typing import Any
 
 from holdfast import resources
 from holdfast.core.children import abandoned
-from holdfast.core.diagnosis import OverdueReason, diagnose
+from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import RedriveRequested
-from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution, Frame
+from holdfast.core.state import Execution
+from holdfast.core.waits import OverdueReason, may_have_news
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,
@@ -201,21 +202,15 @@ def _replace(row: Item, later: Item) -> NoResult:
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
     """A lapsed claim, something overdue, or mail that its wake may never have announced."""
-    if abandoned(state) or any(map(_may_have_news, state.frames.values())):
+    if abandoned(state):
+        return True
+    # During a pause an inbox message waits for the resume, which reads them all.
+    if state.paused is None and any(may_have_news(one.waiting) for one in state.frames.values()):
         return True
     return any(
         one.reason is OverdueReason.CLAIM_LAPSED or one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms
         for one in diagnose(state, now_ms)
     )
-
-
-def _may_have_news(frame: Frame) -> bool:
-    """Mail, or a worker that knows the function: neither is seen from here."""
-    match frame.waiting:
-        case Awaiting() | ChildExecutions() | Attempt(is_unknown=True):
-            return True
-        case _:
-            return False
 
 
 # -- dead letters ----------------------------------------------------------------------------------

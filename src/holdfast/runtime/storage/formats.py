@@ -7,17 +7,20 @@ read, and which of it is to be written, is one value: `Formats`.
 |---|---|
 | 1 | |
 | 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
+|   | the events of a pause: a record that holds one has format 2, whatever the stack asks for |
 
-All other items and the messages have not changed since format 1, and say so.
+The control messages of a pause say format 2 (`runtime/inbox.py`). All other items and the messages
+have not changed since format 1, and say so.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from holdfast.core.events import Event
 from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
 
 
@@ -61,6 +64,16 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     if not formats.oldest <= found <= formats.newest:  # no call: twice for each record of a load
         formats.require(found, what)
     return found
+
+
+#: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
+#: the message back, and a worker of this release takes it.
+_NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2}
+
+
+def format_of(events: Iterable[Event]) -> int:
+    """-> the oldest format in which these events may be written."""
+    return max((_NEWER_EVENTS.get(event.type, 1) for event in events), default=1)
 
 
 # -- compression -----------------------------------------------------------------------------------

@@ -54,7 +54,13 @@ from holdfast.runtime.storage.codec import (
     snapshot_bytes,
     with_snapshot,
 )
-from holdfast.runtime.storage.formats import FORMAT_FIELD, FORMATS, Formats, require_format
+from holdfast.runtime.storage.formats import (
+    FORMAT_FIELD,
+    FORMATS,
+    Formats,
+    format_of,
+    require_format,
+)
 
 Reads: TypeAlias = Generator[Effect, Any, None]
 
@@ -224,7 +230,7 @@ class Log:
     def _encode(self, step: Transition, now_ms: int, listing: Item) -> Encoded:
         self.nonces += 1
         header = Header(
-            format=max(self.formats.asked, self.format),
+            format=max(self.formats.asked, self.format, format_of(step.events)),
             tenant=self.tenant,
             run=self.run,
             sequence=self.sequence + 1,

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from holdfast.asl.program import TaskState
 from holdfast.core import facts
+from holdfast.core.commands import StartTimer
 from holdfast.core.facts import Fact
-from holdfast.core.pending_commands import StartTimer, pending_commands
+from holdfast.core.overdue import is_frozen
+from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, MachineOrigin
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
@@ -93,7 +95,7 @@ class Attempts:
         Whose wake it is has it, and needs no claim for as long as nobody looks for him. Another
         one takes it only if there may be no wake: it is overdue, or was ours to send.
         """
-        ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of(attempt.entry)
+        ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of_attempt(attempt)
         if places is None:
             if is_wake:
                 self.taken.add(ticket)
@@ -111,6 +113,8 @@ class Attempts:
         """
         claims: list[Fact] = []
         next_ms = _NEVER_MS
+        if state.paused is not None and self.taken:
+            return self._claim_in_pause(state), next_ms
         for attempt in attempts_of(state) if self.taken else ():
             ticket, claim = ticket_of(attempt), attempt.claim
             # What another has taken over since is his, and he counts as lost if he does not end it.
@@ -122,6 +126,22 @@ class Attempts:
             else:
                 next_ms = min(next_ms, late_ms)
         return claims, next_ms
+
+    def _claim_in_pause(self, state: Execution) -> list[Fact]:
+        """-> claims of attempts that run without one. A resume sends the wake of an unclaimed
+        attempt again, and another worker would run it beside this one.
+
+        An attempt that has not begun is given up: its wake comes after the resume.
+        """
+        self.taken &= self.begun.keys()
+        waits = (frame.waiting for frame in state.frames.values())
+        return [
+            facts.TakenOver(*ticket_of(attempt), is_handed=True)
+            for attempt in waits
+            if isinstance(attempt, Attempt)
+            and attempt.claim is None
+            and ticket_of(attempt) in self.taken
+        ]
 
     def hand_on(self, state: Execution) -> list[Fact]:
         """-> claims of what this delivery has by a message alone, and hands on: whoever comes next
@@ -248,6 +268,8 @@ class Attempts:
         """
         state = self.log.state
         assert state is not None
+        if is_frozen(state):
+            return
         for frame in state.frames.values():
             job = frame.waiting
             if not isinstance(job, Awaiting) or job.poll_due_ms is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
-from holdfast.core.state import ROOT, Attempt, Awaiting, ChildExecutions, Delay, Frame, Lease, Timer
+from holdfast.core.state import ROOT, Attempt, Execution, Lease
+from holdfast.core.waits import place_of
 from holdfast.runtime import messages
 from holdfast.runtime.storage.codec import Record
 from holdfast.runtime.storage.log import Log
@@ -87,6 +88,10 @@ class Delivery:
         is_wake = self.kind == messages.WAKE_TIMER and not self.is_sent_again
         return is_wake and bool(self.body["entry"] == entry)
 
+    def is_wake_of_attempt(self, attempt: Attempt) -> bool:
+        """A resume moves the due of an attempt: a wake for the old due is not the attempt's."""
+        return self.is_wake_of(attempt.entry) and bool(self.body["due"] == attempt.due_ms)
+
     def is_handed(self, claim: Lease) -> bool:
         """Its holder had no time left for the attempt, and sent this message to have it run, or the
         one that this replaces.
@@ -157,13 +162,17 @@ class Delivery:
         whose: dict[int, Record] = {}
         for record in log.records:
             for event in record.events:
+                if event.type == "Resumed":  # it asks anew for everything that waits
+                    whose.update(dict.fromkeys(_all_places(log.state), record))
                 entry = event.holdfast.get("entry")
                 if entry is not None:
                     whose[entry] = record
                 frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
                 if frame is not None and record.sequence in numbers:
                     # A heartbeat came, or a child ended: that begins a timer, or the next child.
-                    whose.update(dict.fromkeys(_place_of(frame), record))
+                    place = place_of(frame.waiting)
+                    if place is not None:
+                        whose[place] = record
         return RequestedWork(
             tuple(ours), self._doubtful(log, ours), whose, self._is_unread(log, ours)
         )
@@ -192,9 +201,9 @@ class Delivery:
         return [record for record in log.records if record.message in ours]
 
 
-def _place_of(frame: Frame) -> tuple[int, ...]:
-    match frame.waiting:
-        case Timer() | Delay() | Attempt() | Awaiting() | ChildExecutions() as waiting:
-            return (waiting.entry,)
-        case _:
-            return ()
+def _all_places(state: Execution) -> Iterator[int]:
+    for frame in state.frames.values():
+        yield from (deadline.entry for deadline in frame.deadlines)
+        place = place_of(frame.waiting)
+        if place is not None:
+            yield place

@@ -10,10 +10,11 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from holdfast.core import facts
+from holdfast.core.commands import WHOLE_EXECUTION
 from holdfast.core.facts import Fact
-from holdfast.core.overdue import overdue_frames
-from holdfast.core.pending_commands import WHOLE_EXECUTION
+from holdfast.core.overdue import is_frozen, overdue_frames
 from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
+from holdfast.core.waits import InboxSource, inbox_of
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import children, follow_ups, inbox, messages
 from holdfast.runtime.effects import Effect, Query
@@ -74,6 +75,8 @@ def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[
     """
     assert log.state is not None
     is_open = entry == WHOLE_EXECUTION or log.state.is_open(entry)
+    if is_frozen(log.state):
+        return False  # the resume starts every timer anew
     if not is_open or now_ms >= due_ms + 2 * CLOCK_ERROR_MS:
         return False
     yield from follow_ups.start_timer(log, entry, due_ms, now_ms)
@@ -84,6 +87,8 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
     """R14: for each wait that is about to time out, its mail first; then the tick. When the time
     of the whole execution is over, that is every wait.
     """
+    if is_frozen(state):
+        return []
     past_ms = now_ms - 2 * CLOCK_ERROR_MS
     overdue = overdue_frames(state, past_ms)
     is_late = state.due_ms is not None and state.due_ms <= past_ms
@@ -91,11 +96,13 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
         return []
     found: list[Fact] = []
     for frame in state.frames.values() if is_late else overdue:
-        match frame.waiting:
-            case Awaiting() as awaiting:
-                found += yield from inbox.mail_of(tenant, state.run, awaiting, now_ms)
-            case ChildExecutions() as open_children:
-                found += yield from children.notices(tenant, state.run, open_children)
+        waiting = frame.waiting
+        if isinstance(waiting, Awaiting):
+            found += yield from inbox.mail_of(tenant, state.run, waiting, now_ms)
+        elif isinstance(waiting, ChildExecutions):
+            found += yield from children.notices(tenant, state.run, waiting)
+        else:
+            assert inbox_of(waiting) is InboxSource.NOTHING
     return [*found, facts.Tick()]
 
 

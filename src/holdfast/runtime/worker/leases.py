@@ -14,8 +14,9 @@ from heapq import heappop, heappush
 from typing import Any, Final, assert_never
 
 from holdfast.core import facts
+from holdfast.core.commands import RunAttempt
 from holdfast.core.facts import Fact
-from holdfast.core.pending_commands import RunAttempt, pending_commands
+from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Attempt, Execution, Lease
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,

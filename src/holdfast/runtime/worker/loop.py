@@ -311,11 +311,17 @@ class Processing:
         if self.errand.has_twin(self.log):
             yield from watchdog.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
-        if must_open or was_aging:
+        is_resumed = before is not None and before.paused is not None and not step.state.paused
+        if is_resumed and not step.state.is_ended:
+            # Since the pause the watchdog row may stand a week away, and everything is due again.
+            yield from watchdog.watch(self.log, step.state, now_ms)
+        is_relisted = was_aging or _is_shown_otherwise(before, step.state)
+        if must_open or is_relisted:
             step = self._with_opened(step, now_ms)
-        if was_aging or is_redrive:
+        if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        listed = listing(self.log.tenant, step.state, is_opening=must_open or was_aging)
+        is_opening = must_open or is_relisted
+        listed = listing(self.log.tenant, step.state, is_opening=is_opening)
         if not (yield from self.log.commit(step, now_ms, listed)):
             return False
         self.offered = []
@@ -323,7 +329,8 @@ class Processing:
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
         if not self.state.is_ended:  # else all that is owed belongs to the end
-            owed_before = [] if before is None or is_redrive else pending_commands(before)
+            is_asked_anew = is_redrive or is_resumed
+            owed_before = [] if before is None or is_asked_anew else pending_commands(before)
             new = [
                 command for command in pending_commands(self.state) if command not in owed_before
             ]
@@ -425,6 +432,13 @@ class Processing:
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
         return True
+
+
+def _is_shown_otherwise(before: Execution | None, state: Execution) -> bool:
+    """The list says that an execution is paused: its entry moves to the record that says so."""
+    if before is None or not before.is_opened or before.is_ended or state.is_ended:
+        return False
+    return before.paused != state.paused
 
 
 #: What was meant to be done on the old state; after a lost race it is drawn up anew (R5).

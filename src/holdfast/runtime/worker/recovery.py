@@ -9,20 +9,23 @@ Rules of this file (docs/reference/log.md):
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import is_redriven_by
-from holdfast.core.pending_commands import (
+from holdfast.core.commands import (
     Command,
+    OfferActivity,
+    ReadAnswer,
+    RegisterForEvent,
     RunAttempt,
     StartChild,
     StartTimer,
     StopChild,
     entry_of,
-    pending_commands,
 )
+from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
@@ -117,8 +120,10 @@ def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
             return is_due and (_has_place_for_all(state) or not _is_question(state, entry))
         case RunAttempt(attempt=attempt):
             return attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms
-        case _:
+        case RegisterForEvent() | StartChild() | StopChild() | OfferActivity() | ReadAnswer():
             return False
+        case _:
+            assert_never(command)
 
 
 def _has_place_for_all(state: Execution) -> bool:

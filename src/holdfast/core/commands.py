@@ -1,0 +1,81 @@
+"""The commands of an execution to its surroundings: one class for each kind.
+
+`holdfast.core.waits` says which commands a wait needs, `holdfast.core.pending_commands` collects
+them for a whole execution, and `holdfast.runtime.follow_ups` carries them out. A command may be
+carried out twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from holdfast.core.state import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class RunAttempt:
+    """Run the task, unless another worker holds a valid lease on it."""
+
+    frame: str
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimer:
+    """Wake the execution at `due_ms`."""
+
+    entry: int
+    due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterForEvent:
+    """Register the execution for the entry's event, then read the events that are stored."""
+
+    entry: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """Start the execution that is one lane of a distributed Map; it may have begun already."""
+
+    entry: int
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopChild:
+    """Stop a child that no wait needs. `number` as in `state.ChildNumber`."""
+
+    entry: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfferActivity:
+    """Put the task where the activity's pollers find it."""
+
+    entry: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """Read the answer that may have been stored before its call was over."""
+
+    entry: int
+    attempt: int
+
+
+#: The entry of the execution's own time-out.
+WHOLE_EXECUTION: Final = -1
+
+Command: TypeAlias = (
+    RunAttempt | StartTimer | RegisterForEvent | StartChild | StopChild | OfferActivity | ReadAnswer
+)
+
+
+def entry_of(command: Command) -> int:
+    return command.attempt.entry if isinstance(command, RunAttempt) else command.entry

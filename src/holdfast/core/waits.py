@@ -1,0 +1,345 @@
+"""The meaning of each kind of waiting, stated once.
+
+An execution that has not ended rests in frames, and each frame waits for one thing. Many parts need
+to know what such a wait means: the worker sends its wake, the sweeper looks after it, `doctor`
+reports it, `holdfast show` prints it, a pause freezes it. This module answers for every kind of
+wait, one function for each question:
+
+    question                                       function        read by
+    which moments does time bring?                 dues_of         overdue, diagnosis, watchdog
+    which commands does it need?                   commands_of     pending commands, recovery
+    which inbox messages does it read?             inbox_of        time-outs, sweeper, doctor
+    which answer may be stored for it?             takes_answer    API
+    is it moving, held or parked?                  standing_of     watchdog
+    may it have news that no state shows?          may_have_news   sweeper
+    what is overdue once its time has passed?      OVERDUE         doctor, sweeper
+    which entry do its commands name?              place_of        recovery
+    which child executions does it wait for?       children_of     stops of children
+    what does a pause leave of a command, a due?   stays_asked, runs_on
+
+Rules of this file:
+* Each `match` names every kind and ends in `assert_never`. A new kind of wait, a new `kind` of
+  `Awaiting` or a new command is a type error here until each question has its answer.
+* The answers depend on the wait alone: on no clock but the `now_ms` that is passed in, on no
+  history, on no program.
+* A due is the moment by a correct clock. A worker acts at due + 2 x clock error, never before.
+
+Example. A state waits for the event `paid` for an hour, from 12:00:00, and a block around it has a
+deadline at 12:30:00:
+
+    12:00:00  commands_of   RegisterForEvent, StartTimer(13:00:00), StartTimer(12:30:00)
+              inbox_of      InboxSource.EVENT
+              standing_of   Standing.PARKED: nothing is to be done, and no worker is at it
+    12:10:00  pause         RegisterForEvent and the timers are no longer asked for
+    12:25:00  resume        all dues move by 15 minutes, all commands are asked for again:
+                            RegisterForEvent, StartTimer(13:15:00), StartTimer(12:45:00)
+    12:45:02  dues          the deadline has passed on every clock: the line is cancelled
+
+A pause is a property of the execution, not a kind of wait: each frame keeps its wait. While the
+execution is paused, `pending_commands` filters with `stays_asked` and the dues with `runs_on`.
+After the resume every filtered command is new again, so the commit of the resume carries it out.
+docs/explanation/waits.md shows this at length; docs/how-to/add-a-wait.md lists each place that a
+new kind of wait has to visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum, StrEnum
+from typing import Final, TypeAlias, assert_never
+
+from holdfast.core.commands import (
+    Command,
+    OfferActivity,
+    ReadAnswer,
+    RegisterForEvent,
+    RunAttempt,
+    StartChild,
+    StartTimer,
+    StopChild,
+)
+from holdfast.core.state import (
+    ANSWERED_LATER,
+    Attempt,
+    Awaiting,
+    ChildExecutions,
+    ChildNumber,
+    Delay,
+    Entered,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    Pause,
+    Timer,
+    WaitingFor,
+    is_told,
+)
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+class DueKind(Enum):
+    """What happens at a due."""
+
+    TIMER = "a Wait state, or the delay of a retried Parallel or Map, is over"
+    BEGIN = "an attempt may begin"
+    LEASE = "the lease of an attempt lapses"
+    TIME_OUT = "a wait times out"
+    HEARTBEAT = "a heartbeat is missed"
+    POLL = "a job is asked for its end"
+
+
+class OverdueReason(StrEnum):
+    """Why an execution should move. The value is what people read."""
+
+    RECORD_FULL = "a record was full and nobody has gone on from it"
+    ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
+    CLAIM_LAPSED = "a claim has lapsed and nobody has taken the attempt over"
+    TIMER_OVERDUE = "a timer is overdue"
+    WAIT_TIMED_OUT = "a wait is past its time-out"
+    HEARTBEAT_MISSED = "a heartbeat was missed and nobody has noticed"
+    QUESTION_OVERDUE = "the end of a job should have been asked for"
+    DEADLINE_PASSED = "the deadline of a block has passed"
+    EXECUTION_TIMED_OUT = "the execution is past its own time-out"
+
+
+#: What `doctor` reports when a due has passed and no worker has acted.
+OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
+    DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
+    DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,
+    DueKind.LEASE: OverdueReason.CLAIM_LAPSED,
+    DueKind.TIME_OUT: OverdueReason.WAIT_TIMED_OUT,
+    DueKind.HEARTBEAT: OverdueReason.HEARTBEAT_MISSED,
+    DueKind.POLL: OverdueReason.QUESTION_OVERDUE,
+}
+
+#: What happens, and when.
+Due: TypeAlias = tuple[DueKind, int]
+
+
+def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
+    """-> the moments at which time alone changes the wait. A block's deadline is the frame's."""
+    match waiting:
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return ((DueKind.TIMER, due_ms),)
+        case Attempt(claim=claim):
+            if claim is not None:
+                return ((DueKind.LEASE, claim.until_ms),)
+            # A parked attempt waits for a worker that knows its function, not for a time.
+            return () if waiting.is_unknown else ((DueKind.BEGIN, waiting.due_ms),)
+        case Awaiting():
+            dues = (
+                (DueKind.TIME_OUT, waiting.due_ms),
+                (DueKind.HEARTBEAT, waiting.heartbeat_due_ms),
+                (DueKind.POLL, waiting.poll_due_ms),
+            )
+            return tuple((kind, due_ms) for kind, due_ms in dues if due_ms is not None)
+        case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+            return ()
+        case _:
+            assert_never(waiting)
+
+
+def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
+    """-> the dues that put an event into the history; hot, so apart from `dues_of`.
+
+    The begin of an attempt, the lapse of a lease and a poll are no events by themselves.
+    """
+    match waiting:
+        case Timer(_, due_ms) | Delay(_, due_ms):
+            return (due_ms,)
+        case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
+            return tuple(due for due in (due_ms, heartbeat_due_ms) if due is not None)
+        case Entered() | Exited() | FailedState() | Attempt() | Lanes() | ChildExecutions():
+            return ()
+        case _:
+            assert_never(waiting)
+
+
+def runs_on(kind: DueKind, pause: Pause | None) -> bool:
+    """The due counts although the execution is paused; without a pause every due does."""
+    if pause is None:
+        return True
+    match kind:
+        case DueKind.TIMER | DueKind.TIME_OUT | DueKind.HEARTBEAT | DueKind.POLL:
+            return not pause.is_frozen
+        case DueKind.BEGIN | DueKind.LEASE:
+            return False  # nothing begins, and nothing is taken over
+        case _:
+            assert_never(kind)
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def commands_of(frame: Frame) -> Iterator[Command]:
+    """-> every command that the frame asks for, its blocks' deadlines first."""
+    for deadline in frame.deadlines:
+        yield StartTimer(deadline.entry, deadline.due_ms)
+    waiting = frame.waiting
+    match waiting:
+        case Attempt():
+            yield RunAttempt(frame.id, waiting)
+        case Timer(entry, due_ms) | Delay(entry, due_ms):
+            yield StartTimer(entry, due_ms)
+        case Awaiting():
+            yield from _of_awaiting(waiting)
+            dues_ms = [due_ms for _, due_ms in dues_of(waiting)]
+            if dues_ms:
+                yield StartTimer(waiting.entry, min(dues_ms))
+        case ChildExecutions():
+            for lane in waiting.open_lanes:
+                yield StartChild(waiting.entry, lane)
+        case Entered() | Exited() | FailedState() | Lanes():
+            return
+        case _:
+            assert_never(waiting)
+
+
+def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
+    match awaiting.kind:
+        case "event":
+            yield RegisterForEvent(awaiting.entry, awaiting.attempt)
+        case "activity":
+            if not awaiting.is_begun:
+                yield OfferActivity(awaiting.entry, awaiting.attempt)
+        case "callback" | "sync":
+            yield ReadAnswer(awaiting.entry, awaiting.attempt)
+        case "ask" | "token":
+            return  # its token is given out by the API; the answer brings its own wake
+        case "task" | "pure" | "lambda" | "service" | "read" | "write":
+            return  # a worker runs these itself: they wait as an Attempt
+        case _:
+            assert_never(awaiting.kind)
+
+
+def stays_asked(command: Command, pause: Pause) -> bool:
+    """The command is carried out although the execution is paused."""
+    match command:
+        case StartTimer():
+            return not pause.is_frozen
+        case RunAttempt(attempt=attempt):
+            return attempt.claim is not None  # in hand: it finishes, and its lease stands
+        case StopChild():
+            return True  # it begins nothing
+        case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer():
+            return False
+        case _:
+            assert_never(command)
+
+
+# -- the inbox -------------------------------------------------------------------------------------
+
+
+class InboxSource(Enum):
+    """The inbox messages that a wait reads."""
+
+    EVENT = "stored events of its name and key"
+    ANSWER = "the answer, the heartbeat and the start under its entry and attempt"
+    CHILD_NOTICES = "the notices of the ends of its child executions"
+    NOTHING = "none"
+
+
+def inbox_of(waiting: WaitingFor) -> InboxSource:
+    match waiting:
+        case Awaiting(kind="event"):
+            return InboxSource.EVENT
+        case Awaiting():
+            return InboxSource.ANSWER
+        case ChildExecutions():
+            return InboxSource.CHILD_NOTICES
+        case Entered() | Exited() | FailedState() | Attempt() | Timer() | Delay() | Lanes():
+            return InboxSource.NOTHING
+        case _:
+            assert_never(waiting)
+
+
+def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
+    """An answer to this attempt may be stored now.
+
+    That includes the call that passes the token on: its answer is read when the call is over.
+    """
+    match waiting:
+        case Awaiting():
+            return waiting.attempt == attempt
+        case Attempt():
+            return waiting.kind in ANSWERED_LATER and waiting.attempt == attempt
+        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes() | ChildExecutions():
+            return False
+        case _:
+            assert_never(waiting)
+
+
+def may_have_news(waiting: WaitingFor) -> bool:
+    """Something may have arrived that the state does not show: the sweeper asks a worker to look.
+
+    That is an inbox message whose wake was lost, or a deployment that knows the function.
+    """
+    if isinstance(waiting, Attempt):
+        return waiting.is_unknown
+    return inbox_of(waiting) is not InboxSource.NOTHING
+
+
+# -- what a wait counts as -------------------------------------------------------------------------
+
+
+class Standing(Enum):
+    """How a frame stands, between two records."""
+
+    MOVING = "the record was full: a worker continues at once"
+    HELD = "a worker has an attempt in hand, or should have"
+    PARKED = "nothing is to be done until a time or a message comes"
+
+
+def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
+    match waiting:
+        case Entered() | Exited() | FailedState():
+            return Standing.MOVING
+        case Attempt():
+            # An unknown function may have been reported by a worker whose clock is ahead of
+            # `now_ms`: without that test the execution would rest for an hour, not for minutes.
+            is_in_hand = waiting.claim is not None or waiting.is_unknown or waiting.due_ms <= now_ms
+            return Standing.HELD if is_in_hand else Standing.PARKED
+        case Awaiting() | Timer() | Delay() | Lanes() | ChildExecutions():
+            return Standing.PARKED
+        case _:
+            assert_never(waiting)
+
+
+def place_of(waiting: WaitingFor) -> int | None:
+    """-> the entry that the wait's commands name, None where it asks for none."""
+    match waiting:
+        case Timer() | Delay() | Attempt() | Awaiting() | ChildExecutions():
+            return waiting.entry
+        case Entered() | Exited() | FailedState() | Lanes():
+            return None
+        case _:
+            assert_never(waiting)
+
+
+def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
+    """-> the child executions whose ends are awaited, whether they have begun or not.
+
+    A call that is under way may begin one, so an attempt of such a call counts.
+    """
+    match waiting:
+        case ChildExecutions():
+            for lane in waiting.open_lanes:
+                yield waiting.entry, lane
+        case Attempt(kind="sync") | Awaiting(kind="sync"):
+            if is_told(waiting.target):
+                yield waiting.entry, waiting.attempt
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Attempt()
+            | Awaiting()
+            | Timer()
+            | Delay()
+            | Lanes()
+        ):
+            return
+        case _:
+            assert_never(waiting)

@@ -1,0 +1,111 @@
+"""Pause and resume of one execution: the fields of each request, and its refusals.
+
+Both store a control message and wake the execution, as a stop does; a worker applies the message.
+docs/explanation/waits.md defines a pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.core.decision import iso_time
+from holdfast.core.state import PAUSE_TIMERS, Execution, Pause
+from holdfast.errors import RequestError
+from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
+from holdfast.runtime import inbox
+from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.effects import Clock, JsonResult
+
+_FREEZE: Final = PAUSE_TIMERS[0]
+
+
+def pause(
+    known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    """`request`: reason, by?, timers? ("freeze", the default, or "run").
+
+    -> `execution`, `timers`, and `since` when it was paused before with the same reason and timers:
+    such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237 (409).
+    """
+    reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
+    timers = request.get("timers", _FREEZE)
+    if timers not in PAUSE_TIMERS:
+        raise RequestError("HF234", f"`timers` is {timers!r:.40}, expected freeze or run")
+    log = yield from known.require_log(tenant, identifier)
+    answer = {"execution": log.run, "timers": timers}
+    if log.state is not None:
+        before = _require_running(log.state).paused
+        if before is not None:
+            return {**answer, "since": iso_time(_require_same(before, reason, timers).since_ms)}
+        if log.state.stopping is not None:
+            raise RequestError(
+                "HF237",
+                f"execution {log.run} is being stopped, and an undo cannot be paused",
+                status=409,
+                help="see `holdfast show`; `holdfast stop ID --now` ends it without the undo",
+            )
+    now_ms = yield Clock()
+    fields = {"kind": inbox.PAUSE, "reason": reason, "by": by, "timers": timers}
+    yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
+    return answer
+
+
+def resume(
+    known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    """`request`: reason, by?. Raises RequestError HF234 (400), HF236 (409), HF237 (409)."""
+    reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
+    log = yield from known.require_log(tenant, identifier)
+    if log.state is None or _require_running(log.state).paused is None:
+        raise RequestError(
+            "HF236",
+            f"execution {log.run} is not paused",
+            status=409,
+            help="see `holdfast show`: a resume that was sent before has been applied, "
+            "or a pause has not been applied yet",
+        )
+    now_ms = yield Clock()
+    fields = {"kind": inbox.RESUME, "reason": reason, "by": by}
+    yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
+    return {"execution": log.run}
+
+
+def _require_running(state: Execution) -> Execution:
+    if state.is_ended:
+        raise RequestError(
+            "HF237",
+            f"execution {state.run} has ended as {state.status}: there is nothing to pause",
+            status=409,
+            help="see `holdfast show`",
+        )
+    return state
+
+
+def _require_same(before: Pause, reason: str, timers: str) -> Pause:
+    if (before.reason, before.timers) != (reason, timers):
+        by = f" by {before.by}" if before.by else ""
+        raise RequestError(
+            "HF235",
+            f"the execution is paused since {iso_time(before.since_ms)}{by}, timers "
+            f"{before.timers}: {before.reason}",
+            status=409,
+            help="resume it first: `holdfast resume ID --reason …`",
+        )
+    return before
+
+
+def _by(request: Mapping[str, Any]) -> str:
+    return _text(request, "by", NAME_CHARACTERS_MAX) if request.get("by") else ""
+
+
+def _text(request: Mapping[str, Any], name: str, longest: int) -> str:
+    value = request.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RequestError(
+            "HF234",
+            f"`{name}` is missing or no text: every pause and resume says why",
+            help='send {"reason": "the payment provider is down"}',
+        )
+    return value[:longest]
