@@ -1,6 +1,6 @@
-"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no connection.
+"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached.
 
-`local/remote.py` has the commands that speak to an API.
+`local/remote.py` has the commands that call an API.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone, as `| head` does; the interpreter must not flush into it at exit.
+        # The reader has closed the pipe, as `| head` does. The interpreter must not flush to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except KeyboardInterrupt:
@@ -200,6 +200,15 @@ def _add_starting(commands: Any) -> None:
         "--now", action="store_true", help="end it at once: what is not undone yet stays as it is"
     )
 
+    retry = _remote(
+        commands,
+        "retry",
+        remote.retry,
+        "Let an execution that FAILED, TIMED_OUT or was ABORTED go on from the failed step.",
+    )
+    retry.add_argument("execution", metavar="ID", help=_NAMED)
+    retry.add_argument("--reason", metavar="TEXT", help="why, for the history")
+
 
 def _add_pausing(commands: Any) -> None:
     pause = _remote(commands, "pause", remote.pause, "Pause an execution: nothing new begins.")
@@ -276,7 +285,7 @@ def _add_telling(commands: Any) -> None:
     answer.add_argument("--cause", metavar="TEXT", help="of the error")
 
 
-_NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME"
+_NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
 _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 
@@ -328,7 +337,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
-    # Proofs need a program that compiles.
+    # A refused definition has no meaning, so there is nothing to prove.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)
@@ -407,7 +416,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         )
         sys.stdout.flush()
         try:
-            # A wait without an end can miss a signal that comes as it begins, and waits for ever.
+            # A wait without a timeout can miss a signal that arrives as it begins.
             while not served.ended.wait(SIGNAL_SECONDS):
                 pass
         except KeyboardInterrupt:

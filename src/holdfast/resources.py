@@ -179,6 +179,7 @@ ROUTES: Final = (
     "GET /executions/{id}",
     "GET /executions/{id}/history",
     "POST /executions/{id}/stop",
+    "POST /executions/{id}/retry",
     "POST /executions/{id}/pause",
     "POST /executions/{id}/resume",
     "POST /events",

@@ -77,8 +77,8 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
     for route in ROUTES:
         method, path = route.split(" ")
         bodies: dict[str, Any] = {
-            "/executions": {"workflow": "flow", "input": 1, "tenant": shop.name},
-            "/events": {"name": "paid", "key": "other", "data": 1, "t": shop.name},
+            "/executions": {"workflow": "flow", "input": 1},
+            "/events": {"name": "paid", "key": "other", "data": 1},
             "/answers": {"token": shop.token, "output": 1},
         }
         body = bodies.get(path, {}) if method == "POST" else b""

@@ -102,7 +102,7 @@ def test_names_that_differ_in_case_are_different() -> None:
     Case("an id that nobody minted", RUN, "HF207"),
     Case("its upper case", RUN.upper(), "HF207"),
     Case("a child of nobody", f"{RUN}.0.1", "HF207"),
-    Case("a child in other digits", f"{RUN}.\u0661.1", "HF201"),
+    Case("a child in other digits", f"{RUN}.\u0661.1", "HF207"),
     Case("a child with a zero before", f"{RUN}.00.1", "HF207"),
     Case("half a child", f"{RUN}.0", "HF207"),
     Case("a child of a long number", f"{RUN}.{'9' * 5_000}.1", "HF201"),
@@ -189,8 +189,8 @@ def test_a_name_that_aws_takes_is_kept_letter_by_letter(name: str) -> None:
 
     assert is_states_name(name)
     assert doors.states("CreateStateMachine", machine)[0] == 200
-    (listed,) = doors.states("ListStateMachines", {})[1]["stateMachines"]
-    assert listed["name"] == name
+    listed = doors.states("ListStateMachines", {})[1]["stateMachines"]
+    assert name in {machine["name"] for machine in listed}
 
 
 ARN = f"arn:aws:states:{PLACE.region}:{PLACE.account}"

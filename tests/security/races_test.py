@@ -117,12 +117,12 @@ def test_one_name_is_one_execution_of_a_state_machine(inputs: str, callers: int)
 
 
 def test_a_door_that_does_not_claim_the_name_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.runtime.commands import api
+    from holdfast.runtime.commands import start
 
-    def unclaimed(*arguments: Any) -> Any:
+    def unclaimed(_tenant: str, wanted: Any, _data: Any) -> Any:
         yield from ()
-        return arguments[-1]
+        return wanted
 
-    monkeypatch.setattr(api.Front, "_claim_name", unclaimed)
+    monkeypatch.setattr(start, "claim_name", unclaimed)
     with pytest.raises((AssertionError, ValueError)):
         test_one_name_is_one_execution("the same input", 2, 0)

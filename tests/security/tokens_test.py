@@ -163,7 +163,7 @@ def test_a_door_that_takes_what_is_forged_or_guessed_is_a_finding(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     genuine_one = genuine(a_shop())
-    for place in ("runtime.commands.api", "stepfunctions.tasks"):
+    for place in ("runtime.commands.answers", "stepfunctions.tasks"):
         monkeypatch.setattr(f"holdfast.{place}.require_token", lambda *_: genuine_one)
     monkeypatch.setattr("tests.security.tokens.require_token", lambda *_: genuine_one)
 

@@ -5,20 +5,22 @@ with its bug. `caught` runs both, so a schedule that no longer reaches its bug f
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from holdfast.core.apply import apply as apply_module
 from holdfast.errors import RequestError
-from holdfast.runtime import follow_ups, inbox, messages, watchdog
+from holdfast.runtime import follow_ups, inbox, watchdog
+from holdfast.runtime.commands import start
 from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import (
     Delete,
     Doubt,
     Effect,
     Get,
-    Message,
     Put,
     PutIfAbsent,
     Send,
@@ -159,23 +161,14 @@ def test_a_name_is_claimed_before_anything_runs() -> None:
         runs = len(histories(shop.world))
         return problems(shop) if runs == 1 else [f"{runs} executions of one name"]
 
-    real = Front._claim_name
+    real = start.claim_name
 
     def plant(patch: Patch) -> None:
-        def claim(self: Front, tenant: Any, flow: Any, name: Any, data: Any, started: Any) -> Any:
-            body = messages.start(
-                tenant,
-                started["run"],
-                workflow=flow,
-                input={"v": '{"n": 0}'},
-                t0=started["t0"],
-                definition=started["definition"],
-                name=name,
-            )
-            yield Send((Message(body),))
-            return (yield from real(self, tenant, flow, name, data, started))
+        def claim(tenant: str, wanted: Start, data: Any) -> Any:
+            yield from start.send(tenant, replace(wanted, input={"v": '{"n": 0}'}))
+            return (yield from real(tenant, wanted, data))
 
-        patch.setattr(Front, "_claim_name", claim)
+        patch.setattr(start, "claim_name", claim)
 
     caught(schedule, plant)
 

@@ -378,6 +378,7 @@ def test_a_port_that_is_taken_is_said(holdfast: Project) -> None:
         ("stop", "x"),
         ("pause", "x", "--reason", "why"),
         ("resume", "x", "--reason", "why"),
+        ("retry", "x"),
         ("start", "hello"),
         ("event", "e", "--key", "k", "--data", "1"),
         ("answer", "t", "--output", "1"),

@@ -140,6 +140,46 @@ def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     assert problem(site(chain(1)).request(method, path)) == (404, "HF208")
 
 
+# -- what a route does not know -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "body", "known"),
+    [
+        ("GET", "/executions", {"stauts": "FAILED"}, None, "workflow, status"),
+        ("GET", "/executions/order-1", {"full": "1"}, None, "none"),
+        ("GET", "/doctor", {"exection": "order-1"}, None, "execution, after"),
+        ("POST", "/executions", None, {**START, "nmae": "order-2"}, "workflow, input, name"),
+        ("POST", "/executions/order-1/stop", None, {"nwo": True}, "error, cause, now"),
+        ("POST", "/executions/order-1/retry", None, {"because": "x"}, "reason"),
+        ("POST", "/events", None, {"name": "paid", "kye": "k1"}, "name, key, data, id"),
+        ("POST", "/format", None, {"fromat": 1}, "format"),
+    ],
+)
+def test_a_parameter_or_field_that_a_route_does_not_know_is_refused_with_those_it_knows(
+    method: str, path: str, query: Any, body: Any, known: str
+) -> None:
+    found, _ = started()
+    before = [dict(item) for item in found.shop.world.services.items("mail")]
+    status, answer = found.request(method, path, body, query=query)
+
+    assert (status, answer["error"]["code"]) == (400, "HF219")
+    assert answer["error"]["help"].split(": ")[1].split(", ")[:2] == known.split(", ")[:2]
+    assert [dict(item) for item in found.shop.world.services.items("mail")] == before
+
+
+def test_the_arn_of_another_account_or_region_names_no_execution_here() -> None:
+    found, _ = started()
+    context = {"http": {"method": "GET", "path": "/"}, "stage": "$default", "requestId": "r1"}
+    for account in ("222222222222", "111111111111"):
+        arn = "arn:aws:states:eu-west-1:111111111111:execution:flow:order-1"
+        path = f"/executions/{arn}"
+        http = {**context["http"], "path": path}  # type: ignore[dict-item]
+        request = {**context, "http": http, "accountId": account}
+        status, _shown = found.request("GET", path, requestContext=request)
+        assert status == (200 if account == "111111111111" else 404)
+
+
 # -- refusals keep their status --------------------------------------------------------------------
 
 
@@ -258,10 +298,9 @@ def test_an_identity_without_a_usable_tenant_is_403_on_every_route(claims: Any) 
         assert problem(found.request(method, path, {}, claims=claims)) == (403, "HF240")
 
 
-def test_the_tenant_is_the_identitys_and_never_the_bodys() -> None:
+def test_the_tenant_is_that_of_the_identity() -> None:
     found, run = started(claims={"tenant": "acme"})
-    body = {**START, "tenant": "acme", "t": "acme"}
-    status, answer = found.request("POST", "/executions", body, claims={"tenant": "other"})
+    status, answer = found.request("POST", "/executions", START, claims={"tenant": "other"})
     partitions = {str(item["pk"]) for item in found.shop.world.services.items("executions")}
 
     assert status == 201

@@ -6,10 +6,9 @@ import base64
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands.api import Front
-from holdfast.runtime.effects import Clock, Handler, Message, PutIfAbsent, Send
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.commands.retry import send_retry
+from holdfast.runtime.effects import Clock, Handler
 from holdfast.runtime.storage.log import Log
 from holdfast_simulator import faults
 from holdfast_simulator.evidence import Told
@@ -91,14 +90,11 @@ class Meddlers:
 
 
 def _redrive(tenant: str, run: str, chance: bytes) -> Handler:
-    """What the Step Functions API does for a state machine's execution, save its refusals."""
+    """Requests a retry as the commands do, without their refusals."""
     log = Log(tenant, run, "front", "")
     yield from log.load()
     now_ms = yield Clock()
-    control_id = inbox.control_id(log.state, now_ms, chance)
-    fields = {"kind": inbox.REDRIVE}
-    yield PutIfAbsent(tables.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
-    yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))
+    yield from send_retry(tenant, run, log.state, (now_ms, chance))
 
 
 def _forgeries(token: str, tenant: str, others: list[str]) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,11 @@
-"""The HTTP API: routes to the front door, errors to statuses. The same code serves `serve`.
+"""The HTTP API of Holdfast: each route is one command. `holdfast serve` runs the same code.
 
-Powertools' resolver reads API Gateway's payload format 2.0. The tenant is what the authoriser
-verified: the `tenant` claim of a JWT, or `default` for an IAM caller of this account. A request
-with an `X-Amz-Target` is a call of AWS's own protocol and passes the resolver by.
+Powertools' resolver reads API Gateway's payload format 2.0. The authoriser verifies the tenant: the
+`tenant` claim of a JWT, or `default` for an IAM caller of this account. A request with an
+`X-Amz-Target` header is a call of AWS's own protocol, which `protocol` serves.
+
+A route refuses query parameters and body fields that it does not know (HF219). Otherwise a misspelt
+`stauts` would list every execution, and a misspelt `now` would undo what must not be undone.
 """
 
 from __future__ import annotations
@@ -16,21 +19,41 @@ from typing import Any, Final
 
 from holdfast.aws import protocol
 from holdfast.aws.host import Host
+from holdfast.aws.identity import caller_of, require_operator, tenant_of
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
+from holdfast.runtime.commands.lookup import no_execution
+from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.storage import format_control
+from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
-from holdfast.runtime.storage.keys import TENANT_DEFAULT, is_tenant
 
-#: The filters of the list, its page size, and where the page begins.
-LIST_PARAMETERS: Final = ("workflow", "status", "limit", "after")
+#: route -> the query parameters, and the fields of the body, that it knows.
+KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "POST /executions": ((), ("workflow", "input", "name")),
+    "GET /executions": (("workflow", "status", "limit", "after"), ()),
+    "GET /executions/{id}": ((), ()),
+    "GET /executions/{id}/history": (("after",), ()),
+    "POST /executions/{id}/stop": ((), ("error", "cause", "now")),
+    "POST /executions/{id}/retry": ((), ("reason",)),
+    "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
+    "POST /executions/{id}/resume": ((), ("reason", "by")),
+    "POST /events": ((), ("name", "key", "data", "id")),
+    "GET /events": ((), ()),
+    "POST /answers": ((), ("token", "output", "error", "cause")),
+    "GET /doctor": (("execution", "after"), ()),
+    "POST /doctor": ((), ("execution", "after")),
+    "GET /workflows": ((), ()),
+    "GET /format": ((), ()),
+    "POST /format": ((), ("format",)),
+}
 
 
 def api_handler(
     host: Host, region: str | None = None
 ) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     """-> a Lambda handler for every route of the HTTP API. `region`: see `states_handler`."""
-    routes, states = _routes(host), protocol.states_handler(host, region)
+    routes, states = _routes(host, region), protocol.states_handler(host, region)
 
     def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
         is_for_states = protocol.is_states_call(request)
@@ -45,7 +68,7 @@ def api_handler(
     return handle
 
 
-def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
+def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     from aws_lambda_powertools.event_handler import (  # noqa: PLC0415
         APIGatewayHttpResolver,
         Response,
@@ -54,109 +77,153 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     app = APIGatewayHttpResolver()
     front = host.front
 
-    def answer(make: Callable[[], Any], status: int = 200) -> Response[str]:
+    def answer(
+        make: Callable[[], Any], route: str, status_of: Callable[[Any], int] = lambda _: 200
+    ) -> Response[str]:
         try:
-            return _json(status, host.perform(make()))
+            _require_known("query parameter", app.current_event.query_string_parameters, route, 0)
+            value = host.perform(make())
         except RequestError as error:
             return _json(error.status, _problem(error))
         except HoldfastError as error:
             host.log_fault("a request was not served", error)
             return _json(503, _problem(error))
+        return _json(status_of(value), value)
 
     def _json(status: int, value: Any) -> Response[str]:
         return Response(status, "application/json", json.dumps(value, ensure_ascii=False))
 
+    def request() -> Mapping[str, Any]:
+        return app.current_event.raw_event
+
     def query(name: str) -> str | None:
         return (app.current_event.query_string_parameters or {}).get(name)
 
-    def parameters(known: tuple[str, ...]) -> Mapping[str, str]:
-        return known_parameters(app.current_event.query_string_parameters or {}, known)
-
     def tenant() -> str:
-        return tenant_of(app.current_event.raw_event)
+        return tenant_of(request())
 
-    def body() -> dict[str, Any]:
-        return body_of(app.current_event.raw_event)
+    def body(route: str) -> dict[str, Any]:
+        return _require_known("field", body_of(request()), route, 1)
 
-    def asked_by_caller() -> dict[str, Any]:
+    def here(identifier: str) -> str:
+        return require_here(identifier, request(), region)
+
+    def asked_by_caller(route: str) -> dict[str, Any]:
         """The body, with the verified caller as `by` where the client does not say who asks."""
-        return {"by": caller_of(app.current_event.raw_event), **body()}
+        return {"by": caller_of(request()) or "", **body(route)}
 
     @app.post("/executions")
     def start() -> Any:
-        return answer(lambda: front.start(tenant(), body(), os.urandom(8)), 201)
+        route = "POST /executions"
+        return answer(
+            lambda: front.start(tenant(), body(route), os.urandom(8)), route, _status_of_start
+        )
 
     @app.get("/executions")
     def executions() -> Any:
-        return answer(lambda: front.executions(tenant(), parameters(LIST_PARAMETERS)))
+        return answer(
+            lambda: front.executions(tenant(), app.current_event.query_string_parameters or {}),
+            "GET /executions",
+        )
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
-        return answer(lambda: front.describe(tenant(), identifier))
+        return answer(lambda: front.describe(tenant(), here(identifier)), "GET /executions/{id}")
 
     @app.get("/executions/<identifier>/history")
     def history(identifier: str) -> Any:
-        return answer(lambda: front.history(tenant(), identifier, query("after")))
+        return answer(
+            lambda: front.history(tenant(), here(identifier), query("after")),
+            "GET /executions/{id}/history",
+        )
 
     @app.post("/executions/<identifier>/stop")
     def stop(identifier: str) -> Any:
-        return answer(lambda: front.stop(tenant(), identifier, body(), os.urandom(8)))
+        route = "POST /executions/{id}/stop"
+        return answer(
+            lambda: front.stop(tenant(), here(identifier), body(route), os.urandom(8)), route
+        )
+
+    @app.post("/executions/<identifier>/retry")
+    def retry(identifier: str) -> Any:
+        route = "POST /executions/{id}/retry"
+        return answer(
+            lambda: front.retry(
+                tenant(), here(identifier), body(route), os.urandom(8), caller_of(request())
+            ),
+            route,
+        )
 
     @app.post("/executions/<identifier>/pause")
     def pause(identifier: str) -> Any:
-        return answer(lambda: front.pause(tenant(), identifier, asked_by_caller(), os.urandom(8)))
+        route = "POST /executions/{id}/pause"
+        return answer(
+            lambda: front.pause(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
+        )
 
     @app.post("/executions/<identifier>/resume")
     def resume(identifier: str) -> Any:
-        return answer(lambda: front.resume(tenant(), identifier, asked_by_caller(), os.urandom(8)))
+        route = "POST /executions/{id}/resume"
+        return answer(
+            lambda: front.resume(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
+        )
 
     @app.post("/events")
     def event() -> Any:
-        return answer(lambda: front.event(tenant(), body(), os.urandom(10)))
+        route = "POST /events"
+        return answer(lambda: front.event(tenant(), body(route), os.urandom(10)), route)
 
     @app.get("/events")
     def events() -> Any:
-        return answer(lambda: front.events(tenant()))
+        return answer(lambda: front.events(tenant()), "GET /events")
 
     @app.post("/answers")
     def give_answer() -> Any:
-        return answer(lambda: front.answer(tenant(), body()))
+        route = "POST /answers"
+        return answer(lambda: front.answer(tenant(), body(route)), route)
 
     @app.get("/doctor")
     def doctor() -> Any:
         asked = {"after": query("after"), "execution": query("execution")}
-        return answer(lambda: front.doctor(tenant(), asked, is_repairing=False))
+        return answer(lambda: front.doctor(tenant(), asked, is_repairing=False), "GET /doctor")
 
     @app.post("/doctor")
     def repair() -> Any:
-        return answer(lambda: front.doctor(tenant(), body(), is_repairing=True))
+        route = "POST /doctor"
+        return answer(lambda: front.doctor(tenant(), body(route), is_repairing=True), route)
 
     @app.get("/workflows")
     def workflows() -> Any:
-        return _json(200, {"workflows": [_workflow(item) for item in front.workflows.items()]})
+        return answer(lambda: _workflows(front.workflows), "GET /workflows")
 
     @app.get("/format")
     def format_asked() -> Any:
-        return answer(lambda: format_control.show(front.formats))
+        return answer(lambda: format_control.show(front.formats), "GET /format")
 
     @app.post("/format")
     def ask_format() -> Any:
-        return answer(
-            lambda: format_control.ask(operators_body(app.current_event.raw_event), front.formats)
-        )
+        route = "POST /format"
+
+        def ask() -> Any:
+            require_operator(request())
+            return format_control.ask(body(route), front.formats)
+
+        return answer(ask, route)
 
     @app.not_found
     def nothing(_error: Exception) -> Any:
         event = app.current_event
         return _json(404, _problem(_no_route(event.http_method, event.path)))
 
-    # The resolver keeps the request that it works on in its class: two at once, as `serve` has
-    # them, would be given each other's.
+    # The resolver keeps its current request in its class. Two at once, as `serve` has them, would
+    # read each other's.
     one_at_a_time = threading.Lock()
 
     def resolve(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
         if request["rawPath"].endswith("\n"):
-            # The resolver's patterns match before it too: `order-1\n` would be order-1.
+            # The resolver's patterns match before a line feed, so `order-1\n` would be order-1.
             method = request["requestContext"]["http"]["method"]
             return _refusal(_no_route(method, request["rawPath"]))
         with one_at_a_time:
@@ -165,7 +232,32 @@ def _routes(host: Host) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     return resolve
 
 
-def _workflow(item: tuple[str, Any]) -> dict[str, Any]:
+def _require_known(
+    what: str, given: Mapping[str, Any] | None, route: str, place: int
+) -> dict[str, Any]:
+    """-> the parameters or fields. Raises RequestError HF219 for one that the route lacks."""
+    known = KNOWN[route][place]
+    unknown = sorted((given or {}).keys() - set(known))
+    if unknown:
+        raise RequestError(
+            "HF219",
+            f"{route} has no {what} {unknown[0]!r:.90}",
+            help=f"known: {', '.join(known) or 'none'}",
+        )
+    return dict(given or {})
+
+
+def _status_of_start(answer: Mapping[str, Any]) -> int:
+    """201 when the execution runs or has succeeded. 200: it exists, and has not succeeded."""
+    return 201 if answer.get("started", True) else 200
+
+
+def _workflows(deployed: Mapping[str, Definition]) -> JsonResult:
+    yield from ()
+    return {"workflows": [_workflow(item) for item in deployed.items()]}
+
+
+def _workflow(item: tuple[str, Definition]) -> dict[str, Any]:
     name, definition = item
     events = sorted(definition.source_map.get("events", {}))
     return {"workflow": name, "definition": definition.hash, "events": events}
@@ -177,7 +269,7 @@ def _no_route(method: str, path: str) -> RequestError:
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
-    # AWS's text of a refusal names roles and tables: it goes to the log, not to callers.
+    # AWS's words for a refusal name roles and tables. They are for the log, not for callers.
     is_fault = isinstance(error, ServiceFault)
     message = "a service that this stack works with failed" if is_fault else error.message
     problem = {"code": error.code, "message": message}
@@ -185,7 +277,7 @@ def _problem(error: HoldfastError) -> dict[str, Any]:
 
 
 def _refusal(error: RequestError) -> dict[str, Any]:
-    """-> API Gateway's response for a caller whom no route serves."""
+    """-> API Gateway's response for a request that no route serves."""
     return {
         "statusCode": error.status,
         "headers": {"Content-Type": "application/json"},
@@ -194,52 +286,17 @@ def _refusal(error: RequestError) -> dict[str, Any]:
     }
 
 
-def tenant_of(request: Mapping[str, Any]) -> str:
-    """Raises RequestError HF240 (403) when the verified identity names no usable tenant.
+def require_here(identifier: str, request: Mapping[str, Any], region: str | None) -> str:
+    """-> the identifier of an execution. Raises RequestError HF207 for an ARN of another place.
 
-    Only who signs as IAM does is `default`; of an authoriser of another kind nothing is known.
+    An execution here may have the same name, and must not be stopped in place of that one.
     """
-    authorizer = request.get("requestContext", {}).get("authorizer") or {}
-    if not authorizer.keys() - {"iam"}:
-        return TENANT_DEFAULT
-    claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    tenant = claims.get("tenant")
-    if not isinstance(tenant, str) or not is_tenant(tenant):
-        raise RequestError("HF240", "the identity has no usable `tenant` claim", status=403)
-    return tenant
-
-
-def caller_of(request: Mapping[str, Any]) -> str:
-    """-> the ARN of the IAM caller or the subject of the token; "" where neither is known."""
-    authorizer = request.get("requestContext", {}).get("authorizer") or {}
-    claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    found = (authorizer.get("iam") or {}).get("userArn") or claims.get("sub")
-    return found if isinstance(found, str) else ""
-
-
-def known_parameters(given: Mapping[str, str], known: tuple[str, ...]) -> Mapping[str, str]:
-    """-> the parameters of a request. Raises RequestError HF204 for one that the route lacks: a
-    filter that was ignored would show everything, and a script would act on all of it.
-    """
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        expected = ", ".join(known) or "none"
-        raise RequestError(
-            "HF204", f"there is no parameter {unknown[0]!r:.90} here; known: {expected}"
-        )
-    return given
-
-
-def operators_body(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuses operations on the whole stack for a tenant. Raises RequestError HF252 (403)."""
-    if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
-        raise RequestError(
-            "HF252",
-            "this concerns the whole stack, and a token speaks for one tenant",
-            status=403,
-            help="see docs/how-to/operate.md, Upgrade and rollback, for stacks that take tokens",
-        )
-    return body_of(request)
+    if identifier.startswith("arn:"):
+        place = [*identifier.split(":")[3:5], "", ""][:2]
+        own = region or os.environ.get("AWS_REGION"), request["requestContext"].get("accountId")
+        if any(known not in {None, found} for known, found in zip(own, place, strict=True)):
+            raise no_execution(identifier)
+    return identifier
 
 
 def body_of(request: Mapping[str, Any]) -> dict[str, Any]:

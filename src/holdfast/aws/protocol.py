@@ -1,7 +1,7 @@
 """AWS's JSON protocol, 1.0: how clients of Step Functions speak to the API.
 
 A POST whose header `X-Amz-Target` is `AWSStepFunctions.<Operation>` and whose body is the request.
-An error is status 400 and `{"__type": <name of the exception>, "message": …}`.
+A refusal has the status 400 and `{"__type": <name of the exception>, "message": …}`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.aws.host import Host
+from holdfast.aws.identity import caller_of
 from holdfast.core.state import Parent
 from holdfast.errors import HoldfastError
 from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS
@@ -36,8 +37,8 @@ HttpAnswer = tuple[int, dict[str, Any]]
 def is_states_call(request: Mapping[str, Any]) -> bool:
     """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer.
 
-    The path decides too: a caller with rights to `POST /answers` only must not reach state
-    machines.
+    The path decides too: a caller with rights to `POST /answers` alone must not reach state
+    machines by a header.
     """
     method = request.get("requestContext", {}).get("http", {}).get("method")
     is_root = method == "POST" and request.get("rawPath") == "/"
@@ -57,7 +58,7 @@ def states_handler(
         try:
             status, answer = _answer(host, request, context, (tenant, *place))
         except HoldfastError as error:
-            # AWS's text of a refusal names roles and tables: it goes to the log.
+            # AWS's words for a refusal name roles and tables. They are for the log.
             host.log_fault("a request was not served", error)
             status, answer = 500, _problem("InternalFailure", "the request was not served")
         return _response(status, answer)
@@ -85,7 +86,7 @@ def states_call(
 
 
 def _parent(effect: RunTask) -> Parent | None:
-    """Reports the end of an execution to the task that started it and waits."""
+    """-> the task as the parent of the execution that it starts, if it waits for the end."""
     if effect.kind != "sync":
         return None
     return {
@@ -115,14 +116,14 @@ def _answer(
     except (ValueError, RecursionError):
         return HTTP_STATUS, {"__type": "SerializationException"}
     try:
-        call = _api(host, place).call(operation, body, os.urandom(CHANCE_BYTES))
+        call = _api(host, place, caller_of(request)).call(operation, body, os.urandom(CHANCE_BYTES))
         with host.task_pool() as pool:
             return 200, run(call, _performer(host, _deadline_ms(host, context)), pool)
     except StatesFault as fault:
         return HTTP_STATUS, {**_problem(fault.code, fault.message), **fault.extra}
 
 
-def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
+def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> StatesApi:
     from holdfast.stepfunctions.api import StatesApi  # noqa: PLC0415
     from holdfast.stepfunctions.arns import ArnRegion  # noqa: PLC0415
     from holdfast.stepfunctions.catalogue import Service  # noqa: PLC0415
@@ -130,11 +131,21 @@ def _api(host: Host, place: tuple[str, str, str]) -> StatesApi:
     tenant, region, account = place
     where = ArnRegion(region, account, PARTITION)
     front = host.front
-    return StatesApi(Service(front.programs, front.keys, tenant, where, host.payload_bytes_max))
+    service = Service(
+        front.programs,
+        front.keys,
+        tenant,
+        where,
+        host.payload_bytes_max,
+        front.workflows,
+        front.types,
+        caller,
+    )
+    return StatesApi(service)
 
 
 def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:
-    """A call may wait until shortly before whoever waits for it goes."""
+    """-> `perform` for a call, which may wait until shortly before its caller's deadline."""
 
     def perform(effect: Effect) -> Any:
         match effect:

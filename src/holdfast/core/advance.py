@@ -524,6 +524,8 @@ def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     if decision.events or not is_redriven_by(state, fact):
         return
     own: dict[str, Any] = {"control": fact.control_id}
+    words = {"reason": fact.reason, "by": fact.by}
+    own |= {name: text for name, text in words.items() if text is not None}
     if decision.program.timeout_seconds is not None:
         own["due"] = decision.moment.now_ms + decision.program.timeout_seconds * 1_000
     details = {"redriveCount": state.redrives + 1}

@@ -149,9 +149,14 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class RedriveRequested:
-    """Control mail: an execution that ended, and did not succeed, goes on where it stopped."""
+    """Control mail: an execution that ended, and did not succeed, goes on where it stopped.
+
+    `reason` and `by`: why, and the verified identity of the caller; for the history alone.
+    """
 
     control_id: str
+    reason: str | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The HTTP API as Python calls, over whatever carries a request to it.
+"""The HTTP API as Python calls, over one of three carriers of requests.
 
-Three carriers: a URL (a running `serve`), a deployed stack (found through CloudFormation, requests
+The carriers are a URL (a running `serve`), a deployed stack (found through CloudFormation, requests
 signed for its IAM authoriser), and the handler itself in this process (the demo).
 """
 
@@ -64,6 +64,9 @@ class Client:
         if is_now:
             request["now"] = True
         return self._post(f"{_path(identifier)}/stop", request)
+
+    def retry(self, identifier: str, reason: str | None = None) -> AnyJson:
+        return self._post(f"{_path(identifier)}/retry", {**_without_none({"reason": reason})})
 
     def pause(self, identifier: str, reason: str, by: str, timers: str) -> AnyJson:
         request = {"reason": reason, "by": by, "timers": timers}
@@ -213,7 +216,7 @@ def _is_http(text: str) -> bool:
 
 
 def _over_http(base: str, sign: Sign = lambda *_: {}) -> Carry:
-    # A proxy knows nothing of this machine's loopback.
+    # A proxy cannot reach this machine's loopback address.
     proxies: dict[str, str] | None = {} if urlsplit(base).hostname in _LOOPBACK else None
     opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
 

@@ -1,4 +1,4 @@
-"""The commands that speak to an API: this project's `serve`, another address, or a stack."""
+"""The commands that call an API: this project's `serve`, another address, or a stack."""
 
 from __future__ import annotations
 
@@ -28,13 +28,36 @@ def start(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.input, "--input")
     client = _client(arguments)
     started = client.start(arguments.workflow, data, arguments.name)
+    is_new = started.get("started", True)
     if arguments.wait is None:
-        return say(arguments, started, f"started {started['execution']}")
+        text = f"started {started['execution']}" if is_new else _exists(started)
+        say(arguments, started, text)
+        return FINE if is_new else NEGATIVE
+    if not is_new:
+        print(_exists(started), file=sys.stderr)
     ended = _wait(client, started["execution"], arguments.wait)
     _show_execution(arguments, ended)
     if ended["status"] == "RUNNING":
         print(f"still running after {arguments.wait:g} s", file=sys.stderr)
     return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
+
+
+def _exists(started: Any) -> str:
+    """-> a line about the execution that has the name already, and has not succeeded."""
+    name, status = started["name"], started["status"]
+    error = f" ({started['error']})" if "error" in started else ""
+    ended = f"is {status}" if status == "ABORTED" else f"has {status}"
+    if started.get("undone"):
+        fix = "it has undone what it did: start another one under another name"
+    else:
+        fix = f"`holdfast retry {name}` goes on from the failed step"
+    return f"{name} exists and {ended}{error}; {fix}"
+
+
+def retry(arguments: argparse.Namespace) -> int:
+    answer = _client(arguments).retry(arguments.execution, arguments.reason)
+    steps = ", ".join(answer["from"]) or "its start"
+    return say(arguments, answer, f"asked {answer['execution']} to go on from {steps}")
 
 
 def _wait(client: Client, identifier: str, seconds: float) -> Any:
@@ -124,7 +147,7 @@ def stop(arguments: argparse.Namespace) -> int:
     told = client.stop(arguments.execution, arguments.error, arguments.cause, is_now=is_now)
     how = "at once, undoing nothing more" if told.get("now") else "after undoing"
     if is_now and not told.get("now"):
-        how += ", for this deployment does not know --now yet; deploy it anew"
+        how += ", because the deployed code has no --now yet; deploy it again"
     return say(arguments, told, f"asked {told['execution']} to stop {how}")
 
 

@@ -106,7 +106,7 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
     put(_execution(shown, now))
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
-        # Of several tokens it does not show whose they are.
+        # With several tokens, each line says which wait its token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
         # Not in the table: a wrapped line cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
@@ -122,6 +122,10 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     table.add_row("id", shown["execution"])
     if "workflow" in shown:
         table.add_row("workflow", shown["workflow"])
+    if "arn" in shown:
+        table.add_row("ARN", shown["arn"])
+    if "retries" in shown:
+        table.add_row("retried", f"{shown['retries']} times")
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
     if "started" in shown:
@@ -210,7 +214,7 @@ def _go_on(wait: JsonRow) -> str | None:
 
 def history(rows: list[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # The last column alone gives way: rich narrows what may wrap, and its texts are cut instead.
+    # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
     table.columns[-1].no_wrap = False
     for row in map(harmless, rows):
         style = _style(row)
@@ -231,12 +235,15 @@ def _style(row: JsonRow) -> str:
 
 
 def _what(row: JsonRow) -> str:
-    """The state, the task, the error; what a task got and gave. Not every state's input again."""
+    """-> the state, the task, the error, and the input and output of tasks alone, on one line."""
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
+    if row["type"] == "ExecutionRedriven":
+        words = {"by": own.get("by"), "because": own.get("reason")}
+        parts += [f"{word} {text}" for word, text in words.items() if text is not None]
     if "due" in own:
         parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
     if not row["type"].endswith(("StateEntered", "StateExited")):
@@ -246,7 +253,7 @@ def _what(row: JsonRow) -> str:
 
 
 def _on_one_line(row: JsonRow) -> JsonRow:
-    """A text of several lines must not look like several rows."""
+    """-> the row with each text on one line, so that it does not look like several rows."""
     shown = harmless(dict(row))
     return {
         key: text.replace("\n", " ") if isinstance(text, str) else text

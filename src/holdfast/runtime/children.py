@@ -31,6 +31,7 @@ from holdfast.core.state import (
 from holdfast.errors import HoldfastError
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, inbox, messages
+from holdfast.runtime.commands.control import send_control
 from holdfast.runtime.effects import Effect, Get, Item, Message, NoResult, PutIfAbsent, Query, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
@@ -223,8 +224,7 @@ def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
     """Tells a child that nobody waits for it any more. One that has ended ignores it."""
     run = child_run(log.run, entry, number)
     fields = {"kind": inbox.PARENT}
-    yield PutIfAbsent(tables.MAIL, inbox.control_item(log.tenant, run, _CONTROL_ID, now_ms, fields))
-    yield Send((Message(messages.wake_mail(log.tenant, run, keys.control(_CONTROL_ID))),))
+    yield from send_control(log.tenant, run, _CONTROL_ID, now_ms, fields)
 
 
 def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]:

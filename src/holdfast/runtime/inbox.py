@@ -18,24 +18,19 @@ from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
-from holdfast.runtime import messages
 from holdfast.runtime.effects import (
     Effect,
     Get,
     GetBlob,
     Item,
-    Message,
     Put,
     PutBlob,
-    PutIfAbsent,
     Query,
-    Send,
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
 from holdfast.runtime.storage.json_values import plain_text
-from holdfast.runtime.storage.log import Log
 
 FactsResult: TypeAlias = Generator[Effect, Any, list[Fact]]
 
@@ -239,19 +234,6 @@ def control_item(
     }
 
 
-def ask(
-    tenant: str, log: Log, now_ms: int, chance: bytes, fields: Item
-) -> Generator[Effect, Any, str]:
-    """Stores a control message for the execution, then wakes it; -> the id of the message.
-
-    In this order: a wake without its message finds nothing, and is gone.
-    """
-    identifier = control_id(log.state, now_ms, chance)
-    yield PutIfAbsent(tables.MAIL, control_item(tenant, log.run, identifier, now_ms, fields))
-    yield Send((Message(messages.wake_mail(tenant, log.run, keys.control(identifier))),))
-    return identifier
-
-
 def control_facts(tenant: str, state: Execution) -> FactsResult:
     """Control mail that still means something to the state, in the order of its ids."""
     return [fact for _, fact in (yield from stored_control(tenant, state))]
@@ -312,21 +294,24 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
 def _control(control_id: str, item: Item) -> Control:
     kind = item.get("kind")
     if kind == REDRIVE:
-        return facts.RedriveRequested(control_id)
+        return facts.RedriveRequested(control_id, _word(item, "reason"), _word(item, "by"))
     if kind == PAUSE:
         reason, by = str(item["reason"]), str(item["by"])
         timers = next(one for one in PAUSE_TIMERS if one == item["timers"])
         return facts.PauseRequested(control_id, reason, by, timers)
     if kind == RESUME:
         return facts.ResumeRequested(control_id, str(item["reason"]), str(item["by"]))
-    error, cause = item.get("error"), item.get("cause")
     return facts.StopRequested(
         control_id,
-        None if error is None else str(error),
-        None if cause is None else str(cause),
+        _word(item, "error"),
+        _word(item, "cause"),
         by_parent=item.get("kind") == PARENT,
         now=bool(item.get("now", 0)),
     )
+
+
+def _word(item: Item, name: str) -> str | None:
+    return str(item[name]) if name in item else None
 
 
 def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:

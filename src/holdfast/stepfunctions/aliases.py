@@ -17,7 +17,7 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.lookup import is_here
+from holdfast.stepfunctions.lookup import find_machine, is_here
 from holdfast.stepfunctions.pages import page
 
 Routes: TypeAlias = tuple[tuple[int, int], ...]
@@ -81,7 +81,7 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
 
 
 def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting what is not there is no error, as for machines, versions and activities."""
+    """Deleting an alias that does not exist succeeds, as for machines, versions and activities."""
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if is_here(service, arn):
         yield Delete(
@@ -95,7 +95,7 @@ def list_state_machine_aliases(service: Service, request: dict[str, Any], _: byt
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):
-        machine = yield from catalogue.machine(service.tenant, arn.name)
+        machine = yield from find_machine(service, arn.name)
     if machine is None:
         raise state_machine_does_not_exist(arn.text)
     aliases = yield from catalogue.aliases(service.tenant, arn.name)

@@ -1,11 +1,11 @@
-"""The names of everything: `arn:aws:states:REGION:ACCOUNT:KIND:…`.
+"""The ARNs of everything: `arn:aws:states:REGION:ACCOUNT:KIND:…`.
 
     stateMachine:NAME                   stateMachine:NAME:7 (a version)   stateMachine:NAME:ALIAS
     execution:NAME:EXECUTION            execution:NAME/LABEL:EXECUTION (item of a distributed Map)
     express:NAME:EXECUTION:UUID         mapRun:NAME/LABEL:UUID            activity:NAME
 
-`parse_*` raise StatesFault InvalidArn for what cannot be such a name. That it names nothing here
-(another region, account or machine) is for the caller to say, with the exception of its kind.
+`parse_*` raise StatesFault InvalidArn for a text that is no such ARN. An ARN may name nothing here
+(another region, account or machine); the caller refuses it, with the exception of its kind.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.runtime.storage.keys import is_machine_name
 from holdfast.stepfunctions.faults import StatesFault, invalid_arn, invalid_name
 
 _ARN: Final = re.compile(
@@ -21,12 +22,6 @@ _ARN: Final = re.compile(
     r":(?P<kind>[^:]+):(?P<rest>.+)",
     re.DOTALL,
 )
-# AWS docs, CreateStateMachine § name: white space, brackets, wildcards, these and control
-# characters.
-_REFUSED_IN_NAMES: Final = re.compile(
-    '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
-)
-NAME_CHARACTERS_MAX: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +170,8 @@ def parse_activity_arn(text: str) -> ActivityArn:
 
 
 def require_name(name: str) -> str:
-    """-> the name of a machine, an activity or an execution. Raises InvalidName.
-
-    Every letter of every script is allowed, but none of the characters that keys use ("#").
-    """
-    if not 1 <= len(name) <= NAME_CHARACTERS_MAX or _REFUSED_IN_NAMES.search(name):
+    """-> the name of a machine, an activity or an execution. Raises InvalidName."""
+    if not is_machine_name(name):
         raise invalid_name(name)
     return name
 

@@ -3,9 +3,9 @@
 Rules of this file:
 * One item each, in the table `mail`; creation is PutIfAbsent, a change is Replace on `rv`.
 * A list is one query of one partition: machines of a tenant, versions or aliases of a machine.
-* A definition's text is stored once, beside the hash of what it says, and never changed: a version
-  and its machine, and executions that outlive both, read the same item.
-* A version is stored before its machine counts it: whoever publishes next finds it either way.
+* A definition's text is stored once, under the definition's hash, and never changed. A version, its
+  machine, and executions that outlive both read the same item.
+* A version is stored before its machine counts it, so the next publication finds it either way.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from holdfast.asl.validation.report import MachineType
 from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import Types, Untyped
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
 
@@ -32,9 +34,11 @@ RACES_MAX: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What every operation works with: one tenant's view of one stack.
+    """One tenant's view of one stack, for every operation.
 
-    `payload_bytes_max` bounds inputs and outputs of executions; None lifts the limit.
+    `payload_bytes_max` bounds inputs and outputs of executions; None lifts the limit. `workflows`
+    are the deployed ones, which this API shows as state machines; `types` are those of their data.
+    `caller` is the verified identity of the request, None for a task's.
     """
 
     programs: Programs
@@ -42,13 +46,21 @@ class Service:
     tenant: str
     place: ArnRegion
     payload_bytes_max: int | None
+    workflows: Mapping[str, Definition] = field(default_factory=dict)
+    types: Types = field(default_factory=Untyped)
+    caller: str | None = None
+
+    @property
+    def known(self) -> Lookup:
+        return Lookup(self.programs, self.workflows, self.keys, FORMATS, self.types)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a version keeps of its machine. `logging` and the like are the request's own JSON.
+    """The fields that a version copies from its machine. `logging` and the like are request JSON.
 
-    `revision` is None until the first update. `text` is the digest of the definition as given.
+    `revision` is None until the first update. `text` is the digest of the definition as given;
+    "" for a workflow, whose definition was compiled.
     """
 
     definition: str
@@ -65,8 +77,8 @@ class Snapshot:
 class StateMachine:
     """`versions` is the greatest number ever given to a version of it.
 
-    `published` and `description` are those of the request that created it: an identical repeat of
-    that request is no second creation.
+    `published` and `description` are those of the request that created it. They tell an identical
+    repeat of that request from another one.
     """
 
     name: str
@@ -116,7 +128,7 @@ Stored = TypeVar("Stored", StateMachine, Alias, Activity)
 
 @dataclass(frozen=True, slots=True)
 class Startable:
-    """What an execution needs to know of the machine that it is started from."""
+    """The fields of a machine, version or alias that a start needs."""
 
     machine_arn: str
     name: str
@@ -240,7 +252,7 @@ def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
-    """-> a text of the definition, for who knows the hash alone; None for a workflow's."""
+    """-> a text of the definition with this hash; None for a workflow's, which has no text."""
     items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 

@@ -1,8 +1,8 @@
-"""StartSyncExecution: a run of an express machine in memory, from the core that all others run on.
+"""StartSyncExecution: an express machine runs in memory, on the same core as every execution.
 
-No log and no messages: who asks waits. Tasks are begun and their results taken as a worker does;
-timers are waited for. If the process dies, so does the run, and the caller sees it: that is what
-express means (AWS docs, "Standard and Express workflows": at most once when synchronous).
+There is no log and there are no messages: the caller waits. Tasks begin and their results are taken
+as in a worker; the run waits for its timers. When the process crashes, the run is lost and the
+caller's request fails (AWS docs, "Standard and Express workflows": at most once when synchronous).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from holdfast.runtime.worker.leases import attempts_of, result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import type_not_supported
-from holdfast.stepfunctions.starts import input_of, origin_of, workflow_of
+from holdfast.stepfunctions.starts import input_of, origin_of
 from holdfast.stepfunctions.versions import resolve_for_start
 
 Waits = Generator[Effect, Any, None]
@@ -129,10 +129,10 @@ class ExpressRun:
     draws: int = 0
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
-        """-> the state at the end; one that has not ended took too long."""
-        # Whoever asks waits for this process, which may end sooner than a run.
+        """-> the state at the end. A state that has not ended means a time-out."""
+        # The caller waits for this process, which may end sooner than a run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
-        workflow = workflow_of(self.origin)
+        workflow = keys.machine_workflow(self.origin["state_machine_name"])
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
         state = advance(self.program, None, [started], self._moment(run, now_ms)).state
         while not state.is_ended:
@@ -174,7 +174,7 @@ class ExpressRun:
         )
 
     def _wait(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:
-        """For a result, a timer or a time-out, whichever comes first."""
+        """Waits for the first of a result, a timer and a time-out."""
         until_ms = min([self.until_ms, *self.begun.values(), *self._dues(state)])
         if not self.begun:
             yield Pause(max(0, until_ms - now_ms))

@@ -1,4 +1,4 @@
-"""From an execution's ARN to its log, or to its start when no worker has begun it."""
+"""Executions by ARN: those of state machines, and those of workflows."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.run_ids import run_of_uuid
 from holdfast.core.state import Execution, MachineOrigin
-from holdfast.runtime.effects import Effect, Get
+from holdfast.runtime.commands.start_rows import Start, find_start
+from holdfast.runtime.effects import Effect, Get, Item
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import ExecutionArn, parse_execution_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import execution_does_not_exist, invalid_arn
-from holdfast.stepfunctions.starts import Start, find_start
+from holdfast.stepfunctions.workflows import origin_of_state, origin_of_workflow
 
 
 @dataclass(frozen=True, slots=True)
 class FoundExecution:
-    """`state` is None while there is a start and no log."""
+    """`state` is None before the first record; then `start` says what was accepted.
+
+    Such a start has no input when it came through the API of Holdfast, which stores no row of it.
+    """
 
     arn: ExecutionArn
     run: str
+    origin: MachineOrigin
     state: Execution | None
     start: Start | None
-
-    @property
-    def origin(self) -> MachineOrigin:
-        origin = self._state.origin if self.start is None else self.start.origin
-        assert origin is not None
-        return origin
 
     @property
     def definition(self) -> str:
@@ -39,6 +37,12 @@ class FoundExecution:
     @property
     def started_ms(self) -> int:
         return self.start.started_ms if self.start is not None else self._state.started_ms
+
+    @property
+    def is_workflow(self) -> bool:
+        if self.start is not None:
+            return not keys.is_machine_workflow(self.start.workflow)
+        return self._state.origin is None
 
     @property
     def _state(self) -> Execution:
@@ -53,39 +57,76 @@ def require_execution(service: Service, text: str) -> Generator[Effect, Any, Fou
         # AWS keeps no history of express executions that the API could ask for.
         raise invalid_arn("Resource type not valid in this context: express")
     if arn.place == service.place:
-        for find_run in (_run_in_name, _run_of_name):
-            run = yield from find_run(service, arn)
-            found = None if run is None else (yield from _found(service, arn, run))
-            if found is not None:
-                return found
+        found = yield from _find(service, arn)
+        if found is not None:
+            return found
     raise execution_does_not_exist(text)
 
 
-def _run_in_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, str | None]:
-    """The name is the run: in the notation of a UUID, or, of a child, nearly as it is."""
-    yield from ()
-    run = run_of_uuid(arn.name)
-    if run is None:
-        return keys.run_of_child(arn.name)
-    secrets = service.keys.secrets.values()
-    is_ours = any(keys.is_minted(service.tenant, run, secret) for secret in secrets)
-    return run if is_ours else None
+def _find(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, FoundExecution | None]:
+    owners = _owners(service, arn.machine)
+    run = service.known.run_in_name(service.tenant, arn.name)
+    if run is not None:
+        found = yield from _of_run(service, arn, run, owners, None)
+        if found is not None:
+            return found
+    for owner in owners:
+        item = yield Get(tables.MAIL, keys.name(service.tenant, owner, arn.name), keys.ONLY)
+        if item is not None:
+            found = yield from _of_run(service, arn, str(item["run"]), [owner], item)
+            if found is not None:
+                return found
+    return None
 
 
-def _run_of_name(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, str | None]:
-    key = keys.name(service.tenant, keys.machine_workflow(arn.machine), arn.name)
-    item = yield Get(tables.MAIL, key, keys.ONLY)
-    return None if item is None else str(item["run"])
+def _owners(service: Service, machine: str) -> list[str]:
+    """-> the engine's names that executions of such an ARN may have, the likelier one first.
+
+    A deployed workflow hides a machine of its name. Executions of both are found.
+    """
+    owners = [keys.machine_workflow(machine)]
+    if keys.is_name(machine):
+        owners.insert(0 if machine in service.workflows else 1, machine)
+    return owners
 
 
-def _found(
-    service: Service, arn: ExecutionArn, run: str
+def _of_run(
+    service: Service, arn: ExecutionArn, run: str, owners: list[str], name_row: Item | None
 ) -> Generator[Effect, Any, FoundExecution | None]:
+    """-> the execution, from its log, or from its start while it has no log."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     if log.state is not None:
-        origin = log.state.origin
-        is_it = origin is not None and origin["execution_arn"] == arn.text
-        return FoundExecution(arn, run, log.state, None) if is_it else None
-    start = yield from find_start(service, arn, run)
-    return None if start is None else FoundExecution(arn, run, None, start)
+        origin = origin_of_state(service, log.state)
+        is_it = origin["execution_arn"] == arn.text
+        return FoundExecution(arn, run, origin, log.state, None) if is_it else None
+    for owner in owners:
+        start = yield from find_start(service.tenant, owner, run, arn.text)
+        if start is not None and start.origin is not None:
+            return FoundExecution(arn, run, start.origin, None, start)
+    start = None if log.is_gone else (yield from _accepted(service, arn, log, name_row))
+    if start is None or start.origin is None:
+        return None
+    return FoundExecution(arn, run, start.origin, None, start)
+
+
+def _accepted(
+    service: Service, arn: ExecutionArn, log: Log, name_row: Item | None
+) -> Generator[Effect, Any, Start | None]:
+    """-> the start of a deployed workflow that has no row: its input is in the start message.
+
+    The name row, or an authentic id that is young, is proof that the start was accepted.
+    """
+    deployed, run = service.workflows.get(arn.machine), log.run
+    if deployed is None or "." in run:
+        return None
+    if name_row is not None:
+        if keys.is_machine_workflow(str(name_row["pk"]).split("#")[2]):
+            return None
+        name, started_ms, definition = arn.name, int(name_row["t0"]), str(name_row["dh"])
+        origin = origin_of_workflow(service.place, arn.machine, run, name)
+        return Start(run, arn.machine, name, started_ms, definition, origin, {})
+    if not (yield from service.known.may_begin(log)):
+        return None
+    origin = origin_of_workflow(service.place, arn.machine, run, None)
+    return Start(run, arn.machine, None, keys.minted_ms(run), deployed.hash, origin, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Effect, JsonResult
@@ -11,21 +11,16 @@ from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import parse_machine_arn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
+from holdfast.stepfunctions.lookup import find_machine, text_of
 from holdfast.stepfunctions.machines import references_in
-
-#: What AWS says of a machine that never had any of them, and we of one that is gone.
-_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "loggingConfiguration": {"level": "OFF", "includeExecutionData": False},
-    "tracingConfiguration": {"enabled": False},
-    "encryptionConfiguration": {"type": "AWS_OWNED_KEY"},
-}
+from holdfast.stepfunctions.workflows import DEFAULT_SETTINGS
 
 
 def describe_state_machine_for_execution(
     service: Service, request: Mapping[str, Any], _: bytes
 ) -> JsonResult:
-    """Definition and role are the execution's own. Of a machine that was changed since, the
-    settings are those of now, and of one that is gone AWS's defaults.
+    """Definition and role are the execution's own. The settings are the machine's present ones, or
+    AWS's defaults when the machine is deleted.
     """
     found = yield from require_execution(service, request["executionArn"])
     machine = yield from _machine(service, found)
@@ -50,9 +45,9 @@ def describe_state_machine_for_execution(
 def _text(
     service: Service, found: FoundExecution, then: Snapshot | None
 ) -> Generator[Effect, Any, str]:
-    """-> the text that the machine was given, or, of one changed since, one that says the same."""
+    """-> the text that the machine was given, or, after a change, one of the same definition."""
     if then is not None and then.definition == found.definition:
-        return (yield from catalogue.text_of(service.tenant, then))
+        return (yield from text_of(service, then))
     text = yield from catalogue.any_text_of(service.tenant, found.definition)
     if text is not None:
         return str(text)
@@ -62,8 +57,11 @@ def _text(
 
 def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> dict[str, Any]:
     if then is None:
-        return {**_SETTINGS, "updateDate": updated_ms}
-    settings: dict[str, Any] = {
+        settings: dict[str, Any] = {
+            f"{name}Configuration": given for name, given in DEFAULT_SETTINGS.items()
+        }
+        return {**settings, "updateDate": updated_ms}
+    settings = {
         "loggingConfiguration": then.logging,
         "tracingConfiguration": then.tracing,
         "encryptionConfiguration": then.encryption,
@@ -76,8 +74,8 @@ def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> 
 def _machine(
     service: Service, found: FoundExecution
 ) -> Generator[Effect, Any, StateMachine | None]:
-    """-> the machine; one that was made since, in its name, is another."""
-    machine = yield from catalogue.machine(service.tenant, found.origin["state_machine_name"])
+    """-> the machine. One that was made after the start, with the same name, is another."""
+    machine = yield from find_machine(service, found.origin["state_machine_name"])
     return None if machine is None or machine.created_ms > found.started_ms else machine
 
 
@@ -96,7 +94,7 @@ def _then(machine: StateMachine | None, version: Version | None) -> Snapshot | N
 
 
 def _updated_ms(machine: StateMachine | None, version: Version | None, started_ms: int) -> int:
-    """-> when what was started had been changed last. Of what was changed since, nobody knows."""
+    """-> when the started machine had last been changed; its creation when it was changed since."""
     if version is not None:
         return version.created_ms
     if machine is None:

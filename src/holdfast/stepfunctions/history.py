@@ -1,6 +1,6 @@
-"""GetExecutionHistory: the log's events as AWS shows them; ours, and what rides along, left out.
+"""GetExecutionHistory: the events of the log in AWS's form, without Holdfast's own.
 
-Ids, predecessors and details are AWS's own already (`core/events.py`). What is added here: the
+Ids, predecessors and details are AWS's own already (`core/events.py`). This module adds the
 `…Details` members that say that nothing was cut, and empty details where AWS has empty ones.
 """
 
@@ -11,21 +11,26 @@ from typing import Any, Final
 
 from holdfast.core.events import Event
 from holdfast.runtime import inbox
-from holdfast.runtime.commands.presentation import details_name, details_of, records_of, sent_bytes
-from holdfast.runtime.effects import Effect, JsonResult, Query
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.commands.presentation import (
+    details_name,
+    details_of,
+    read_records,
+    sent_bytes,
+    without_secrets,
+)
+from holdfast.runtime.effects import Effect, JsonResult
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.pages import page
 
-#: Data members and the members that tell of them. `parameters` have none (AWS API, HistoryEvent).
+#: Data members and the members that describe them. `parameters` have none (AWS API, HistoryEvent).
 _DATA: Final[Mapping[str, str | None]] = {
     "input": "inputDetails",
     "output": "outputDetails",
     "assignedVariables": "assignedVariablesDetails",
     "parameters": None,
 }
-#: Events that AWS has no details for; every other one has some, if only {}.
+#: Events that AWS has no details for; every other event has some, if only {}.
 WITHOUT_DETAILS: Final = frozenset(
     {
         "LambdaFunctionStarted",
@@ -45,7 +50,7 @@ WITHOUT_DETAILS: Final = frozenset(
 
 
 def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs a read of the whole log for each page. What nobody has begun has started."""
+    """Costs a read of the whole log for each page. An execution without a log has one event."""
     found = yield from require_execution(service, request["executionArn"])
     events = yield from _events(service, found)
     is_reversed = bool(request.get("reverseOrder"))
@@ -70,19 +75,26 @@ def _key(event: Event) -> str:
 def _events(service: Service, found: FoundExecution) -> Generator[Effect, Any, list[Event]]:
     if found.state is None:
         return [(yield from _started(service, found))]
-    items = yield Query(tables.EXECUTIONS, keys.execution(service.tenant, found.run))
-    records = yield from records_of(service.tenant, found.run, items)
-    return [event for record in records for event in record.events if event.id]
+    records = yield from read_records(service.tenant, found.run)
+    events = [event for record in records for event in record.events if event.id]
+    return [_without_secrets(event) for event in events] if found.is_workflow else events
+
+
+def _without_secrets(event: Event) -> Event:
+    shown = {name: without_secrets(member) for name, member in event.details.items()}
+    return event._replace(details=shown)
 
 
 def _started(service: Service, found: FoundExecution) -> Generator[Effect, Any, Event]:
     assert found.start is not None
-    data = yield from inbox.unstow(service.tenant, found.run, found.start.input)
+    details: dict[str, Any] = {"roleArn": found.origin["role_arn"]}
+    if found.start.input:
+        data = yield from inbox.unstow(service.tenant, found.run, found.start.input)
+        details = {"input": without_secrets(data) if found.is_workflow else data, **details}
     arns = {
         "stateMachineAliasArn": found.origin.get("alias_arn"),
         "stateMachineVersionArn": found.origin.get("version_arn"),
     }
-    details = {"input": data, "roleArn": found.origin["role_arn"]}
     details |= {name: arn for name, arn in arns.items() if arn is not None}
     return Event("ExecutionStarted", 1, 0, found.started_ms, details, {})
 
@@ -91,7 +103,7 @@ def _started(service: Service, found: FoundExecution) -> Generator[Effect, Any, 
 
 
 def aws_events(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """-> AWS's view of what a log holds. Times are ms since the epoch."""
+    """-> the events of a log as AWS shows them. Times are ms since the epoch."""
     return [aws_event(event) for event in events if event.id]
 
 

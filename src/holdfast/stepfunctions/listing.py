@@ -1,8 +1,8 @@
 """ListExecutions: the newest first, and what was just started among them.
 
 Two sources, merged by start time. The list index has what is parked or has ended, by status, a
-moment late. The rows of starts (`starts.py`) have what no index knows yet; of each that the index
-does not show, the newest record of its log says how it is. A page ends where the shortest source
+moment late. The rows of starts (`start_rows.py`) have executions that the index does not show yet;
+the newest record of such a log says how the execution stands. A page ends where the shortest source
 ends, so nothing between two pages is lost; it may be shorter than was asked for.
 """
 
@@ -15,11 +15,11 @@ from typing import Any
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
 from holdfast.limits import START_SHARDS
+from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
 from holdfast.runtime.listing import NEWEST, ListEntry, Page, cut_page, read_page
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
-from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ArnRegion, MachineArn, parse_machine_arn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import (
@@ -28,25 +28,31 @@ from holdfast.stepfunctions.faults import (
     type_not_supported,
     validation,
 )
-from holdfast.stepfunctions.lookup import is_here
+from holdfast.stepfunctions.lookup import find_machine, is_here
 from holdfast.stepfunctions.map_runs import require_map_run
 from holdfast.stepfunctions.pages import make_token, page_size, read_token
-from holdfast.stepfunctions.starts import LISTED_MS, Start, read_start, workflow_of
+from holdfast.stepfunctions.workflows import own_name
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run."""
+    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run.
+
+    `is_workflow`: the machine is a deployed workflow.
+    """
 
     machine: MachineArn
     statuses: tuple[str, ...]
     redrive: str | None
     map_run: str | None = None
+    is_workflow: bool = False
 
     @property
     def workflow(self) -> str:
         if self.map_run is not None:
             return keys.map_run_workflow(self.map_run)
+        if self.is_workflow:
+            return self.machine.name
         return keys.machine_workflow(self.machine.name)
 
     def takes(self, listed: ListEntry) -> bool:
@@ -68,7 +74,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
         before = read_token(service, request["nextToken"], scope)
     page = yield from _found(service, wanted, before, size)
     if not page.entries and wanted.map_run is not None:
-        # Who finds children knows that there is a run; whether there is one costs the parent's log.
+        # Children prove that the run exists. Without any, the parent's log has to be read.
         yield from require_map_run(service, wanted.map_run)
     answer = {"executions": [_shown(service.place, wanted, listed) for listed in page.entries]}
     if page.after is not None:
@@ -89,12 +95,13 @@ def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, A
     machine = parse_machine_arn(str(machine_arn))
     found = None
     if is_here(service, machine):
-        found = yield from catalogue.machine(service.tenant, machine.name)
+        found = yield from find_machine(service, machine.name)
     if found is None:
         raise state_machine_does_not_exist(machine.text)
     if found.now.type == "EXPRESS":
         raise type_not_supported()
-    return Wanted(machine, statuses, redrive)
+    is_workflow = machine.name in service.workflows
+    return Wanted(machine, statuses, redrive, is_workflow=is_workflow)
 
 
 def _children(
@@ -158,25 +165,26 @@ def _starts(
 
 
 def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
-    """What the index does not show: begun or not, running or just ended.
+    """-> an execution that the index does not show yet, as its log or its start says.
 
-    None for the row of a nested start that was repeated: another of its rows has the time.
+    None for the row of a nested start that was repeated: another of its rows has the start time.
     """
     log = Log(tenant, start.run, "api", "")
     try:
         yield from log.load()
     except HoldfastError as error:
-        # One that is damaged hides no other; the index would know of its end.
+        # A damaged log must not hide other executions. The index has its end, if there is one.
         if not is_damage(error):
             raise
     state, origin = log.state, start.origin
+    assert origin is not None
     if state is not None and state.started_ms != start.started_ms:
         return None
     return ListEntry(
         run=start.run,
         started_ms=start.started_ms,
         name=start.name or start.run,
-        workflow=workflow_of(origin),
+        workflow=start.workflow,
         status="RUNNING" if state is None else state.status,
         definition=start.definition[:12],
         stopped_ms=None if state is None else state.stopped_ms,
@@ -190,8 +198,15 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
 # -- what is shown ---------------------------------------------------------------------------------
 
 
+def _name_of(listed: ListEntry) -> str:
+    """-> the name in the ARN. The list has the id of a workflow's execution without a name."""
+    if listed.machine_name is not None:
+        return listed.machine_name
+    return own_name(listed.run) if listed.name == listed.run else listed.name
+
+
 def _shown(place: ArnRegion, wanted: Wanted, listed: ListEntry) -> dict[str, Any]:
-    machine, name = wanted.machine, listed.machine_name or listed.name
+    machine, name = wanted.machine, _name_of(listed)
     shown: dict[str, Any] = {
         "executionArn": place.execution(machine.name, name, machine.label),
         "name": name,

@@ -1,30 +1,51 @@
-"""State machines and versions by ARN: what is not there is refused with AWS's exception."""
+"""State machines, deployed workflows among them, and versions by ARN.
+
+A machine or version that does not exist is refused with AWS's exception.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from typing import Any
 
+from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Effect
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn
-from holdfast.stepfunctions.catalogue import Service, StateMachine, Version
+from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
 from holdfast.stepfunctions.faults import state_machine_does_not_exist
+from holdfast.stepfunctions.workflows import find_workflow
 
 
 def is_here(service: Service, arn: MachineArn) -> bool:
-    """-> whether the ARN is of this stack's region and account; nothing else is known here.
+    """-> whether the ARN is of this stack's region and account.
 
-    One with a label names a Map's part of a state machine, which is no resource of its own.
+    An ARN with a label names a Map's part of a state machine. No operation takes such a part.
     """
     return arn.place == service.place and arn.label is None
 
 
+def find_machine(service: Service, name: str) -> Generator[Effect, Any, StateMachine | None]:
+    """-> the deployed workflow of that name, or else the machine that this API has made."""
+    workflow = find_workflow(service, name)
+    if workflow is not None:
+        return workflow
+    return (yield from catalogue.machine(service.tenant, name))
+
+
+def text_of(service: Service, then: Snapshot) -> Generator[Effect, Any, str]:
+    """-> the definition as it was given, or as it was compiled."""
+    if then.text:
+        return (yield from catalogue.text_of(service.tenant, then))
+    definition = yield from service.programs.fetch(service.tenant, then.definition)
+    return json_text(definition.asl)
+
+
 def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, StateMachine]:
-    """-> the machine that the ARN names. A qualified ARN names something else."""
+    """-> the machine that the ARN names. A qualified ARN names a version or an alias."""
     machine = None
     if is_here(service, arn) and arn.qualifier is None:
-        machine = yield from catalogue.machine(service.tenant, arn.name)
+        machine = yield from find_machine(service, arn.name)
     if machine is None:
         raise state_machine_does_not_exist(arn.text)
     return machine

@@ -19,14 +19,19 @@ from holdfast.stepfunctions import catalogue, settings, tags, versions
 from holdfast.stepfunctions.arns import parse_machine_arn, require_name, require_role_arn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
 from holdfast.stepfunctions.faults import StatesFault, unstorable, validation
-from holdfast.stepfunctions.lookup import is_here, require_machine, require_version
+from holdfast.stepfunctions.lookup import is_here, require_machine, require_version, text_of
 from holdfast.stepfunctions.pages import page
+from holdfast.stepfunctions.workflows import (
+    find_workflow,
+    refuse_name_of_workflow,
+    refuse_workflow,
+)
 
 if TYPE_CHECKING:
     from holdfast.asl.validation.validate import DefinitionProblem
 
 
-#: What of a request makes a machine another one.
+#: Fields of a request that make a new revision.
 _UPDATABLE: Final = (
     "definition",
     "roleArn",
@@ -43,6 +48,7 @@ DIAGNOSTICS_MAX: Final = 100  # AWS docs, ValidateStateMachineDefinition § maxR
 def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """An identical repeat gives the same answer; role and tags do not count for that (AWS docs)."""
     name = require_name(request["name"])
+    refuse_name_of_workflow(service, name)
     require_role_arn(request["roleArn"])
     _check_version_description(request)
     now = yield from _first_snapshot(service, request)
@@ -99,6 +105,7 @@ def _is_same_creation(found: StateMachine, wanted: StateMachine) -> bool:
 def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> JsonResult:
     """An update that changes nothing makes no new revision."""
     arn = parse_machine_arn(request["stateMachineArn"])
+    refuse_workflow(service, arn)
     if not any(field in request for field in _UPDATABLE):
         raise StatesFault(
             "MissingRequiredParameter",
@@ -166,7 +173,7 @@ def _stored(
 
 
 def _require_storable(text: str) -> Json:
-    """-> the definition. Raises InvalidDefinition for what Java's JSON holds and ours cannot."""
+    """-> the definition. Raises InvalidDefinition for a value that only Java's JSON can hold."""
     asl: Json = json.loads(text)
     try:
         json.dumps(asl, ensure_ascii=False, allow_nan=False).encode()
@@ -184,7 +191,7 @@ def _check_version_description(request: Mapping[str, Any]) -> None:
 
 
 def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Of a machine as it is, or of a version as it was published."""
+    """Describes a machine as it is, or a version as it was published."""
     arn = parse_machine_arn(request["stateMachineArn"])
     described: StateMachine | Version
     if arn.version is None:
@@ -211,11 +218,11 @@ def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) 
 def details_of(
     service: Service, then: Snapshot, *, is_whole: bool
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> what descriptions of a machine, a version and an execution's machine have in common.
+    """-> the members that descriptions of a machine and a version have in common.
 
-    AWS docs: without the data the definition is {} and nothing is told of its variables.
+    AWS docs: without the data the definition is {} and the variables are left out.
     """
-    text = (yield from catalogue.text_of(service.tenant, then)) if is_whole else "{}"
+    text = (yield from text_of(service, then)) if is_whole else "{}"
     details = {
         "definition": text,
         "roleArn": then.role_arn,
@@ -237,13 +244,14 @@ def references_in(text: str) -> dict[str, Any]:
 
 
 def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting what is not there is no error. Executions that run go on, with what they hold."""
+    """Deleting a machine that does not exist succeeds. Running executions of a machine go on."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if arn.qualifier is not None:
         raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")
+    refuse_workflow(service, arn)
     if not is_here(service, arn):
         return {}
-    # The machine goes last: a delete that died in between can be repeated and finds the rest.
+    # The machine goes last, so that a delete can be repeated after a crash and finds the rest.
     for alias in (yield from catalogue.aliases(service.tenant, arn.name)):
         yield Delete(tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(alias.name))
     for version in (yield from catalogue.versions(service.tenant, arn.name)):
@@ -255,7 +263,11 @@ def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
 
 
 def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    machines = yield from catalogue.machines(service.tenant)
+    stored = yield from catalogue.machines(service.tenant)
+    found = {machine.name: machine for machine in stored}
+    workflows = [find_workflow(service, name) for name in service.workflows]
+    found |= {workflow.name: workflow for workflow in workflows if workflow is not None}
+    machines = [found[name] for name in sorted(found)]
     shown, more = page(service, request, machines, "machines", lambda one: one.name)
     listed = [
         {
@@ -270,7 +282,7 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
 
 
 def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> JsonResult:
-    """`severity` ERROR (the default) leaves warnings out; a warning alone is no failure."""
+    """`severity` ERROR (the default) leaves warnings out; a warning alone does not fail."""
     from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 
     yield from ()

@@ -11,7 +11,8 @@ from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, MachineArn, parse_arn
 from holdfast.stepfunctions.catalogue import Activity, Service, StateMachine
 from holdfast.stepfunctions.faults import StatesFault, resource_not_found, validation
-from holdfast.stepfunctions.lookup import is_here
+from holdfast.stepfunctions.lookup import find_machine, is_here
+from holdfast.stepfunctions.workflows import refuse_workflow
 
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -56,8 +57,10 @@ def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
 def _change(
     service: Service, resource: str, decide: Callable[[Tags], Tags]
 ) -> Generator[Effect, Any, None]:
-    found = yield from _require(service, resource)
     arn = parse_arn(resource)
+    if isinstance(arn, MachineArn):
+        refuse_workflow(service, arn)
+    found = yield from _require(service, resource)
     if isinstance(found, StateMachine):
         yield from catalogue.change(
             service.tenant,
@@ -83,7 +86,7 @@ def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, State
     """Versions and aliases have no tags (seen in recordings)."""
     machine = None
     if isinstance(arn, MachineArn) and is_here(service, arn) and arn.qualifier is None:
-        machine = yield from catalogue.machine(service.tenant, arn.name)
+        machine = yield from find_machine(service, arn.name)
     if machine is None:
         raise resource_not_found(arn.text)
     return machine

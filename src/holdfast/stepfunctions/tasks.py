@@ -1,7 +1,8 @@
 """SendTaskSuccess, SendTaskFailure, SendTaskHeartbeat: answers by the token of one attempt.
 
-The token is checked before anything is read. It may be answered while its call is still under way:
-who was called may be faster than the record that says so; then the answer waits in the mail.
+The token is checked before anything is read. The answer may come while the call that handed the
+token on still runs, and before the record of the wait. Then it stays in the inbox until a worker
+reads it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_RETENTION_SECONDS, HEARTBEAT_RACES_MAX
-from holdfast.runtime import inbox, messages
+from holdfast.limits import HEARTBEAT_RACES_MAX
+from holdfast.runtime import inbox
+from holdfast.runtime.commands.answers import expiry_of, store_answer
 from holdfast.runtime.commands.tokens import Token, require_token
 from holdfast.runtime.effects import (
     Clock,
@@ -21,11 +23,9 @@ from holdfast.runtime.effects import (
     Get,
     Item,
     JsonResult,
-    Message,
     Put,
     PutIfAbsent,
     Replace,
-    Send,
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
@@ -60,7 +60,7 @@ def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Nobody is woken: the timer of the missed heartbeat reads the mail before it fires (R14)."""
+    """No wake is sent: the timer of the missed heartbeat reads the inbox before it fires (R14)."""
     token, now_ms = yield from _require_token(service, request)
     yield from _require_wait(token)
     item: Item = {
@@ -69,15 +69,16 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
         FORMAT_FIELD: FORMAT,
         "rv": 1,
         "at": now_ms,
-        "ttl": _ttl(token),
+        "ttl": expiry_of(token),
     }
     yield from _beat(item, now_ms)
     return {}
 
 
 def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
-    """An entry has one item, and the newest heartbeat counts: one that lands late, or out of order,
-    takes nothing back. Raises ConflictException after too many races.
+    """Stores the heartbeat in the one item of the entry, unless a newer one is stored.
+
+    Raises ConflictException after too many races.
     """
     for _ in range(HEARTBEAT_RACES_MAX):
         found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
@@ -91,7 +92,7 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
     if found is None:
         return (yield PutIfAbsent(tables.MAIL, item)) is None
-    if "rv" not in found:  # from code that did not count them
+    if "rv" not in found:  # written by code that did not count them
         yield Put(tables.MAIL, item)
         return True
     seen = int(found["rv"])
@@ -112,33 +113,21 @@ def _require_token(
     return token, now_ms
 
 
-def _answer(token: Token, waiting: str, now_ms: int, fields: Mapping[str, Any]) -> JsonResult:
-    """The first answer counts. The same again tells again, while the wait is open (R12)."""
-    key = keys.answer(token.entry, token.attempt)
-    item: dict[str, str | int | bytes] = {
-        "pk": keys.inbox(token.tenant, token.run),
-        "sk": key,
-        FORMAT_FIELD: FORMAT,
-        "at": now_ms,
-        "ttl": _ttl(token),
-        **fields,
-    }
-    if waiting == "activity":
-        item["act"] = 1
-    found = yield PutIfAbsent(tables.MAIL, item)
-    if found is not None and inbox.answer_in(found) != fields:
+def _answer(token: Token, waiting: str, now_ms: int, given: Mapping[str, Any]) -> JsonResult:
+    """The first answer counts. The same answer wakes again while the wait is open (R12)."""
+    more: Item = {"act": 1} if waiting == "activity" else {}
+    if not (yield from store_answer(token, now_ms, given, more)):
         raise _timed_out()
-    yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
     return {}
 
 
 def _require_wait(token: Token) -> Generator[Effect, Any, str]:
-    """-> the kind of what waits for the answer. Raises TaskTimedOut when nothing does any more.
+    """-> the kind of the wait. Raises TaskTimedOut when it is over.
 
-    A workflow's question has a type, which only its own door knows: InvalidToken.
+    A workflow's question has a type, which only the API of Holdfast checks: InvalidToken.
 
-    Before the first record there is no log to ask: the first task of an execution may run, and be
-    answered, before it (R3). That the token is genuine says that the attempt was made.
+    The first task of an execution may run, and be answered, before the first record (R3). Then
+    there is no log to read, and the authentic token proves that the attempt was made.
     """
     log = Log(token.tenant, token.run, "api", "")
     yield from log.load()
@@ -154,10 +143,5 @@ def _require_wait(token: Token) -> Generator[Effect, Any, str]:
 
 
 def _timed_out() -> StatesFault:
-    """For a task that has ended, in whatever way (AWS docs, TaskTimedOut)."""
+    """For every task that has ended (AWS docs, TaskTimedOut)."""
     return StatesFault("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'")
-
-
-def _ttl(token: Token) -> int:
-    """What was accepted outlives its wait, however long nobody works on the execution."""
-    return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS

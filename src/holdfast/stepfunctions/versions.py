@@ -24,8 +24,14 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.lookup import is_here, require_machine, require_version
+from holdfast.stepfunctions.lookup import (
+    find_machine,
+    is_here,
+    require_machine,
+    require_version,
+)
 from holdfast.stepfunctions.pages import page
+from holdfast.stepfunctions.workflows import refuse_workflow
 
 INITIAL_REVISION = "INITIAL"  # AWS's name, in requests, of the revision that has no id yet
 
@@ -35,6 +41,7 @@ def publish_state_machine_version(
 ) -> JsonResult:
     """The same revision has one version, however often it is published."""
     arn = parse_machine_arn(request["stateMachineArn"])
+    refuse_workflow(service, arn)
     machine = yield from require_machine(service, arn)
     current = machine.now.revision or INITIAL_REVISION
     wanted = request.get("revisionId", current)
@@ -55,12 +62,12 @@ def publish(
 ) -> Generator[Effect, Any, Version]:
     """-> the version of this revision, the one that exists or a new one.
 
-    The version is stored first, then counted: whoever comes after a crash in between finds it.
+    The version is stored first, then counted, so that a request after a crash in between finds it.
     """
     newest = yield from _newest(service, machine.name)
     now_ms = yield Clock()
     for _ in range(catalogue.RACES_MAX):
-        # The whole is compared: the first revision of every machine has no id to know it by.
+        # The whole is compared, because the first revision of every machine has no id.
         if newest is not None and newest.then == machine.now:
             yield from _count(service, machine.name, newest.number)
             return newest
@@ -77,7 +84,7 @@ def _newest(service: Service, name: str) -> Generator[Effect, Any, Version | Non
 
 
 def _count(service: Service, name: str, number: int) -> Generator[Effect, Any, None]:
-    """The greatest number ever given is kept: a deleted version's number is not given again."""
+    """Keeps the greatest number ever given, so that a deleted version's number is not reused."""
     arn = parse_machine_arn(service.place.machine(name))
     yield from catalogue.change(
         service.tenant,
@@ -91,7 +98,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):
-        machine = yield from catalogue.machine(service.tenant, arn.name)
+        machine = yield from find_machine(service, arn.name)
     if machine is None:
         # AWS's model of this operation has no StateMachineDoesNotExist.
         raise StatesFault("InvalidArn", f"Invalid arn: {arn.text}")
@@ -115,7 +122,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
 
 
 def delete_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting what is not there is no error. Executions of the version go on."""
+    """Deleting a version that does not exist succeeds. Executions of the version go on."""
     arn = parse_machine_arn(request["stateMachineVersionArn"])
     if arn.version is None:
         raise validation(f"A state machine version ARN is expected: '{arn.text}'")
@@ -136,13 +143,13 @@ def delete_state_machine_version(service: Service, request: dict[str, Any], _: b
     return {}
 
 
-# -- what a start runs ----------------------------------------------------------------------------
+# -- the version of a start ------------------------------------------------------------------------
 
 
 def resolve_for_start(
     service: Service, text: str, chance: bytes
 ) -> Generator[Effect, Any, Startable]:
-    """-> what an execution started by this ARN runs: of a machine, a version or an alias.
+    """-> the machine, version or alias with this ARN, as a start needs it.
 
     An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
     Raises InvalidArn, StateMachineDoesNotExist.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from holdfast.core.state import Awaiting
 from holdfast.errors import RequestError
-from holdfast.runtime.commands import api, tokens
+from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup, no_execution
-from holdfast.runtime.effects import Handler, Item, Put, Query
+from holdfast.runtime.commands.start_rows import Start
+from holdfast.runtime.effects import Effect, Handler, Item, Put, Query
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions import tasks
@@ -36,21 +38,21 @@ CALLED_BACK, CALLED_BACK_LATER, ALIVE = (
 
 
 def _refuse_answers_before_a_log(patch: Patch) -> None:
-    real = Front._answer_fields
+    real = answers.answer_fields
 
-    def answer_fields(self: Front, token: tokens.Token, request: Any) -> Handler:
-        log = self._known.log(token.tenant, token.run)
+    def answer_fields(known: Lookup, token: tokens.Token, request: Any) -> Handler:
+        log = known.log(token.tenant, token.run)
         yield from log.load()
         if log.state is None:
             raise RequestError("HF232", "nobody waits", status=409)
-        return (yield from real(self, token, request))
+        return (yield from real(known, token, request))
 
-    patch.setattr(Front, "_answer_fields", answer_fields)
+    patch.setattr(answers, "answer_fields", answer_fields)
 
 
 def _refuse_answers_before_a_wait(patch: Patch) -> None:
     """Only what awaits an answer is answered, and not the call that is about to."""
-    patch.setattr(api, "takes_answer", lambda waiting, _attempt: isinstance(waiting, Awaiting))
+    patch.setattr(answers, "takes_answer", lambda waiting, _attempt: isinstance(waiting, Awaiting))
 
 
 def _refuse_who_repeats_an_answer(patch: Patch) -> None:
@@ -58,7 +60,7 @@ def _refuse_who_repeats_an_answer(patch: Patch) -> None:
         raise RequestError("HF232", "nobody waits", status=409)
         yield
 
-    patch.setattr(Front, "_answered_before", answered_before)
+    patch.setattr(answers, "answered_before", answered_before)
 
 
 def _refuse_heartbeats_during_the_call(patch: Patch) -> None:
@@ -86,15 +88,15 @@ def _put_heartbeats_over_newer_ones(patch: Patch) -> None:
 
 
 def _refuse_early_events(patch: Patch) -> None:
-    real = Front.event
+    real = events.event
 
-    def event(self: Front, tenant: str, request: Any, chance: bytes) -> Handler:
+    def event(known: Lookup, tenant: str, request: Any, chance: bytes) -> Handler:
         partition = keys.event(tenant, str(request["name"]), request["key"])
         if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
             raise RequestError("HF206", "nobody waits for it", status=404)
-        return (yield from real(self, tenant, request, chance))
+        return (yield from real(known, tenant, request, chance))
 
-    patch.setattr(Front, "event", event)
+    patch.setattr(events, "event", event)
 
 
 def _show_nothing_of_who_waits(patch: Patch) -> None:
@@ -123,15 +125,15 @@ def _refuse_stops_of_what_has_not_begun(patch: Patch) -> None:
 def _refuse_who_starts_again(patch: Patch) -> None:
     """A name that is taken is taken, whoever asks for the same."""
 
-    real = Front._claim_name
+    real = start.claim_name
 
-    def claim(self: Front, tenant: str, flow: str, name: str, data: Any, started: Any) -> Handler:
-        owner = yield from real(self, tenant, flow, name, data, started)
-        if owner["run"] != started["run"]:
-            raise RequestError("HF212", "the name is taken", status=409)
+    def claim(tenant: str, wanted: Start, data: Any) -> Generator[Effect, Any, Start]:
+        owner = yield from real(tenant, wanted, data)
+        if owner.run != wanted.run:
+            raise start.NameTakenError
         return owner
 
-    patch.setattr(Front, "_claim_name", claim)
+    patch.setattr(start, "claim_name", claim)
 
 
 _I7 = frozenset({"I7"})

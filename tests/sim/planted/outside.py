@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,10 @@ from holdfast.core.commands import StopChild
 from holdfast.core.state import Awaiting
 from holdfast.errors import ServiceFault
 from holdfast.runtime import children, follow_ups
-from holdfast.runtime.commands import api, tokens
+from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
 from holdfast.runtime.storage import keys
 from holdfast.runtime.worker import recovery
@@ -214,22 +216,22 @@ def _changed(patch: Patch, name: str, change: Callable[[Effect], Effect | None])
 
 
 def _drop_early_events(patch: Patch) -> None:
-    real = Front.event
+    real = events.event
 
-    def event(self: Front, tenant: str, request: Any, chance: bytes) -> Handler:
+    def event(known: Lookup, tenant: str, request: Any, chance: bytes) -> Handler:
         partition = keys.event(tenant, str(request["name"]), request["key"])
         if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
             return {"event": request["id"], "waiting": 0}
-        return (yield from real(self, tenant, request, chance))
+        return (yield from real(known, tenant, request, chance))
 
-    patch.setattr(Front, "event", event)
+    patch.setattr(events, "event", event)
 
 
 def _forget_to_list(patch: Patch) -> None:
     def nothing(*_given: Any) -> Iterator[Effect]:
         yield from ()
 
-    patch.setattr(api, "_keep_listed", nothing)
+    patch.setattr(events, "keep_listed", nothing)
 
 
 def _keep_events_twice(patch: Patch) -> None:
@@ -280,12 +282,13 @@ def _not_bound_to_tenant(patch: Patch) -> None:
         token = tokens._read(text, known)
         return tokens.require_token(text, known, tenant if token is None else token.tenant, now_ms)
 
-    patch.setattr(api, "require_token", require)
+    patch.setattr(answers, "require_token", require)
 
 
 def _accept_expired(patch: Patch) -> None:
     real = tokens.require_token
-    patch.setattr(api, "require_token", lambda text, known, tenant, _: real(text, known, tenant, 0))
+    forever = lambda text, known, tenant, _: real(text, known, tenant, 0)  # noqa: E731
+    patch.setattr(answers, "require_token", forever)
 
 
 def _accept_second_answers(patch: Patch) -> None:
@@ -317,7 +320,7 @@ def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
     real = Front.stop
 
     def stop(self: Front, tenant: str, identifier: str, request: Any, chance: bytes) -> Handler:
-        log = yield from self._known.require_log(tenant, identifier)
+        log = yield from self.known.require_log(tenant, identifier)
         if log.state is None:
             return {"execution": log.run}
         return (yield from real(self, tenant, identifier, request, chance))
@@ -392,15 +395,17 @@ def _look_at_no_event(patch: Patch) -> None:
 
 
 def _start_twice(patch: Patch) -> None:
-    def claim(self: Front, tenant: str, flow: str, name: str, data: Any, started: Any) -> Handler:
-        return started
+    def claim(_tenant: str, wanted: Start, _data: Any) -> Generator[Effect, Any, Start]:
+        return wanted
         yield
 
-    patch.setattr(Front, "_claim_name", claim)
+    patch.setattr(start, "claim_name", claim)
 
 
 def _hash_obeys_order(patch: Patch) -> None:
-    patch.setattr(api, "_hash", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest())
+    patch.setattr(
+        start, "hash_of", lambda data: hashlib.sha256(json.dumps(data).encode()).hexdigest()
+    )
 
 
 def _hash_ignores_whose(patch: Patch) -> None:
@@ -413,7 +418,7 @@ def _hash_ignores_whose(patch: Patch) -> None:
         keyed = sorted(word.rstrip(":") for word in words)
         return hashlib.sha256(json.dumps(keyed).encode()).hexdigest()
 
-    patch.setattr(api, "_hash", of_words)
+    patch.setattr(start, "hash_of", of_words)
 
 
 def _one_name_for_all_tenants(patch: Patch) -> None:

@@ -10,7 +10,8 @@ from holdfast.core.apply.apply import fold
 from holdfast.core.pending_commands import pending_commands
 from holdfast.errors import ServiceFault
 from holdfast.runtime import follow_ups
-from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands import start
+from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, QueryList
 from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import log
@@ -143,17 +144,17 @@ def _renew_performers(patch: Patch, kind: type[Any], query: Any) -> None:
 
 
 def _ask_the_index(patch: Patch) -> None:
-    def claim(
-        self: Any, tenant: str, workflow: str, name: str, data: Any, started: dict[str, Any]
-    ) -> Does:
+    def claim(tenant: str, wanted: Start, _data: Any) -> Does:
         for partition in partitions_of(tenant, ["RUNNING"]):
             page = yield QueryList(partition, 100)
             for entry in map(read_entry, page.items):
-                if (entry.workflow, entry.name) == (workflow, name):
-                    return {**started, "run": entry.run}
-        return started
+                if (entry.workflow, entry.name) == (wanted.workflow, wanted.name):
+                    return replace(wanted, run=entry.run)
+        return wanted
 
-    patch.setattr(Front, "_claim_name", claim)
+    patch.setattr(start, "claim_name", claim)
+
+    patch.setattr(start, "claim_name", claim)
 
 
 # -- doubts ----------------------------------------------------------------------------------------

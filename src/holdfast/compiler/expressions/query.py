@@ -16,9 +16,9 @@ from holdfast.api.boundary import JsonValue
 from holdfast.errors import HoldfastBug
 
 QueryTree: TypeAlias = (
-    "Constant | Regex | Variable | FieldOf | ItemOf | FunctionCall | Binary | Negative | Conditional"
-    " | ArrayOf | Nested | Flat | RangeOf | ObjectOf | ComputedEntry | FunctionLiteral | Block"
-    " | RefusedQuery"
+    "Constant | Regex | Variable | FieldOf | ItemOf | FunctionCall | Binary | Negative"
+    " | Conditional | ArrayOf | Nested | Flat | RangeOf | ObjectOf | ComputedEntry"
+    " | FunctionLiteral | Block | RefusedQuery"
 )
 
 

@@ -1,3 +1,3 @@
-"""The operations on executions: start, stop, events, answers, queries."""
+"""One module for each operation on executions. docs/explanation/one-door.md has the table."""
 
 from __future__ import annotations

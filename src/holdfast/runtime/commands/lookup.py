@@ -1,17 +1,27 @@
-"""What a stack knows, and who is meant: workflows and events by name, executions by id or name."""
+"""Find what a request names: a workflow or an event by name, an execution by id, name or ARN.
+
+An execution is identified by one of:
+
+    01jd…, 26 characters    its id
+    order-7                 its name, among the deployed workflows and up to 200 state machines
+    fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
+    01234567-89ab-…         the name that Step Functions gives an execution without one
+    arn:aws:states:…        its ARN
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.run_ids import parent_run
+from holdfast.core.run_ids import parent_run, run_of_uuid
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import HoldfastError, RequestError
 from holdfast.resources import WORK
 from holdfast.runtime import children
+from holdfast.runtime.commands.payloads import Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.maintenance import quarantine
@@ -23,46 +33,23 @@ from holdfast.runtime.storage.log import Log
 
 #: A start message lives no longer; an execution that has no log by then never began.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
+#: A bare name costs a read for each state machine. With more of them, a request gives MACHINE:NAME.
+NAMED_MACHINES_MAX: Final = 200
 #: With a longer one the key of a registration would pass DynamoDB's 2,048 bytes.
 _EVENT_NAME_BYTES_MAX: Final = 1_947
-#: Of a type's reference, `list[shop:Payment]`: secrets are told by the names alone.
-_MODULE: Final = re.compile(r"[\w.]+:")
-
-
-@dataclass(frozen=True, slots=True)
-class Payload:
-    """What an event or an answer has to be. `reference`: its type, as the compiler's map has it;
-    None: nobody has said. `is_secret`: or holds one.
-    """
-
-    reference: str | None
-    is_secret: bool
-
-    @classmethod
-    def of_event(cls, definition: Definition, name: str) -> Payload:
-        reference = definition.source_map.get("events", {}).get(name)
-        return cls(reference, f"event {name}" in _secrets(definition))
-
-    @classmethod
-    def of_answer(cls, definition: Definition, position: str) -> Payload:
-        reference = definition.source_map.get("answers", {}).get(position)
-        shown = _MODULE.sub("", reference or "")
-        return cls(reference, f"answer {shown}" in _secrets(definition))
-
-
-def _secrets(definition: Definition) -> Collection[str]:
-    found: list[str] = definition.source_map.get("secrets", [])
-    return found
+#: Of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` of a Map's item.
+_EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """`workflows`: those that can be started, by name."""
+    """The stack, for every command. `workflows`: those that can be started, by name."""
 
     programs: Programs
     workflows: Mapping[str, Definition]
     keys: SigningKeys
     formats: Formats
+    types: Types
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
@@ -79,8 +66,8 @@ class Lookup:
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
-        """As the deployed workflows declare the event, or else the definition of who waits for it:
-        an execution keeps the one that it began with. Raises RequestError HF206.
+        """-> the type of the event in the deployed workflows, or else in the definition of an
+        execution that waits for it, which may be older. Raises RequestError HF206.
         """
         declared: dict[str, Definition] = {}
         for definition in self.workflows.values():
@@ -101,7 +88,7 @@ class Lookup:
     def _waiters_definition(
         self, tenant: str, name: Any, key: str
     ) -> Generator[Effect, Any, Definition | None]:
-        """A registration outlives its wait: the log says whether somebody waits still."""
+        """A registration outlives its wait, so the log says whether the execution still waits."""
         is_text = isinstance(name, str) and is_unicode(name)
         if not is_text or len(name.encode()) > _EVENT_NAME_BYTES_MAX:
             return None
@@ -117,7 +104,8 @@ class Lookup:
             except HoldfastError as error:
                 unreadable = error
         if unreadable is not None:
-            # That one may wait. Refused, its event would be lost; so the bus brings it again.
+            # That execution may wait. A refusal would lose its event; after an error the bus
+            # delivers the event again.
             raise unreadable
         return None
 
@@ -129,30 +117,34 @@ class Lookup:
             yield from log.load()
             if log.is_gone:
                 raise no_execution(identifier)
-            # Its name: accepted, and no worker has begun it.
-            if log.state is not None or run != identifier or (yield from self.may_begin(log)):
+            # The name row is proof of an accepted start. An id alone is not.
+            last = identifier.rpartition(":")[2]
+            is_named = run not in {identifier, self.run_in_name(tenant, last)}
+            if log.state is not None or is_named or (yield from self.may_begin(log)):
                 return log
         raise no_execution(identifier)
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
-        """-> whether what has no record may get one: its id is our own and young, it is a child
-        that its parent waits for, or its start rests in quarantine.
+        """-> whether an execution without a record may get one: its id is authentic and young, its
+        parent waits for it, or its start rests in quarantine.
         """
         now_ms = yield Clock()
-        if self._is_young(log.tenant, log.run, now_ms):
+        if self.is_minted(log.tenant, log.run) and self._is_young(log.run, now_ms):
             return True
         if (yield from self._is_awaited(log.tenant, log.run)):
             return True
         held = yield from quarantine.find(log.tenant, log.run)
         return held is not None and held.is_start
 
-    def _is_young(self, tenant: str, run: str, now_ms: int) -> bool:
-        secrets = self.keys.secrets.values()
-        is_ours = any(keys.is_minted(tenant, run, secret) for secret in secrets)
-        return is_ours and now_ms - keys.minted_ms(run) < START_RETENTION_MS
+    def is_minted(self, tenant: str, run: str) -> bool:
+        """-> whether the id is one that this stack made for the tenant."""
+        return any(keys.is_minted(tenant, run, secret) for secret in self.keys.secrets.values())
+
+    def _is_young(self, run: str, now_ms: int) -> bool:
+        return now_ms - keys.minted_ms(run) < START_RETENTION_MS
 
     def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
-        """A child's id says whose it is; that one knows whether it has asked for it."""
+        """A child's id names its parent; the parent's log says whether it waits for the child."""
         parent = parent_run(run)
         if parent is None:
             return False
@@ -161,25 +153,91 @@ class Lookup:
         return log.state is not None and children.is_awaited(log.state, run)
 
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
-        """-> the id itself, or that of the execution which owns the name: among those of the
-        deployed workflows, or of the one that `workflow:name` says, deployed or not.
+        """-> the id of the execution that the identifier names; see the top of this file.
 
-        Raises RequestError HF214: to take one of two for granted would stop the wrong one.
+        A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
+        when several executions have the name: a guess could stop the wrong one.
         """
         if keys.is_run(identifier):
             return identifier
-        workflow, colon, name = identifier.rpartition(":")
-        keys.require_name(name, "an execution's name")
-        if colon and workflow not in self.workflows:
-            keys.require_name(workflow, "a workflow's name")
-        owners: dict[str, str] = {}
-        for owner in [workflow] if colon else sorted(self.workflows):
-            item = yield Get(tables.MAIL, keys.name(tenant, owner, name), keys.ONLY)
-            if item is not None:
-                owners[owner] = str(item["run"])
-        if len(owners) > 1:
-            raise _ambiguous(name, owners)
-        return next(iter(owners.values()), None)
+        if identifier.startswith("arn:"):
+            return (yield from self._find_arn(tenant, identifier))
+        owner, colon, name = identifier.rpartition(":")
+        if not colon:
+            minted = run_of_uuid(name)
+            if minted is not None and self.is_minted(tenant, minted):
+                return minted
+        if not keys.is_machine_name(name):
+            keys.require_name(name, "an execution's name")
+        if colon:
+            owners = _owners(owner)
+        else:
+            owners = [*sorted(self.workflows), *(yield from _machine_workflows(tenant))]
+        runs: dict[str, str] = {}
+        for workflow in owners:
+            run = yield from self.find_named(tenant, workflow, name)
+            if run is not None:
+                runs[workflow] = run
+        if len(runs) > 1:
+            raise _ambiguous(name, runs)
+        return next(iter(runs.values()), None)
+
+    def find_named(
+        self, tenant: str, workflow: str, name: str
+    ) -> Generator[Effect, Any, str | None]:
+        """-> the id of the execution that owns the name among those of one workflow or machine."""
+        item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
+        return None if item is None else str(item["run"])
+
+    def run_in_name(self, tenant: str, name: str) -> str | None:
+        """-> the id in the name of an execution that was started without one: as a UUID, or, of a
+        child, nearly as it is. None for every other name.
+        """
+        run = run_of_uuid(name)
+        if run is None:
+            return keys.run_of_child(name)
+        return run if self.is_minted(tenant, run) else None
+
+    def _find_arn(self, tenant: str, text: str) -> Generator[Effect, Any, str | None]:
+        """Region and account are not checked here: only the HTTP request knows its own."""
+        found = _EXECUTION_ARN.fullmatch(text)
+        if found is None:
+            raise no_execution(text)
+        machine, name = found[1], found[2]
+        run = self.run_in_name(tenant, name)
+        if run is not None:
+            log = self.log(tenant, run)
+            yield from log.load()
+            if log.state is None or _is_named(log.state, text, machine):
+                return run
+        for workflow in _owners(machine.partition("/")[0]):
+            run = yield from self.find_named(tenant, workflow, name)
+            if run is not None:
+                return run
+        return None
+
+
+def _owners(name: str) -> list[str]:
+    """-> the names that executions of a workflow and of a state machine have in keys."""
+    if keys.is_machine_workflow(name):
+        return [name]
+    if not keys.is_machine_name(name):
+        keys.require_name(name, "a workflow's name")
+    return [name, keys.machine_workflow(name)]
+
+
+def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
+    """-> the state machines among which a bare name is looked for."""
+    items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
+    if len(items) > NAMED_MACHINES_MAX:
+        return []
+    return [keys.machine_workflow(str(item["sk"])) for item in items]
+
+
+def _is_named(state: Execution, arn: str, machine: str) -> bool:
+    if state.origin is not None:
+        return state.origin["execution_arn"] == arn
+    return state.name is None and state.workflow == machine
 
 
 def _awaits(state: Execution, name: str, key: str) -> bool:
@@ -207,5 +265,5 @@ def no_execution(identifier: str) -> RequestError:
         "HF207",
         f"there is no execution {identifier[:90]!r}",
         status=404,
-        help="give an execution's id, or the name that it was started with",
+        help="give an execution's id, its ARN, the name that it was started with, or WORKFLOW:NAME",
     )

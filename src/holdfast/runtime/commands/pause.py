@@ -14,6 +14,7 @@ from holdfast.core.state import PAUSE_TIMERS, Execution, Pause
 from holdfast.errors import RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from holdfast.runtime import inbox
+from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, JsonResult
 
@@ -47,7 +48,7 @@ def pause(
             )
     now_ms = yield Clock()
     fields = {"kind": inbox.PAUSE, "reason": reason, "by": by, "timers": timers}
-    yield from inbox.ask(tenant, log, now_ms, chance, fields)
+    yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
     return answer
 
 
@@ -67,7 +68,7 @@ def resume(
         )
     now_ms = yield Clock()
     fields = {"kind": inbox.RESUME, "reason": reason, "by": by}
-    yield from inbox.ask(tenant, log, now_ms, chance, fields)
+    yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
     return {"execution": log.run}
 
 

@@ -1,4 +1,4 @@
-"""What people and tools see of an execution: plain JSON made from state, history and list."""
+"""The API of Holdfast: an execution, its history and the list as plain JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
+from holdfast.asl.program import Json
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -26,13 +27,15 @@ from holdfast.core.state import (
 )
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
-from holdfast.runtime.effects import Clock, Effect, Item
+from holdfast.runtime.effects import Clock, Effect, Item, Query
 from holdfast.runtime.listing import ListEntry
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import Reader, Record, reading
 from holdfast.runtime.storage.formats import FORMATS, Formats
 from holdfast.runtime.storage.log import fetch_blobs, kept
+from holdfast.sealed import hidden
 
-#: Where an event stands: the number of its record, and its own in it.
+#: The place of an event: the number of its record, and its number in the record.
 EventPlace: TypeAlias = tuple[int, int]
 BEGINNING: Final[EventPlace] = (-1, 0)
 
@@ -54,6 +57,10 @@ def execution(
         "started": iso_time(state.started_ms),
         "input": state.input,
     }
+    if state.origin is not None:
+        shown["arn"] = state.origin["execution_arn"]
+    if state.redrives:
+        shown["retries"] = state.redrives
     if state.parent is not None:
         shown["parent"] = state.parent["run"]
     if state.stopped_ms is not None:
@@ -79,7 +86,7 @@ def _wait(
     source_map: Mapping[str, Any],
     token_of: Callable[[Execution, Frame], str],
 ) -> dict[str, Any] | None:
-    """What one frame waits for, since when, until when, and at which line of the source."""
+    """-> what one frame waits for, since when, until when, and the line of its source."""
     what = _waiting(state, frame, token_of)
     if what is None:
         return None
@@ -100,7 +107,7 @@ def _waiting(
         case Timer(_, due_ms) | Delay(_, due_ms):
             return {"kind": "timer", **_until(state, frame, due_ms)}
         case Lanes():
-            return None  # its lanes are shown themselves
+            return None  # each lane has a frame of its own
         case Entered() | Exited() | FailedState() | ChildExecutions():
             return {"kind": "next step"}
         case _:
@@ -137,7 +144,7 @@ def _awaited(
 
 
 def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
-    """Another execution's end is waited for; its id is known before it has begun."""
+    """The frame waits for another execution, whose id is known before it has begun."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
         reason = f"no worker knows a workflow named {name!r}"
@@ -154,14 +161,14 @@ def _retry(attempt: Attempt) -> dict[str, str]:
 
 
 def _until(state: Execution, frame: Frame, due_ms: int | None) -> dict[str, str]:
-    """The end of the wait itself, or an earlier deadline of a block that it is in."""
+    """-> the end of the wait, or the deadline of a block around it when that is earlier."""
     dues = [due_ms, *_deadlines_ms(state, frame)]
     first = min((due for due in dues if due is not None), default=None)
     return {} if first is None else {"until": iso_time(first)}
 
 
 def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
-    """Of the blocks around a line of control. Once it is cancelled they are over for it."""
+    """-> deadlines of the blocks around a frame. A cancelled frame has none: it is undone."""
     around: Frame | None = frame
     while around is not None and around.cancelled is None:
         yield from (deadline.due_ms for deadline in around.deadlines)
@@ -174,7 +181,7 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
 def history(
     records: Iterable[Record], after: EventPlace = BEGINNING
 ) -> Iterator[tuple[EventPlace, dict[str, Any]]]:
-    """-> every event behind `after` as people see it, ours among them, and where it stands."""
+    """-> every event after the place `after`, Holdfast's own included, and its place."""
     for record in records:
         for number, event in enumerate(record.events):
             if (record.sequence, number) > after:
@@ -183,12 +190,12 @@ def history(
 
 
 def sent_bytes(shown: Any) -> int:
-    """-> at most so much of Lambda's answer: the body is JSON, and a text in the answer's JSON."""
+    """-> an upper bound of its bytes in Lambda's answer, where the JSON body is a JSON text."""
     return len(json.dumps(json.dumps(shown)))
 
 
 def fitting(event: dict[str, Any]) -> dict[str, Any]:
-    """-> the event, but without what makes it too large for an answer; `omitted` names that."""
+    """-> the event without the fields that make it too large for an answer; `omitted` has them."""
     if sent_bytes(event) <= PAGE_BYTES_MAX:
         return event
     shown, omitted = dict(event), list[str]()
@@ -200,10 +207,18 @@ def fitting(event: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "omitted": omitted}
 
 
+def read_records(
+    tenant: str, run: str, formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[Record]]:
+    """-> the records of an execution, [] for one without any. Costs a read of the whole log."""
+    items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
+    return (yield from records_of(tenant, run, items, formats))
+
+
 def records_of(
     tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[Record]]:
-    """What TTL has taken is left out: then the history begins at the first snapshot."""
+    """Records that TTL has deleted are missing: then the history begins at the first snapshot."""
     now_ms = yield Clock()
     with reading(f"the log of execution {run}"):
         items = kept(items, now_ms)
@@ -226,7 +241,7 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def details_of(event: Event) -> dict[str, Any]:
-    """-> AWS's details of the event: what is data as JSON text, the rest as it is."""
+    """-> AWS's details of the event: data as JSON text, the rest as it is."""
     return {key: _text(key, value) for key, value in event.details.items()}
 
 
@@ -244,8 +259,14 @@ def _text(key: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """-> the value as AWS hands it over: compact JSON."""
+    """-> the value as AWS writes it: compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def without_secrets(value: Json) -> Json:
+    """-> the value with `<secret 43 bytes>` in place of each secret of a workflow."""
+    shown: Json = hidden(value)
+    return shown
 
 
 # -- lists -----------------------------------------------------------------------------------------

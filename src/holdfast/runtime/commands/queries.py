@@ -1,6 +1,6 @@
-"""What people see: one execution, its history, the list, and what does not move.
+"""Describe and list executions, read a history, and report executions that do not move.
 
-What a workflow marked as secret is hidden here, wherever it stands.
+Values that a workflow declares as secrets are hidden here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.commands import presentation
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
-from holdfast.runtime.effects import Clock, Effect, JsonResult, Query
+from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.listing import NEWEST, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage import keys
 from holdfast.sealed import hidden
 
 LISTED_MAX: Final = 100
@@ -30,9 +30,9 @@ _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
-    """`identifier`: an execution's id, or its name: the business key of what it works for.
+    """`identifier`: an execution's id, name or ARN; see `lookup`.
 
-    `omitted` names what is too large to be shown, if anything is.
+    `omitted` names the fields that are too large for the answer, if any.
     """
     log = yield from known.require_log(tenant, identifier)
     held = yield from quarantine.held_in(log)
@@ -59,7 +59,9 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
 
 
 def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
-    """What an execution waits for has to fit the answer, or nobody could give it; data need not."""
+    """-> the description without data that does not fit the answer. Waits stay: a caller needs
+    their tokens to answer them.
+    """
     large = [
         key
         for key in ("input", "output")
@@ -69,24 +71,23 @@ def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> JsonResult:
-    """-> the events since the start, in AWS's form; ours under `holdfast`.
+    """-> the events since the start, in AWS's form; Holdfast's own fields under `holdfast`.
 
-    `after`: what the last page gave as `next`; None for the first. There is a `next` when there
-    are more. Costs a read of the whole log for each page. Raises RequestError HF209.
+    `after`: the `next` of the page before; None for the first page. A page has a `next` when there
+    are more events. Costs a read of the whole log for each page. Raises RequestError HF209.
     """
     place = _place(after)
     run = yield from known.find_run(tenant, identifier)
     if run is None:
         raise no_execution(identifier)
-    items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
-    records = yield from presentation.records_of(tenant, run, items, known.formats)
+    records = yield from presentation.read_records(tenant, run, known.formats)
     if not records:
         run = (yield from known.require_log(tenant, identifier)).run
     return {"execution": run, **_page(presentation.history(records, place))}
 
 
 def _page(events: Iterable[tuple[presentation.EventPlace, dict[str, Any]]]) -> dict[str, Any]:
-    """As many as an answer holds, and one at least: who asks goes on."""
+    """-> as many events as an answer holds, and one at least, so that each page makes progress."""
     shown: list[dict[str, Any]] = []
     last, size_bytes = presentation.BEGINNING, 0
     for place, event in events:
@@ -219,7 +220,7 @@ def _is_on_page(row: Mapping[str, Any], wanted: _Wanted, after: str) -> bool:
 def report(
     known: Lookup, tenant: str, request: Mapping[str, Any], *, is_repairing: bool
 ) -> JsonResult:
-    """What should move and does not. `request`: execution?, or after? (`doctor.report`)."""
+    """-> executions that should move and do not. `request`: execution?, or after?; see `doctor`."""
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")
@@ -230,5 +231,7 @@ def report(
     name = None if run == identifier else str(identifier).rpartition(":")[2]
     answer = yield from doctor.report_one(tenant, run, name, is_repairing=is_repairing)
     if not answer["examined"]:
-        yield from known.require_log(tenant, str(identifier))  # or nobody has accepted it
+        yield from known.require_log(
+            tenant, str(identifier)
+        )  # refuses an id that was never accepted
     return answer

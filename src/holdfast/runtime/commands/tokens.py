@@ -1,7 +1,7 @@
-"""Callback tokens: they name one attempt of one wait, and prove that Holdfast made them.
+"""Callback tokens: a token names one attempt of one wait, and proves that Holdfast made it.
 
 A token is base64url of `tenant.format.key.run.entry.attempt.expiry.mac`. It is checked before
-anything is read; an unknown, wrong, expired or foreign token gets the same answer.
+anything is read. An unknown, wrong, expired or foreign token gets the same answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """Signing keys by id. `current` signs; all verify, so that a key can be rotated."""
+    """Signing keys by id. `current` signs; every key verifies, so that a key can be rotated."""
 
     current: str
     secrets: Mapping[str, bytes]
@@ -97,12 +97,15 @@ def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Tok
 
 
 def mark_of(text: str, keys: SigningKeys) -> str:
-    """-> by what the same text is known again. It may hold a secret: nobody else can try texts."""
+    """-> a digest by which the same text is recognised.
+
+    The text may hold a secret. The digest is keyed, so that texts cannot be tried without the key.
+    """
     return _mark(text, keys.secret)
 
 
 def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
-    """Also by a key that was current once."""
+    """-> whether the mark is the text's, by any key: an older one may have been current then."""
     marks = [_mark(text, secret) for secret in keys.secrets.values()]
     return any(hmac.compare_digest(mark, found) for found in marks)
 
@@ -116,14 +119,14 @@ def _read(text: str, keys: SigningKeys) -> Token | None:
         return None
     try:
         signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        if _written(signed) != text:  # other characters and left-over bits say the same bytes
+        if _written(signed) != text:  # other characters and spare bits decode to the same bytes
             return None
         body, _, mac = signed.decode("ascii").rpartition(".")
         tenant, token_format, key, run, entry, attempt, expires = body.split(".")
     except (binascii.Error, ValueError):
         return None
     secret = keys.secrets.get(key, b"")
-    # Compared also for an unknown key: the same work for every wrong token.
+    # Also compares for an unknown key, so that every wrong token takes the same time.
     is_ours = hmac.compare_digest(mac, _mac(body, secret)) and bool(secret)
     if not is_ours or token_format != FORMAT:
         return None

@@ -39,6 +39,11 @@ STACK_CONTROL: Final = "~ctl"
 
 # Not `.` or `..`: on its way in a URL such a name is read as a folder, and lost.
 _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
+# AWS docs, CreateStateMachine § name: white space, brackets, wildcards, these and control
+# characters.
+_REFUSED_IN_MACHINE_NAMES: Final = re.compile(
+    '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
+)
 # Written as `child_run` writes it: no other text may name the same execution.
 _NUMBER: Final = "(0|[1-9][0-9]{0,8})"
 _RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
@@ -49,6 +54,15 @@ _MAP_RUN: Final = "mapRun:"
 
 def is_name(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def is_machine_name(value: Any) -> bool:
+    """-> whether AWS takes it as the name of a state machine, an activity or an execution.
+
+    Every letter of every script is allowed, but none of the characters that keys use ("#").
+    """
+    is_short = isinstance(value, str) and 1 <= len(value) <= NAME_CHARACTERS_MAX
+    return is_short and not _REFUSED_IN_MACHINE_NAMES.search(value)
 
 
 def require_name(name: str, what: str) -> str:
@@ -240,9 +254,17 @@ def activity_task(due_ms: int, run: str, entry: int, attempt: int) -> str:
     return f"{due_ms:015d}#{run}#{entry}.{attempt}"
 
 
+_MACHINE_PREFIX: Final = "stateMachine:"
+
+
 def machine_workflow(machine_name: str) -> str:
-    """What stands where a workflow's name does: no workflow's own name holds a ":"."""
-    return f"stateMachine:{machine_name}"
+    """-> the name in place of a workflow's. No name of a workflow holds a ":"."""
+    return _MACHINE_PREFIX + machine_name
+
+
+def is_machine_workflow(workflow: str) -> bool:
+    """-> whether the executions are those of a state machine that the Step Functions API made."""
+    return workflow.startswith(_MACHINE_PREFIX)
 
 
 def map_run_workflow(map_run_arn: str) -> str:

@@ -1,0 +1,48 @@
+"""The verified identity of a request: its tenant, its caller, and rights on the whole stack.
+
+API Gateway's authoriser has verified the request. A caller of another kind has no tenant here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.errors import RequestError
+from holdfast.runtime.storage.json_values import is_unicode
+from holdfast.runtime.storage.keys import TENANT_DEFAULT, is_tenant
+
+
+def tenant_of(request: Mapping[str, Any]) -> str:
+    """Raises RequestError HF240 (403) when the verified identity names no usable tenant.
+
+    A caller that signs with IAM is the tenant `default`. Any other authoriser has to be a JWT's.
+    """
+    authorizer = request.get("requestContext", {}).get("authorizer") or {}
+    if not authorizer.keys() - {"iam"}:
+        return TENANT_DEFAULT
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    tenant = claims.get("tenant")
+    if not isinstance(tenant, str) or not is_tenant(tenant):
+        raise RequestError("HF240", "the identity has no usable `tenant` claim", status=403)
+    return tenant
+
+
+def caller_of(request: Mapping[str, Any]) -> str | None:
+    """-> the verified identity of the caller: the ARN of an IAM caller, or the subject of a JWT."""
+    authorizer = request.get("requestContext", {}).get("authorizer") or {}
+    found = (authorizer.get("iam") or {}).get("userArn")
+    if found is None:
+        found = ((authorizer.get("jwt") or {}).get("claims") or {}).get("sub")
+    return found if isinstance(found, str) and is_unicode(found) else None
+
+
+def require_operator(request: Mapping[str, Any]) -> None:
+    """Raises RequestError HF252 (403): a tenant does not decide what concerns every tenant."""
+    if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
+        raise RequestError(
+            "HF252",
+            "this concerns the whole stack, and a token speaks for one tenant",
+            status=403,
+            help="see docs/how-to/operate.md, Upgrade and rollback, for stacks that take tokens",
+        )

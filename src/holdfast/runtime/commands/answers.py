@@ -1,0 +1,151 @@
+"""Answers: the result that a person or another service gives to a wait, by its token.
+
+An answer is stored under the key of the wait's attempt, so the first one counts. The same answer
+sent again succeeds again (R12): the first response may have been lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from holdfast.core.waits import takes_answer
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands import fields
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import Payload, is_same, mark_of_secrets, normalised
+from holdfast.runtime.commands.tokens import Token, is_marked, mark_of, require_token
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    JsonResult,
+    Message,
+    PutIfAbsent,
+    Send,
+)
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.json_values import require_plain
+
+
+def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+    """`request`: token, and output, or error and cause?.
+
+    Raises RequestError HF211, HF215, HF230 to HF233, HF243.
+    """
+    now_ms = yield Clock()
+    token = require_token(str(request.get("token", "")), known.keys, tenant, now_ms)
+    given = yield from answer_fields(known, token, request)
+    mark: Item = {"ah": mark_of(_text_of(request), known.keys)}
+    if not (yield from store_answer(token, now_ms, given, mark)):
+        raise RequestError(
+            "HF231",
+            "another answer has been given before",
+            status=409,
+            help="see the execution",
+        )
+    return {"execution": token.run}
+
+
+def store_answer(
+    token: Token, now_ms: int, given: Mapping[str, Any], more: Item
+) -> Generator[Effect, Any, bool]:
+    """Stores the answer and wakes the execution. -> False: another answer was stored before.
+
+    `more`: attributes of the item that are no part of the answer. The item outlives the wait,
+    however long no worker works on the execution.
+    """
+    key = keys.answer(token.entry, token.attempt)
+    item = {
+        "pk": keys.inbox(token.tenant, token.run),
+        "sk": key,
+        FORMAT_FIELD: FORMAT,
+        "at": now_ms,
+        "ttl": expiry_of(token),
+        **more,
+        **given,
+    }
+    found = yield PutIfAbsent(tables.MAIL, item)
+    if found is not None and not is_same(inbox.answer_in(found), given):
+        return False
+    yield Send((Message(messages.wake_mail(token.tenant, token.run, key)),))
+    return True
+
+
+def expiry_of(token: Token) -> int:
+    """-> when TTL may delete an item about the wait, in seconds since the epoch."""
+    return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS
+
+
+def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
+    """-> the fields of the answer's item. Raises RequestError when no wait takes the answer."""
+    log = known.log(token.tenant, token.run)
+    yield from log.load()
+    state = log.state
+    frame = None if state is None else state.frame_of(token.entry)
+    if state is None:
+        # A first task may hand its token on before record 0 (R3).
+        is_open = yield from known.may_begin(log)
+    else:
+        is_open = frame is not None and takes_answer(frame.waiting, token.attempt)
+    if not is_open:
+        return (yield from answered_before(known, token, request))
+    if "error" in request:
+        return _failure(request)
+    output = request.get("output")
+    # Only questions have a type. Before the first record no question is open: its token is made
+    # from the log.
+    if state is not None and frame is not None:
+        definition = yield from known.programs.fetch(token.tenant, state.definition)
+        wanted = Payload.of_answer(definition, frame.position)
+        what = f"answer to {frame.position}"
+        output = normalised(known.types, token.tenant, wanted, output, what)
+    return {**(yield from inbox.stow(token.tenant, token.run, output)), **mark_of_secrets(output)}
+
+
+def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
+    """The wait is over. The answer that ended it succeeds again (R12), another one is refused."""
+    partition = keys.inbox(token.tenant, token.run)
+    found = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
+    if found is None or not _is_repeated(known, found, request):
+        raise RequestError(
+            "HF232",
+            "nobody waits for this answer any more",
+            status=409,
+            help="see what the execution waits for now",
+        )
+    return inbox.answer_in(found)
+
+
+def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """-> whether the request has the bytes of the one that stored the answer.
+
+    The stored value may be in another form, which its type gave it. An answer that the Step
+    Functions API stored has no mark of its request: there the values are compared.
+    """
+    text = _text_of(request)
+    if "ah" in found:
+        return is_marked(text, str(found["ah"]), known.keys)
+    if "error" in request:
+        return inbox.answer_in(found) == _failure(request)
+    return inbox.answer_in(found) == inbox.form_of(request.get("output"))[0]
+
+
+def _text_of(request: Mapping[str, Any]) -> str:
+    """-> an answer as it was sent. Raises RequestError HF243."""
+    given = {name: request[name] for name in ("output", "error", "cause") if name in request}
+    for value in given.values():
+        require_plain(value, "the answer")
+    return json.dumps(given, sort_keys=True)
+
+
+def _failure(request: Mapping[str, Any]) -> dict[str, str]:
+    """-> error and cause of an answer. Raises RequestError HF233 when it is an output as well."""
+    if "output" in request:
+        raise RequestError("HF233", "an answer is either an output or an error, and this is both")
+    return fields.error_and_cause(request)

@@ -1,0 +1,128 @@
+"""Events: store one, wake the executions that wait for it, and list those that came early."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands import presentation
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
+from holdfast.runtime.effects import (
+    Clock,
+    JsonResult,
+    Message,
+    NoResult,
+    Put,
+    PutIfAbsent,
+    Query,
+    Send,
+)
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.json_values import printable, require_plain
+
+LISTED_MAX: Final = 100
+
+
+def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+    """`request`: name, key, data, id?. -> its id, and how many executions wait for it.
+
+    The item is stored before the waiters are read, and a waiter registers before it reads events
+    (R13). So either the event is found by the waiter, or the waiter is woken here.
+    """
+    name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
+    wanted = yield from known.event_payload(tenant, name, key)
+    data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
+    if len(json.dumps(data)) > EVENT_BYTES_MAX:
+        raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
+    now_ms = yield Clock()
+    event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
+    partition = keys.event(tenant, str(name), key)
+    stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
+    item = {
+        "pk": partition,
+        "sk": keys.stored_event(event_id),
+        FORMAT_FIELD: FORMAT,
+        "at": now_ms,
+        "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+        "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
+        **stowed,
+    }
+    found = yield PutIfAbsent(tables.MAIL, item)
+    if found is not None and not is_same(_stowed(found), stowed):
+        raise RequestError(
+            "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
+        )
+    waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
+    if waiters:
+        runs = [str(w["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for w in waiters]
+        wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in runs]
+        yield Send(tuple(Message(wake) for wake in wakes))
+    else:
+        yield from keep_listed(tenant, event_id, now_ms, {"name": str(name), "key": key})
+    return {"event": event_id, "waiting": len(waiters)}
+
+
+def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
+    """An event from the bus. A refused event is listed with the reason.
+
+    It raises no error: EventBridge would deliver it again, and it would be refused again.
+    """
+    event_id = given_id if keys.is_name(given_id) else chance.hex()
+    request: dict[str, Any] = {}
+    try:
+        require_plain(detail, "the detail")
+        if isinstance(detail, dict):
+            request = {**detail, "id": detail.get("id") or event_id}
+        return (yield from event(known, tenant, request, chance))
+    except RequestError as error:
+        now_ms = yield Clock()
+        shown = {
+            "name": printable(str(request.get("name", "")))[:200],
+            "key": printable(str(request.get("key", "")))[:200],
+            "refused": printable(f"{error.code}: {error.message}")[:1_000],
+        }
+        yield from keep_listed(tenant, event_id, now_ms, shown)
+        return {"event": event_id, "refused": error.code}
+
+
+def events(tenant: str) -> JsonResult:
+    """-> events that no execution has waited for yet, and events from the bus that were refused."""
+    now_ms = yield Clock()
+    items = yield Query(tables.MAIL, keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
+    listed = []
+    for item in items:
+        if int(item["expires"]) <= now_ms:
+            continue
+        if "refused" not in item:
+            partition = keys.event(tenant, str(item["name"]), str(item["key"]))
+            waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
+            if waiters:
+                continue
+        listed.append(presentation.early_event(item))
+    return {"events": listed}
+
+
+def keep_listed(tenant: str, event_id: str, now_ms: int, shown: Mapping[str, str]) -> NoResult:
+    """Stores a row of the list of events: the event has no waiter yet, or was refused."""
+    yield Put(
+        tables.MAIL,
+        {
+            "pk": keys.early_events(tenant),
+            "sk": f"{now_ms:015d}#{event_id}",
+            FORMAT_FIELD: FORMAT,
+            "id": event_id,
+            "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+            "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
+            **shown,
+        },
+    )
+
+
+def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item[key] for key in ("v", "ref", "sh") if key in item}

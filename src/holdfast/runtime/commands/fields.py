@@ -1,0 +1,50 @@
+"""Fields of requests that several commands take: the words of an error, and booleans."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.asl.program import Json
+from holdfast.errors import RequestError
+from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+
+
+def error_and_cause(request: Mapping[str, Any]) -> dict[str, str]:
+    """-> `error` and `cause` as given, cut to AWS's lengths. Raises RequestError HF233."""
+    return texts(request, {"error": ERROR_CHARACTERS_MAX, "cause": CAUSE_CHARACTERS_MAX})
+
+
+def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, str]:
+    """-> the fields named in `longest` that the request has, each cut to so many characters.
+
+    An empty text is left out. Raises RequestError HF233 for a value that is not text.
+    """
+    given = {key: request[key] for key in longest if request.get(key) is not None}
+    for key, text in given.items():
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise RequestError("HF233", f"`{key}` has to be text, and is a JSON value: {kind}")
+    return {key: text[: longest[key]] for key, text in given.items() if text}
+
+
+def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
+    """-> {name: 1} for true, {} for false or none. Raises RequestError HF233.
+
+    Any other value is refused: the text "false" would be true, and shorten an undo by mistake.
+    """
+    value = request.get(name, False)
+    if not isinstance(value, bool):
+        kind = type(value).__name__
+        raise RequestError(
+            "HF233", f"`{name}` has to be true or false, and is a JSON value: {kind}"
+        )
+    return {name: 1} if value else {}
+
+
+def hash_of(value: Json) -> str:
+    """-> a digest that does not depend on the order of an object's fields."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

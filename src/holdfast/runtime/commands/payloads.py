@@ -1,0 +1,113 @@
+"""Data from outside and the types that workflows declare for it: inputs, events and answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from holdfast.asl.program import Json
+from holdfast.errors import GoneTypeError, RequestError
+from holdfast.runtime.commands.fields import hash_of
+from holdfast.runtime.storage.definitions import Definition
+from holdfast.sealed import hidden
+
+#: The module in the name of a type, `list[shop:Payment]`. Secrets are listed by type names alone.
+_MODULE: Final = re.compile(r"[\w.]+:")
+
+
+class Types(Protocol):
+    """The user's types, by the names under which the compiler's map lists them."""
+
+    def normalise_input(self, tenant: str, workflow: str, value: Json, /) -> Json:
+        """-> the input with every field present and its secrets sealed.
+
+        Raises RequestError HF210, VaultFault.
+        """
+
+    def normalise_payload(self, tenant: str, reference: str, value: Json, what: str, /) -> Json:
+        """`reference`: the name of the type in the compiler's map. `what` names the data in errors.
+
+        Raises RequestError HF211, GoneTypeError, VaultFault.
+        """
+
+
+class Untyped:
+    """`Types` of a stack without workflows: every value is taken as it is."""
+
+    def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
+        return value
+
+    def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The type of an event or an answer. `reference`: its name in the compiler's map, or None when
+    no type is declared. `is_secret`: the type is a secret or holds one.
+    """
+
+    reference: str | None
+    is_secret: bool
+
+    @classmethod
+    def of_event(cls, definition: Definition, name: str) -> Payload:
+        reference = definition.source_map.get("events", {}).get(name)
+        return cls(reference, f"event {name}" in _secrets(definition))
+
+    @classmethod
+    def of_answer(cls, definition: Definition, position: str) -> Payload:
+        reference = definition.source_map.get("answers", {}).get(position)
+        shown = _MODULE.sub("", reference or "")
+        return cls(reference, f"answer {shown}" in _secrets(definition))
+
+
+def _secrets(definition: Definition) -> Collection[str]:
+    found: list[str] = definition.source_map.get("secrets", [])
+    return found
+
+
+def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: str) -> Json:
+    """-> the value in the form of its type, or unchanged when no type is declared or deployed.
+
+    A value whose type was removed from the code is accepted, because an execution waits for it.
+    Raises RequestError HF211; HF215 when such a value is a secret.
+    """
+    if wanted.reference is None:
+        return value
+    try:
+        return types.normalise_payload(tenant, wanted.reference, value, what)
+    except GoneTypeError:
+        if wanted.is_secret:
+            raise _never_sealed(what, wanted.reference) from None
+        return value
+
+
+def _never_sealed(what: str, reference: str) -> RequestError:
+    return RequestError(
+        "HF215",
+        f"the {what} is a secret or holds one, and the deployed code has no type {reference}, "
+        "without which it would be stored in clear",
+        status=409,
+        help="deploy a type of that name in that module again",
+    )
+
+
+# -- the same data twice ---------------------------------------------------------------------------
+
+
+def mark_of_secrets(data: Json) -> dict[str, str]:
+    """-> {"sh": digest of all but the secrets} for data with secrets, else {}.
+
+    Encryption is randomised, so two requests with the same secret differ in bytes. The second one
+    must still succeed.
+    """
+    shown = hidden(data)
+    return {} if shown == data else {"sh": hash_of(shown)}
+
+
+def is_same(found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """-> whether two stored values are the same data, secrets aside."""
+    return found == given or ("sh" in given and found.get("sh") == given["sh"])

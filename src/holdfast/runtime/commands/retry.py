@@ -1,0 +1,103 @@
+"""Retry an execution that has not succeeded: it goes on from where it stopped.
+
+Results of earlier steps stay in the log and no step that succeeded runs again. The definition is
+the one that the execution started with. Task functions are found by name when they run, so a
+deployment that mends a task is enough. AWS calls the same operation a redrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from holdfast.core.state import Execution, Lanes
+from holdfast.errors import RequestError
+from holdfast.limits import CAUSE_CHARACTERS_MAX
+from holdfast.runtime import inbox
+from holdfast.runtime.commands import fields
+from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.effects import Clock, JsonResult, NoResult
+
+Obstacle = Literal["RUNNING", "SUCCEEDED", "UNDONE"]
+#: ARNs of IAM and the subjects of tokens are shorter.
+CALLER_CHARACTERS_MAX: Final = 256
+
+_HELP: Final[Mapping[Obstacle, str]] = {
+    "RUNNING": "`holdfast show` says what it waits for",
+    "SUCCEEDED": "start another execution",
+    "UNDONE": "start another execution, under another name",
+}
+_WORDS: Final[Mapping[Obstacle, str]] = {
+    "RUNNING": "runs",
+    "SUCCEEDED": "has SUCCEEDED",
+    "UNDONE": "has undone what it did before it ended",
+}
+
+
+def obstacle(state: Execution | None) -> Obstacle | None:
+    """-> why the execution cannot go on from where it stopped; None when it can.
+
+    `state` None: the execution is accepted, and no worker has begun it.
+    """
+    if state is None or not state.is_ended:
+        return "RUNNING"
+    if state.status == "SUCCEEDED":
+        return "SUCCEEDED"
+    return "UNDONE" if state.is_undone else None
+
+
+def retry(
+    known: Lookup,
+    tenant: str,
+    identifier: str,
+    request: Mapping[str, Any],
+    chance: bytes,
+    *,
+    by: str | None = None,
+) -> JsonResult:
+    """`request`: reason?. `by`: the verified identity of the caller. Both go into the history.
+
+    -> `retry`: how many times it has been retried, this one included; `from`: the steps that run
+    again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or has
+    undone what it did.
+    """
+    words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
+    log = yield from known.require_log(tenant, identifier)
+    reason = obstacle(log.state)
+    if reason is not None:
+        raise RequestError(
+            "HF218",
+            f"the execution {identifier[:90]} {_WORDS[reason]} and cannot be retried",
+            status=409,
+            help=_HELP[reason],
+        )
+    assert log.state is not None
+    now_ms = yield Clock()
+    at = (now_ms, chance)
+    yield from send_retry(tenant, log.run, log.state, at, by=by, reason=words.get("reason"))
+    return {"execution": log.run, "retry": log.state.redrives + 1, "from": _open_steps(log.state)}
+
+
+def send_retry(
+    tenant: str,
+    run: str,
+    state: Execution | None,
+    at: tuple[int, bytes],
+    *,
+    by: str | None = None,
+    reason: str | None = None,
+) -> NoResult:
+    """Stores the request of a retry and wakes the execution. `at`: see `request_control`."""
+    wanted: dict[str, str | int] = {"kind": inbox.REDRIVE}
+    if by is not None:
+        wanted["by"] = by[:CALLER_CHARACTERS_MAX]
+    if reason is not None:
+        wanted["reason"] = reason
+    yield from request_control(tenant, run, state, at, wanted)
+
+
+def _open_steps(state: Execution) -> list[str]:
+    """-> the steps that were open at the end. A step that only holds branches does not run."""
+    open_frames = [frame for frame in state.resting.values() if frame.position]
+    return sorted({f.position for f in open_frames if not isinstance(f.waiting, Lanes)})

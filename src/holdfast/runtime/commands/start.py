@@ -1,0 +1,172 @@
+"""Start an execution: claim its name, store its input, send the start message.
+
+Everything is stored before the message is sent (R12). A repeated start sends the message again for
+as long as the execution has no log, because the first caller may have crashed before it sent one.
+A name belongs to one execution for as long as its name row lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.asl.program import Json
+from holdfast.core.state import Execution
+from holdfast.errors import HoldfastError, RequestError, is_damage
+from holdfast.limits import MESSAGE_INPUT_BYTES_MAX, NAME_RETENTION_SECONDS
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.fields import hash_of
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.start_rows import INPUT_BYTES_MAX, Start, put_start
+from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, PutIfAbsent, Send
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.sealed import hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """`earlier`: the state of the execution that has the name already, once it has a log."""
+
+    start: Start
+    earlier: Execution | None = None
+
+
+class NameTakenError(Exception):
+    """The name belongs to an execution with another input, or with another parent."""
+
+
+# -- the API of Holdfast ---------------------------------------------------------------------------
+
+
+def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+    """`request`: workflow, input?, name?. The same name and input give the same execution.
+
+    The answer for an execution that exists and has FAILED, TIMED_OUT or is ABORTED has `started`
+    False, its `status`, its `error` if any, and `undone` True when it cannot be retried. Raises
+    RequestError HF201, HF205, HF210, HF212.
+    """
+    name = request.get("name")
+    wanted, data = yield from of_workflow(known, tenant, request, chance)
+    try:
+        accepted = yield from accept(known, tenant, wanted, data, has_row=False)
+    except NameTakenError:
+        raise RequestError(
+            "HF212",
+            f"an execution of {wanted.workflow} named {name!r} exists and has another input",
+            status=409,
+            help="choose another name, or send the same input to get the same execution",
+        ) from None
+    shown = {"execution": accepted.start.run, "name": name, "workflow": wanted.workflow}
+    earlier = accepted.earlier
+    if earlier is None or earlier.status in {"RUNNING", "SUCCEEDED"}:
+        return shown
+    shown |= {"started": False, "status": earlier.status}
+    if earlier.error is not None:
+        shown["error"] = earlier.error
+    return {**shown, "undone": True} if earlier.is_undone else shown
+
+
+def of_workflow(
+    known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
+) -> Generator[Effect, Any, tuple[Start, Json]]:
+    """-> the start of a deployed workflow, and the input in the form of its type.
+
+    `request`: workflow, input?, name?. Stores the definition before an execution can name it.
+    """
+    definition = known.workflow(request.get("workflow"))
+    workflow = str(request["workflow"])
+    name = request.get("name")
+    if name is not None:
+        keys.require_execution_name(name)
+    data = known.types.normalise_input(tenant, workflow, request.get("input"))
+    now_ms = yield Clock()
+    yield from known.programs.store(tenant, definition)
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
+    return Start(run, workflow, name, now_ms, definition.hash, None, {}), data
+
+
+# -- every start -----------------------------------------------------------------------------------
+
+
+def accept(
+    known: Lookup, tenant: str, wanted: Start, data: Json, *, has_row: bool
+) -> Generator[Effect, Any, Accepted]:
+    """Makes the execution, or finds the one that has its name and the same input.
+
+    `has_row`: a row of the start is stored, for `start_rows`. Without a name this costs the input,
+    the row and the message; a name costs a row more, and a repeated start reads the log. Raises
+    NameTakenError.
+    """
+    start = wanted
+    if wanted.name is not None:
+        start = yield from claim_name(tenant, wanted, data)
+        if wanted.parent is not None and start.run != wanted.run:
+            # The execution that has the name would not notify this parent of its end.
+            raise NameTakenError
+        is_owner = (start.run, start.started_ms) == (wanted.run, wanted.started_ms)
+        if not is_owner and wanted.parent is None:
+            earlier = yield from _state_of(known, tenant, start.run)
+            if earlier is not None:
+                return Accepted(start, earlier)
+    bytes_max = INPUT_BYTES_MAX if has_row else MESSAGE_INPUT_BYTES_MAX
+    start = replace(start, input=(yield from inbox.stow(tenant, start.run, data, bytes_max)))
+    if has_row:
+        start = yield from put_start(tenant, start)
+    yield from send(tenant, start)
+    return Accepted(start)
+
+
+def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
+    """None: no worker has begun the execution, or its log is damaged, which `doctor` reports."""
+    log = known.log(tenant, run)
+    try:
+        yield from log.load()
+    except HoldfastError as error:
+        if not is_damage(error):
+            raise
+    return log.state
+
+
+def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any, Start]:
+    """-> the start that owns the name: the wanted one, or an earlier one with the same input.
+
+    Raises NameTakenError when the earlier one has another input.
+    """
+    is_machine = keys.is_machine_workflow(wanted.workflow)
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.name(tenant, wanted.workflow, str(wanted.name)),
+        "sk": keys.ONLY,
+        FORMAT_FIELD: FORMAT,
+        "run": wanted.run,
+        # Encryption is randomised: two inputs with the same secret differ but for what is hidden.
+        "ih": hash_of(data if is_machine else hidden(data)),
+        "dh": wanted.definition,
+        "t0": wanted.started_ms,
+        "ttl": wanted.started_ms // 1_000 + NAME_RETENTION_SECONDS,
+    }
+    found = yield PutIfAbsent(tables.MAIL, item)
+    if found is None:
+        return wanted
+    if found["ih"] != item["ih"]:
+        raise NameTakenError
+    owner = replace(wanted, run=str(found["run"]), started_ms=int(found["t0"]))
+    # A machine's start keeps its own definition, which goes with the version in its origin.
+    return owner if is_machine else replace(owner, definition=str(found["dh"]))
+
+
+def send(tenant: str, start: Start) -> Generator[Effect, Any, None]:
+    fields: dict[str, Any] = {
+        "workflow": start.workflow,
+        "definition": start.definition,
+        "t0": start.started_ms,
+        "input": dict(start.input),
+    }
+    if start.origin is not None and keys.is_machine_workflow(start.workflow):
+        fields["origin"] = start.origin
+    if start.name is not None:
+        fields["name"] = start.name
+    if start.parent is not None:
+        fields["parent"] = start.parent
+    yield Send((Message(messages.start(tenant, start.run, **fields)),))

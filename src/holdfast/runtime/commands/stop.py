@@ -1,0 +1,29 @@
+"""Stop an execution: it ends as ABORTED, after it has undone what it did unless `now` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.runtime.commands import fields
+from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.effects import Clock, JsonResult
+
+
+def stop(
+    known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    """`request`: error?, cause?, now?. With `now` the execution leaves undone what is left to undo.
+
+    The answer says that the stop is stored. An execution that ends first keeps its own status.
+    Raises RequestError HF207, HF214, HF233.
+    """
+    log = yield from known.require_log(tenant, identifier)
+    now_ms = yield Clock()
+    wanted: dict[str, str | int] = {
+        **fields.error_and_cause(request),
+        **fields.flag(request, "now"),
+    }
+    yield from request_control(tenant, log.run, log.state, (now_ms, chance), wanted)
+    return {"execution": log.run, **({"now": True} if "now" in wanted else {})}
