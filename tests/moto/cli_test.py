@@ -192,6 +192,23 @@ def test_a_stopped_execution_ends_as_aborted_with_its_reason(shell: Shell) -> No
     assert row.endswith("Withdrawn")
 
 
+def test_a_paused_execution_says_so_until_it_is_resumed(shell: Shell) -> None:
+    shell.json("start", "document_signing", "--name", "p1", "--input", document("p1"))
+    why = ("--reason", "the notary is ill", "--by", "ann")
+    assert shell("pause", "p1", *why) == 0
+    assert shell.printed.endswith("to pause; its timers stand still\n")
+    shell.until(lambda shown: "paused" in shown, "show", "p1")
+
+    assert shell("show", "p1") == 0
+    assert "by ann; timers freeze" in shell.printed
+    assert "the notary is ill" in shell.printed
+    assert shell("list") == 0
+    assert "the notary is ill" in shell.printed
+
+    assert shell("resume", "p1", "--reason", "she is back") == 0
+    shell.until(lambda shown: "paused" not in shown, "show", "p1")
+
+
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [("d2", [], "after undoing"), ("d3", ["--now"], "at once, undoing nothing more")],

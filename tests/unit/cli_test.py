@@ -376,6 +376,8 @@ def test_a_port_that_is_taken_is_said(holdfast: Project) -> None:
         ("show", "x"),
         ("history", "x"),
         ("stop", "x"),
+        ("pause", "x", "--reason", "why"),
+        ("resume", "x", "--reason", "why"),
         ("retry", "x"),
         ("start", "hello"),
         ("event", "e", "--key", "k", "--data", "1"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from holdfast.core.advance import advance
 from holdfast.core.commands import RegisterForEvent, RunAttempt, StartTimer
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import (
+    DecisionInputs,
     EventReceived,
     PauseRequested,
     RedriveRequested,
@@ -217,3 +220,61 @@ def test_the_history_says_who_paused_it_why_and_when() -> None:
     assert paused.holdfast["reason"] == WHY
     assert (paused.holdfast["by"], resumed.holdfast["by"]) == ("ann", "ann")
     assert resumed.at_ms - paused.at_ms == 60_000
+
+
+# -- what a resume moves ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("timers", "shift_ms"), [("freeze", 60_000), ("run", 0)])
+def test_a_deadline_a_time_out_and_a_heartbeat_move_unless_they_run_on(
+    timers: PauseTimers, shift_ms: int
+) -> None:
+    wait = wait_for("paid", TimeoutSeconds=900, HeartbeatSeconds=600)
+    block = {"Begin": "it", "Seconds": 3_600, "States": ["it"]}
+    case = Case(one(wait, Holdfast={"Deadlines": [block]})).start()
+    before, frame = case.waiting(), case.frame()
+
+    resume(pause(case, timers), 60)
+
+    assert case.waiting().due_ms == before.due_ms + shift_ms
+    assert case.waiting().heartbeat_due_ms == before.heartbeat_due_ms + shift_ms
+    assert case.frame().deadlines[0].due_ms == frame.deadlines[0].due_ms + shift_ms
+
+
+def test_a_lease_that_lapsed_in_the_pause_lapses_at_the_resume() -> None:
+    """Else `doctor` would report a lapse that no worker was allowed to follow."""
+    case = pause(Case(TWO).start())
+    until_ms = case.waiting().claim.until_ms
+    resume(case, 10)
+    assert case.waiting().claim.until_ms == until_ms
+    resume(pause(case, number="5"), 3_600, number="6")
+    assert case.waiting().claim == replace(case.waiting().claim, until_ms=case.now_ms)
+
+
+def test_the_clock_error_is_added_to_the_paused_time() -> None:
+    case = pause(Case(NAP).start())
+    inputs = DecisionInputs(START_MS + 60_000, lambda: 0.5, nobody, clock_error_ms=500)
+    fact = ResumeRequested("4", "it is up again", "ann")
+    (event,) = advance(case.program, case.state, [fact], inputs).events
+    assert event.holdfast == {
+        "control": "4",
+        "reason": "it is up again",
+        "by": "ann",
+        "shift": 61_000,
+    }
+
+
+def test_a_pause_and_a_resume_count_once_by_their_ids() -> None:
+    case = pause(Case(TWO).start(), number="5")
+    assert case.state.last_control == "5"
+    assert resume(case, number="5").state.paused is not None
+    assert resume(case, number="6").state.last_control == "6"
+
+
+def test_a_pause_that_a_stop_lifts_says_so_in_the_history() -> None:
+    case = pause(Case(TWO).start()).offer(StopRequested("5", None, None))
+    (lifted,) = (event for event in case.events if event.type == "Resumed")
+    assert (lifted.holdfast["by"], lifted.holdfast["reason"]) == (
+        "holdfast",
+        "the execution is stopped",
+    )

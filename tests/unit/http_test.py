@@ -79,6 +79,31 @@ def test_a_stop_over_the_api() -> None:
     assert found.request("GET", f"/executions/{run}")[1]["error"] == "Cancelled"
 
 
+def test_a_pause_and_a_resume_over_the_api() -> None:
+    found, run = started()
+    why = {"reason": "the bank is down", "by": "ann"}
+
+    answer = {"execution": run, "timers": "freeze"}
+    assert found.request("POST", "/executions/order-1/pause", why) == (200, answer)
+    found.work()
+    shown = found.request("GET", f"/executions/{run}")[1]["paused"]
+    assert (shown["reason"], shown["by"]) == ("the bank is down", "ann")
+    other = {"reason": "another"}
+    assert problem(found.request("POST", f"/executions/{run}/pause", other)) == (409, "HF235")
+    assert found.request("POST", f"/executions/{run}/resume", why) == (200, {"execution": run})
+    found.work()
+    assert problem(found.request("POST", f"/executions/{run}/resume", why)) == (409, "HF236")
+
+
+def test_without_a_name_the_caller_of_the_token_has_paused_it() -> None:
+    claims = {"tenant": "acme", "sub": "ann@example.org"}
+    found, run = started(claims)
+    found.request("POST", f"/executions/{run}/pause", {"reason": "why"}, claims=claims)
+    found.work()
+    shown = found.request("GET", f"/executions/{run}", claims=claims)[1]
+    assert shown["paused"]["by"] == "ann@example.org"
+
+
 def test_a_stop_needs_no_body() -> None:
     found, run = started()
 

@@ -54,7 +54,7 @@ def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
     dues_ms += [
         due_ms
         for kind, due_ms in dues_of(frame.waiting)
-        if kind is not DueKind.LEASE and runs_on(kind, pause)
+        if kind != DueKind.LEASE and runs_on(kind, pause)
     ]
     return min(dues_ms, default=None)
 

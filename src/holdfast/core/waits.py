@@ -45,7 +45,7 @@ new kind of wait has to visit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
 from holdfast.core.commands import (
@@ -79,7 +79,7 @@ from holdfast.core.state import (
 # -- time ------------------------------------------------------------------------------------------
 
 
-class DueKind(Enum):
+class DueKind(StrEnum):
     """What happens at a due."""
 
     TIMER = "a Wait state, or the delay of a retried Parallel or Map, is over"
@@ -232,7 +232,7 @@ def stays_asked(command: Command, pause: Pause) -> bool:
 # -- the inbox -------------------------------------------------------------------------------------
 
 
-class InboxSource(Enum):
+class InboxSource(StrEnum):
     """The inbox messages that a wait reads."""
 
     EVENT = "stored events of its name and key"
@@ -278,13 +278,13 @@ def may_have_news(waiting: WaitingFor) -> bool:
     """
     if isinstance(waiting, Attempt):
         return waiting.is_unknown
-    return inbox_of(waiting) is not InboxSource.NOTHING
+    return inbox_of(waiting) != InboxSource.NOTHING
 
 
 # -- what a wait counts as -------------------------------------------------------------------------
 
 
-class Standing(Enum):
+class Standing(StrEnum):
     """How a frame stands, between two records."""
 
     MOVING = "the record was full: a worker continues at once"

@@ -80,7 +80,7 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     if is_held(state, now_ms):
         late_ms.append(parked_ms)
     may_have_mail = any(
-        inbox_of(frame.waiting) is not InboxSource.NOTHING for frame in state.frames.values()
+        inbox_of(frame.waiting) != InboxSource.NOTHING for frame in state.frames.values()
     )
     if late_ms:  # a series for each of them would be a look every few minutes
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
@@ -132,4 +132,4 @@ def is_held(state: Execution, now_ms: int) -> bool:
     if state.paused is not None:
         return False
     frames = state.frames.values()
-    return any(standing_of(frame.waiting, now_ms) is not Standing.PARKED for frame in frames)
+    return any(standing_of(frame.waiting, now_ms) != Standing.PARKED for frame in frames)

@@ -102,7 +102,7 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
         elif isinstance(waiting, ChildExecutions):
             found += yield from children.notices(tenant, state.run, waiting)
         else:
-            assert inbox_of(waiting) is InboxSource.NOTHING
+            assert inbox_of(waiting) == InboxSource.NOTHING
     return [*found, facts.Tick()]
 
 
