@@ -80,6 +80,8 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
             "/executions": {"workflow": "flow", "input": 1},
             "/events": {"name": "paid", "key": "other", "data": 1},
             "/answers": {"token": shop.token, "output": 1},
+            "/executions/{id}/pause": {"reason": "the bank is down"},
+            "/executions/{id}/resume": {"reason": "the bank is back"},
         }
         body = bodies.get(path, {}) if method == "POST" else b""
         found.append((method, path.replace("{id}", shop.run), body))

@@ -13,6 +13,7 @@ from holdfast.aws.host import Host
 from holdfast.aws.telemetry import Metrics
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.runtime import messages
+from holdfast.runtime.commands import start
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -571,8 +572,17 @@ def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop
     assert judged(flow, swarm, choices, stops=True) == ()
 
 
-def test_a_child_whose_workers_were_lost_says_so_to_a_parent_that_has_lost_fewer() -> None:
+def unread(*_: object) -> Any:
+    return
+    yield
+
+
+def test_a_child_whose_workers_were_lost_says_so_to_a_parent_that_has_lost_fewer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""
+    # The schedule numbers its effects, and a repeated start did not read the log then.
+    monkeypatch.setattr(start, "_state_of", unread)
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "slow child undoes"]
     choices: list[DrawnChoice] = [
         ("effect", 2, "throttled"),
