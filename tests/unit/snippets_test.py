@@ -41,6 +41,7 @@ RUN_BY: Final = {
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
     "testing.md": "tests/unit/testing_doc_test.py",
+    "tutorial.md": "tests/unit/tutorial_test.py",
     "aws-tools.md": "tests/moto/sessions_test.py",
 }
 COOKBOOK: Final = [name for name in PAGES if name.startswith("cookbook")]

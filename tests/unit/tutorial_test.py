@@ -1,0 +1,52 @@
+"""The tutorial: its module compiles and its tests pass, as a reader saves them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+
+
+def test_the_programs_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
+    program, tests = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    (tmp_path / "shop_flow.py").write_text(program, encoding="utf-8")
+    (tmp_path / "test_shop_flow.py").write_text(tests, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "2 passed" in ran.stdout, ran.stdout + ran.stderr
+    checked = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", "check", "shop_flow"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "no problems" in checked.stdout
+
+
+def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = list(_pages(site["nav"]))
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(named) == sorted(pages)
+
+
+def _pages(entry: object) -> list[str]:
+    if isinstance(entry, str):
+        return [entry]
+    if isinstance(entry, dict):
+        return [page for value in entry.values() for page in _pages(value)]
+    assert isinstance(entry, list)
+    return [page for value in entry for page in _pages(value)]
