@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.dag import Dag, Step, dag, from_input, from_step, step
+from holdfast.api.dag import Dag, dag, step
+from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
 from holdfast.api.surface import (
     BlockTimeout,

@@ -124,3 +124,60 @@ def test_the_project_speaks_of_itself_alone() -> None:
             if path.suffix in {".py", ".md", ".json"}:
                 found = [word for word in words if word in path.read_text()]
                 assert not found, f"{path}: {found}"
+
+
+#: Modules that import each other, by package, and why. Everything else is free of circles.
+CIRCLES = {
+    "compiler.expressions": "recursive descent: an expression contains expressions",
+    "compiler.statements": "recursive descent: a statement contains statements",
+    "compiler.emit": "recursive descent: a scope contains scopes",
+    "core": "flow, lanes and cancelling: a lane ends a state, which ends a lane",
+    "api": "harness and tasks name each other's types, and import nothing at run time",
+    "testing": "a script is asked at moments, and moments come from the script",
+}
+
+
+def test_modules_import_each_other_only_where_it_is_stated() -> None:
+    modules = {_dotted(path): path for path in _sources()}
+    graph = {name: _imports(path) & modules.keys() for name, path in modules.items()}
+    for name, path in modules.items():
+        graph[name] |= {found for found in modules if found in _from_modules(path)}
+        graph[name].discard(name)
+    found = {frozenset(circle) for circle in _circles(graph)}
+    packages = {
+        name.removeprefix("holdfast.").rpartition(".")[0] for circle in found for name in circle
+    }
+    assert packages == CIRCLES.keys()
+    assert len(found) == len(CIRCLES)
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _from_modules(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def _circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """-> the groups of modules each of which can be reached from each other one."""
+    reached = {name: _reached(graph, name) for name in graph}
+    groups = {
+        frozenset(other for other in seen if name in reached[other]) | {name}
+        for name, seen in reached.items()
+        if name in seen
+    }
+    return [set(group) for group in groups]
+
+
+def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    pending = list(graph[start])
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += graph[name]
+    return seen

@@ -12,7 +12,8 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr, field_serializer
 
 from holdfast.api.boundary import Boundary, Misfit, NoJson, normalise_payload, parse_payload
-from holdfast.api.dag import dag, from_input, from_step, step
+from holdfast.api.dag import dag, step
+from holdfast.api.graph_model import from_input, from_step
 from holdfast.api.sealing import LocalVault, Seals
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.compiler.compile import compile_workflow

@@ -28,13 +28,14 @@ from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
 from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
+from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
 from holdfast.compiler.statements.aliases import captured_names, changes_in_place
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.statements import Statements
-from holdfast.compiler.types.signatures import signature_of
+from holdfast.compiler.types.failures import ErrorClasses
 from holdfast.compiler.types.types import Type
 from holdfast.errors import WorkflowError
 
@@ -121,7 +122,7 @@ def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
 def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
     """As `compile_module` does it; the graph may be of no module."""
     plan, false_waits = by_levels(graph.plan) if in_plain_asl else (graph.plan, ())
-    emitted = emit_dag(graph, plan)
+    emitted = emit_dag(graph, plan, ErrorClasses(graph.function))
     steps = graph.steps
     return CompiledWorkflow(
         name=graph.name,

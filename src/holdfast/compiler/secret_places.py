@@ -17,9 +17,9 @@ from holdfast.compiler.ir import (
     TaskAction,
     WaitForEvent,
 )
+from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fields_of, secret_in
-from holdfast.compiler.types.signatures import signature_of
 from holdfast.compiler.types.types import (
     NONE,
     SECRET,

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import (
-    ChildNumber,
-    ChildResult,
-    Lease,
-    MachineOrigin,
-    Parent,
-    PauseTimers,
-)
+from holdfast.core.state import ChildNumber, ChildResult, Lease, MachineOrigin, Parent, PauseTimers
 from holdfast.errors import HoldfastBug
 
 

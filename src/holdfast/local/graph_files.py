@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.api.dag import Dag
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_dag
-from holdfast.compiler.graphs.documents import read_dag
+from holdfast.compiler.graphs.documents import read_graph
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import export_all
 from holdfast.errors import RequestError
@@ -47,4 +47,5 @@ def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path,
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise RequestError("HF282", f"{path}: {reason}") from None
         file = path.as_posix()
-        yield path, read_dag(text, tasks, file, file), Source(file, tuple(text.splitlines()), {})
+        graph = Dag.of(read_graph(text, tasks, file, file))
+        yield path, graph, Source(file, tuple(text.splitlines()), {})

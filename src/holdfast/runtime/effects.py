@@ -1,8 +1,8 @@
 """Effects: the requests of a handler to the outside.
 
 Handlers are generators: they yield one of these values and receive its result. The same generator
-runs over boto3 (`aws.ports`), over the in-memory models (`holdfast_simulator.services`) and, in the simulator,
-under a scheduler that kills, freezes and reorders at every `yield`.
+runs over boto3 (`aws.ports`), over models in memory (`holdfast_simulator.services`) and, in the
+simulator, under a scheduler that kills, freezes and reorders at every `yield`.
 
 Every effect that can fail may raise `ServiceFault` inside the handler. One of them is special:
 `Doubt` says that a conditional put may or may not have been stored (time-out, lost answer). The

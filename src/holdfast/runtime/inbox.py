@@ -18,15 +18,7 @@ from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
-from holdfast.runtime.effects import (
-    Effect,
-    Get,
-    GetBlob,
-    Item,
-    Put,
-    PutBlob,
-    Query,
-)
+from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format

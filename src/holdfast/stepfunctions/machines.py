@@ -21,11 +21,7 @@ from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Ve
 from holdfast.stepfunctions.faults import StatesFault, unstorable, validation
 from holdfast.stepfunctions.lookup import is_here, require_machine, require_version, text_of
 from holdfast.stepfunctions.pages import page
-from holdfast.stepfunctions.workflows import (
-    find_workflow,
-    refuse_name_of_workflow,
-    refuse_workflow,
-)
+from holdfast.stepfunctions.workflows import find_workflow, refuse_name_of_workflow, refuse_workflow
 
 if TYPE_CHECKING:
     from holdfast.asl.validation.validate import DefinitionProblem

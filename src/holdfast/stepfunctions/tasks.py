@@ -17,16 +17,7 @@ from holdfast.limits import HEARTBEAT_RACES_MAX
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.answers import expiry_of, store_answer
 from holdfast.runtime.commands.tokens import Token, require_token
-from holdfast.runtime.effects import (
-    Clock,
-    Effect,
-    Get,
-    Item,
-    JsonResult,
-    Put,
-    PutIfAbsent,
-    Replace,
-)
+from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, Put, PutIfAbsent, Replace
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log

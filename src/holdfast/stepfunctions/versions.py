@@ -10,13 +10,7 @@ from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbs
 from holdfast.runtime.storage import keys, tables
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
-from holdfast.stepfunctions.catalogue import (
-    Service,
-    Snapshot,
-    Startable,
-    StateMachine,
-    Version,
-)
+from holdfast.stepfunctions.catalogue import Service, Snapshot, Startable, StateMachine, Version
 from holdfast.stepfunctions.faults import (
     StatesFault,
     concurrent,
@@ -24,12 +18,7 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.lookup import (
-    find_machine,
-    is_here,
-    require_machine,
-    require_version,
-)
+from holdfast.stepfunctions.lookup import find_machine, is_here, require_machine, require_version
 from holdfast.stepfunctions.pages import page
 from holdfast.stepfunctions.workflows import refuse_workflow
 

@@ -36,13 +36,13 @@ from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
+from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, Variable
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
-from holdfast.compiler.types.narrowing import narrow
 from holdfast.compiler.types.types import (
     NEVER,
     REFUSED,

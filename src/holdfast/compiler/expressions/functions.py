@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
 
 from holdfast.api import surface
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions.kinds import lower_isinstance
 from holdfast.compiler.expressions.lazy import is_view
 from holdfast.compiler.expressions.making_dicts import lower_dict_call
 from holdfast.compiler.expressions.making_durations import lower_duration, lower_timedelta
@@ -35,7 +36,6 @@ from holdfast.compiler.expressions.strings import as_int
 from holdfast.compiler.expressions.text import text_of
 from holdfast.compiler.expressions.zips import lower_zip
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.kinds import lower_isinstance
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
     BOOL,

@@ -11,16 +11,24 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 
 from holdfast.api.boundary import Misfit, NoJson
-from holdfast.api.dag import Dag, FromInput, FromStep, InJson, Step, parameters_of, references_in
+from holdfast.api.graph_model import (
+    FromInput,
+    FromStep,
+    GraphModel,
+    InJson,
+    Step,
+    parameters_of,
+    references_in,
+)
 from holdfast.api.tasks import Task
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
 from holdfast.compiler.expressions.outside import INTEGER_MAX
-from holdfast.compiler.graphs.inputs import Use
+from holdfast.compiler.graphs.inputs import Use, inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
 from holdfast.compiler.graphs.plan import find_cycles
+from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.task_arguments import can_fit
-from holdfast.compiler.types.signatures import signature_of
 from holdfast.compiler.types.types import (
     NONE,
     UNKNOWN,
@@ -38,7 +46,7 @@ _ID: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
 _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 
 
-def check_dag(graph: Dag) -> None:
+def check_dag(graph: GraphModel) -> None:
     """Raises CompileErrors with everything that is refused."""
     refused = [*_shape(graph)]
     if not refused:
@@ -57,7 +65,7 @@ def refuse(step: Step, path: DocumentPath, code: str, message: str, help_: str) 
 # Ids and edges.
 
 
-def _shape(graph: Dag) -> Iterator[Diagnostic]:
+def _shape(graph: GraphModel) -> Iterator[Diagnostic]:
     odd = [found for found in graph.steps if not isinstance(found, Step)]
     if odd:
         message = f"a graph is made of steps, and {odd[0]!r} is none"
@@ -88,7 +96,7 @@ def _shape(graph: Dag) -> Iterator[Diagnostic]:
         first.setdefault(step.id, step)
 
 
-def _step_shape(graph: Dag, step: Step) -> Iterator[Diagnostic]:
+def _step_shape(graph: GraphModel, step: Step) -> Iterator[Diagnostic]:
     if not _is_id(step.id):
         message = f"{_shown(step.id)} is no id of a step: {_ID_EXPECTED}"
         yield refuse(step, ("id",), "HF057", message, '"clean_up"')
@@ -129,7 +137,7 @@ def _free(id_: str, taken: Mapping[str, int]) -> str:
     return next(name for n in range(2, len(taken) + 3) if (name := f"{id_}_{n}") not in taken)
 
 
-def _cycles(graph: Dag) -> Iterator[Diagnostic]:
+def _cycles(graph: GraphModel) -> Iterator[Diagnostic]:
     ids = graph.ids
     edges = [frozenset(ids[awaited] for awaited in step.depends_on) for step in graph.steps]
     for cycle in find_cycles(edges):
@@ -143,7 +151,7 @@ def _cycles(graph: Dag) -> Iterator[Diagnostic]:
 # Arguments.
 
 
-def _arguments(graph: Dag, step: Step, sources: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def _arguments(graph: GraphModel, step: Step, sources: Mapping[str, Any]) -> Iterator[Diagnostic]:
     parameters = parameters_of(step.task)
     for name in step.arguments:
         if name not in parameters:
@@ -158,7 +166,7 @@ def _arguments(graph: Dag, step: Step, sources: Mapping[str, Any]) -> Iterator[D
             yield from _argument(graph, step, name, tree)
 
 
-def _unfilled(graph: Dag, step: Step, name: str) -> Diagnostic:
+def _unfilled(graph: GraphModel, step: Step, name: str) -> Diagnostic:
     """Probably an edge was forgotten; else it can be said that the input is meant."""
     message = (
         f"nobody fills `{name}` of {step.task.name}(): `{name}` is a step, and "
@@ -198,7 +206,7 @@ def _is_json(step: Step) -> bool:
     return isinstance(step.written, InJson)
 
 
-def _argument(graph: Dag, step: Step, name: str, tree: Any) -> Iterator[Diagnostic]:
+def _argument(graph: GraphModel, step: Step, name: str, tree: Any) -> Iterator[Diagnostic]:
     path: DocumentPath = ("arguments", name)
     found = references_in(tree)
     unknown = [_reference(graph, step, path, source) for source in found]
@@ -225,7 +233,7 @@ def _place(step: Step, id_: str) -> int:
 
 
 def _reference(
-    graph: Dag, step: Step, path: DocumentPath, source: FromStep | FromInput
+    graph: GraphModel, step: Step, path: DocumentPath, source: FromStep | FromInput
 ) -> Diagnostic | None:
     match source:
         case FromStep(id_) if id_ not in graph.ids:
@@ -246,7 +254,7 @@ def _reference(
             return None
 
 
-def _type_of(graph: Dag, tree: Any) -> Type:
+def _type_of(graph: GraphModel, tree: Any) -> Type:
     match tree:
         case FromStep(id_):
             return signature_of(graph.steps[graph.ids[id_]].task.function).result
@@ -298,8 +306,8 @@ def _is_exact(value: Any) -> bool:
 # The input.
 
 
-def _inputs(graph: Dag) -> Iterator[Diagnostic]:
-    for field, given in graph.inputs.items():
+def _inputs(graph: GraphModel) -> Iterator[Diagnostic]:
+    for field, given in inputs_of(graph).items():
         if given.conflict is not None:
             one, other = given.conflict
             message = (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.api.dag import Dag, FromInput, FromStep, references_in
+from holdfast.api.graph_model import FromInput, FromStep, GraphModel, references_in
 from holdfast.compiler.emit.assembler import Assembler
 from holdfast.compiler.emit.states import STATES, MachineParts, output_of, task_state
 from holdfast.compiler.expressions.query import (
@@ -44,9 +44,9 @@ class Emitted:
     spots: Mapping[str, Spot]
 
 
-def emit_dag(graph: Dag, plan: Plan) -> Emitted:
-    """`plan`: of a graph that was checked."""
-    emitting = _Emitting(graph, MachineParts(ErrorClasses(graph.function)))
+def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses) -> Emitted:
+    """`plan`: of a graph that was checked. `errors`: the error classes that it can meet."""
+    emitting = _Emitting(graph, MachineParts(errors))
     states = emitting.machine_of(
         _Body(plan, VariableScopeNames(None, frozenset()), {}, {}, graph.finals)
     )
@@ -73,7 +73,7 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Emitting:
-    graph: Dag
+    graph: GraphModel
     machine: MachineParts
     spots: dict[str, Spot] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from holdfast.api.dag import Dag, FromInput, FromStep, InJson, Step
+from holdfast.api.graph_model import FromInput, FromStep, GraphModel, InJson, Step
 from holdfast.api.tasks import Retry, Task
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
@@ -39,9 +39,9 @@ _MISSING: Final = object()
 _SECONDS_MAX: Final = 99_999_999
 
 
-def read_dag(
+def read_graph(
     document: str | Mapping[str, Any], tasks: Iterable[Task[..., Any]], file: str, module: str
-) -> Dag:
+) -> GraphModel:
     """Raises CompileErrors with everything that is wrong, the graph included."""
     text = document if isinstance(document, str) else json.dumps(document, indent=2)
     root = InJson(module, file or _FILE, text, "")
@@ -76,7 +76,7 @@ class _Reading:
     def refuse(self, path: DocumentPath, code: str, message: str, help_: str) -> None:
         self.refused.append(spot_of(self.root, path).refusal(code, message, help_))
 
-    def graph(self, found: Any) -> Dag | None:
+    def graph(self, found: Any) -> GraphModel | None:
         if not self._is(dict, found, (), "an object", '{"workflow_id": "nightly", "steps": []}'):
             return None
         self._known_fields(found, (), _DAG)
@@ -88,7 +88,7 @@ class _Reading:
             return None
         read = [self._step(row, ("steps", number)) for number, row in enumerate(rows)]
         steps = [step for step in read if step is not None]
-        return Dag(name, steps, timeout, self.root) if len(steps) == len(rows) else None
+        return GraphModel(name, steps, timeout, self.root) if len(steps) == len(rows) else None
 
     def _step(self, row: Any, path: DocumentPath) -> Step | None:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.api.dag import Dag, FromInput, Step, hints_of, parameters_of, references_in
+from holdfast.api.graph_model import (
+    FromInput,
+    GraphModel,
+    Step,
+    hints_of,
+    parameters_of,
+    references_in,
+)
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import UNKNOWN, Type
@@ -40,7 +47,7 @@ class Input:
     conflict: tuple[Use, Use] | None
 
 
-def inputs_of(graph: Dag) -> Mapping[str, Input]:
+def inputs_of(graph: GraphModel) -> Mapping[str, Input]:
     """The fields that are names; others are refused elsewhere."""
     return {
         field: _input(uses)
@@ -49,7 +56,7 @@ def inputs_of(graph: Dag) -> Mapping[str, Input]:
     }
 
 
-def _uses(graph: Dag) -> dict[str, list[Use]]:
+def _uses(graph: GraphModel) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
     for step, sources in zip(graph.steps, graph.sources, strict=True):
         if not sources:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Final, TypeAlias
 
-from holdfast.api.dag import InJson, InPython, WrittenAt
+from holdfast.api.graph_model import InJson, InPython, WrittenAt
 from holdfast.asl.json_text import positions
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.source import Source, Span

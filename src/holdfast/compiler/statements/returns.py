@@ -9,8 +9,8 @@ from holdfast.compiler.context import TypedQuery, Unit
 from holdfast.compiler.expressions.durations import at_border, refuse_durations, refuse_error
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
+from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.task_arguments import can_fit
-from holdfast.compiler.types.signatures import signature_of
 from holdfast.compiler.types.types import (
     NONE,
     REFUSED,

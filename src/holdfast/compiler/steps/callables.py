@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from holdfast import limits
 from holdfast.api.surface import Task, Workflow
-from holdfast.compiler.types.signatures import signature_of
+from holdfast.compiler.signatures import signature_of
 
 _INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
 

@@ -11,8 +11,8 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf, literal
 from holdfast.compiler.ir import Action, RunWorkflow
+from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.step_arguments import refuse
-from holdfast.compiler.types.signatures import signature_of
 from holdfast.compiler.types.types import Type
 
 #: The errors for a wrong value, and those of pydantic for an annotation.

@@ -12,6 +12,7 @@ from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf
 from holdfast.compiler.ir import Action, TaskAction
+from holdfast.compiler.signatures import match_call, signature_of
 from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.child_calls import lower_child_call
@@ -23,7 +24,6 @@ from holdfast.compiler.steps.waits import (
     lower_sleep_until,
     lower_wait_for_event,
 )
-from holdfast.compiler.types.signatures import match_call, signature_of
 from holdfast.compiler.types.types import NONE, Type, is_refused
 
 

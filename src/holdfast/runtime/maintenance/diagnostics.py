@@ -13,12 +13,7 @@ from typing import Any, TypeAlias, assert_never
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import diagnose
-from holdfast.core.facts import (
-    PauseRequested,
-    RedriveRequested,
-    ResumeRequested,
-    StopRequested,
-)
+from holdfast.core.facts import PauseRequested, RedriveRequested, ResumeRequested, StopRequested
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Attempt,
@@ -95,7 +90,7 @@ class Diagnosed:
 
 @dataclass(slots=True)
 class Examination:
-    """The context of one walk: the tenant, the time, the watched executions, the quarantined ones."""
+    """The context of one walk: tenant, time, watched executions, quarantined executions."""
 
     tenant: str
     now_ms: int

@@ -22,16 +22,7 @@ from holdfast.core.state import ChildExecutions
 from holdfast.errors import HoldfastError, RequestError, is_passing
 from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, WATCH_GRID_SECONDS
 from holdfast.runtime import messages, watchdog
-from holdfast.runtime.effects import (
-    Clock,
-    Effect,
-    Item,
-    JsonResult,
-    Message,
-    Put,
-    QueryList,
-    Send,
-)
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Message, Put, QueryList, Send
 from holdfast.runtime.listing import OPEN, SHARDS, partitions_of
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.maintenance.diagnostics import (

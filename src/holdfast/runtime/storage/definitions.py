@@ -52,8 +52,8 @@ class Programs:
 
     Its definitions are valid: the compiler or CreateStateMachine has checked them. `definitions`
     are the deployed ones. A hash is of the ASL alone, so each tenant has stored definitions of its
-    own, with their source maps: another tenant's state machine must not decide the type of a payload, or
-    whether it is secret.
+    own, with their source maps: another tenant's state machine must not decide the type of a
+    payload, or whether it is secret.
     """
 
     definitions: dict[str, Definition] = field(default_factory=dict)

@@ -168,7 +168,7 @@ class Log:
                 self.records = (*before, *self.records)
 
     def read_back(self, to_ms: int) -> Reads:
-        """Reads older records, within a bound, to see whether another worker wrote them since then."""
+        """Reads older records, within a bound: another worker may have written them since then."""
         for _ in range(READ_BACK_QUERIES_MAX):
             if not self.may_reach_beyond(to_ms):
                 return

@@ -182,7 +182,7 @@ class Delivery:
         )
 
     def places(self, log: Log) -> RequestedWork:
-        """-> for each entry the newest record that requests work there, as far as records show it."""
+        """-> for each entry the newest record that requests work there, as far as it is known."""
         assert log.state is not None
         ours = self.own_records(log)
         numbers = {record.sequence for record in ours}

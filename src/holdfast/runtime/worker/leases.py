@@ -20,7 +20,7 @@ run them, later attempts begin when earlier ones end, so their leases last longe
 of the lease has come again with a higher receive count, so its worker has crashed; or the worker
 handed the attempt on, and the `go` message names it.
 
-    10:00:00  worker A schedules attempt 1, time-out 60 s, lease until 10:01:10
+    10:00:00  worker A schedules attempt 1, time-out 60 s, lease until 10:01:05
     10:00:05  A crashes
     10:02:00  SQS delivers A's message again, receive count 2: worker B takes attempt 1 over
               the event says `takeovers` 1; after three lost owners the attempt runs alone

@@ -6,7 +6,7 @@ import ast
 from typing import Protocol
 
 from holdfast.compiler.context import Environment, Held, Unit, path_of
-from holdfast.compiler.types.kinds import classes_of, split, with_tag
+from holdfast.compiler.expressions.kinds import classes_of, split, with_tag
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import NONE, ModelOf, Type, Union, may_be_none, without_none
 

@@ -1,0 +1,163 @@
+"""A graph of steps as data: the steps, what each depends on, and what fills its parameters.
+
+`dag.py` makes workflows of it; the compiler reads it. This module imports neither, so that the two
+do not import each other.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property, lru_cache
+from types import CodeType
+from typing import Any, Final, TypeAlias
+
+from holdfast.api.tasks import Task
+
+
+@dataclass(frozen=True, slots=True)
+class FromStep:
+    """Stands for the result of a step."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromInput:
+    """Stands for a field of the input."""
+
+    field: str
+
+
+def from_step(id: str) -> FromStep:  # noqa: A002 - what the reader of a graph calls it
+    """In `arguments`: the result of a step that this one depends on."""
+    return FromStep(str(id))
+
+
+def from_input(field: str) -> FromInput:
+    """In `arguments`: the field of the input that is called so."""
+    return FromInput(str(field))
+
+
+@dataclass(frozen=True, slots=True)
+class InPython:
+    """The call that wrote something: an instruction of a module's code."""
+
+    module: str
+    code: CodeType
+    instruction: int
+
+
+@dataclass(frozen=True, slots=True)
+class InJson:
+    """A place of a document, such as `/steps[2]`; `module` is where it was read."""
+
+    module: str
+    file: str
+    text: str
+    location: str
+
+
+WrittenAt: TypeAlias = InPython | InJson
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a graph. Made by `step`."""
+
+    id: str
+    task: Task[..., Any]
+    depends_on: tuple[str, ...]
+    arguments: Mapping[str, Any]
+    written: WrittenAt
+
+
+class GraphModel:
+    """The steps of a graph, in the order in which they were written."""
+
+    def __init__(
+        self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
+    ) -> None:
+        self.name = name
+        self.timeout = timeout
+        self.steps = tuple(steps)
+        self.written = written
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The number of each step. `check_dag` refuses a value that is not an id."""
+        numbered = enumerate(self.steps)
+        return {one.id: number for number, one in numbered if isinstance(one.id, str)}
+
+    @cached_property
+    def sources(self) -> tuple[Mapping[str, Any], ...]:
+        """The value of each parameter, by step; `FromStep` and `FromInput` stand in the values."""
+        return tuple(map(_sources_of, self.steps))
+
+    @cached_property
+    def finals(self) -> tuple[int, ...]:
+        """The steps on which no other depends."""
+        awaited = {id_ for one in self.steps for id_ in one.depends_on}
+        return tuple(number for number, one in enumerate(self.steps) if one.id not in awaited)
+
+
+def _sources_of(one: Step) -> Mapping[str, Any]:
+    """By its parameters; empty if `one.task` is not a task, which `check_dag` refuses."""
+    if not isinstance(one.task, Task):
+        return {}
+    found: dict[str, Any] = {}
+    for name in parameters_of(one.task):
+        by_name = FromStep(name) if name in one.depends_on else FromInput(name)
+        found[name] = one.arguments.get(name, by_name)
+    return found
+
+
+# Arguments: values with `FromStep` and `FromInput` in lists and dicts.
+
+
+def references_in(tree: Any) -> list[FromStep | FromInput]:
+    match tree:
+        case FromStep() | FromInput():
+            return [tree]
+        case list() | tuple():
+            return [found for item in tree for found in references_in(item)]
+        case dict():
+            return [found for item in tree.values() for found in references_in(item)]
+        case _:
+            return []
+
+
+def filled(tree: Any, read: Callable[[FromStep | FromInput], Any]) -> Any:
+    """`tree` with every reference replaced by what it stands for."""
+    match tree:
+        case FromStep() | FromInput():
+            return read(tree)
+        case list() | tuple():
+            return [filled(item, read) for item in tree]
+        case dict():
+            return {key: filled(item, read) for key, item in tree.items()}
+        case _:
+            return tree
+
+
+def parameters_of(task: Task[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return _signature_of(task.function).parameters
+
+
+_signature_of: Final = lru_cache(maxsize=1024)(inspect.signature)
+
+
+def hints_of(task: Task[..., Any]) -> dict[str, Any]:
+    """The annotations of its parameters, and `return`; nothing when one cannot be read."""
+    return _hints_of(task.function)
+
+
+@lru_cache(maxsize=1024)
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001 - what is wrong with it is refused when the graph is compiled
+        return {}
