@@ -40,8 +40,8 @@ _ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
 
 
 class Operator:
-    """Sees the alarm of the quarantine. While things fail at random he waits; then he repairs what
-    rests there, by name, as `holdfast doctor --repair NAME` does.
+    """An operator who sees the quarantine's alarm. The operator waits until the faults are over,
+    then repairs each execution by name, as `holdfast doctor --repair NAME` does.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -155,8 +155,8 @@ def note_stuck(simulation: Simulation) -> None:
 
 
 def note_restless(simulation: Simulation) -> None:
-    """Who rests on nothing that may still come (I16). To be asked before they are stopped: who was
-    lost ends with the stop like any other.
+    """Executions that wait for something that can no longer come (I16). This is checked before they
+    are stopped, because a lost execution would end with the stop like any other.
     """
     for tenant, run in sorted(simulation.open):
         try:
@@ -193,8 +193,8 @@ def _answer(services: Services, handler: Handler) -> Any:
 
 
 def redrive_letters(simulation: Simulation) -> None:
-    """What ever was a dead letter comes once more, from the work queue and from the dead letters:
-    what has ended does not change (I19).
+    """Sends every dead letter once more, from the work queue and from the dead letters: an ended
+    execution does not change (I19).
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
     letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
@@ -234,8 +234,8 @@ def _is_redrive_wished(services: Services) -> bool:
 
 
 def _contents(simulation: Simulation) -> set[str]:
-    """The logs, and where they are listed; not of whom a wake is lost, for the sweeper's next look
-    may take him from his list at any time. Mail may come at any time, too.
+    """The logs and their list entries, without executions whose wake is lost: the sweeper's next
+    check may remove their entry at any time. Inbox messages may come at any time, too.
     """
     found: set[str] = set()
     for item in simulation.services.items(tables.EXECUTIONS):

@@ -29,7 +29,7 @@ class Dispatches:
     """`first_ms`: true times. `replaced`: the ids of dead letters that other messages stand for.
 
     `handed`: the owners of claims that had no time left, and handed them on.
-    `rows`: those that the sweeper looks at, by execution. Who recovers puts a row once more.
+    `rows`: the rows that the sweeper reads, by execution. A recovery puts a row once more.
     `canaries`: texts of the scenario that must not leak; `leaked`: messages that contain one.
     """
 

@@ -86,8 +86,8 @@ class Evidence:
     sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
     `in_company`: owners of claims whose worker has other messages as well.
     `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
-    `forgotten`: what was asked for, and never carried out in time; `unheard`: mail that nobody read
-    in time.
+    `forgotten`: commands that were not carried out in time; `unheard`: inbox messages that were not
+    read in time.
     """
 
     scenario: Scenario

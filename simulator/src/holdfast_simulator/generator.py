@@ -73,7 +73,7 @@ _PATH_RULES: Final[tuple[MachineJson, ...]] = (
     {"Variable": "$.at", "IsPresent": True},
     {"Variable": "$", "IsNull": True},
     {"And": [{"Variable": "$.got", "IsPresent": True}, {"Variable": "$.got", "IsString": True}]},
-    {"Variable": "$.at", "StringEquals": "here"},  # fails where there is none
+    {"Variable": "$.at", "StringEquals": "here"},  # fails without such a field
 )
 
 

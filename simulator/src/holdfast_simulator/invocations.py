@@ -1,7 +1,8 @@
 """Lambda and its event source: batches from the queues, a process for each message of a batch.
 
 receive ─ hide for 120 s ─┬─ every 60 s: hide again ─┬─ all done: delete what was acknowledged
-                          └─ killed, out of time ────┴─ nothing is deleted, whoever thaws later
+                          └─ killed, out of time ────┴─ nothing is deleted, even if a host thaws
+                          later
 """
 
 from __future__ import annotations

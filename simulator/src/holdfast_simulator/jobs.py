@@ -13,7 +13,7 @@ _ASKED: Final = AttemptOutcome()
 
 
 class Jobs:
-    """A job runs from the call that begins it, whoever hears of that. `now` is the true time.
+    """A job runs from the call that begins it, even if the answer is lost. `now` is the true time.
 
     A call that is repeated for the same attempt begins no second one: its key is the same.
     """

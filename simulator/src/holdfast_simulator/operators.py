@@ -67,7 +67,7 @@ class Meddlers:
         self._ask(by, told, request, self._simulation.pause_ms("forge") - 1_000)
 
     def _ask(self, by: str, told: Hears, request: Any, delay_ms: int) -> None:
-        # Whose keys it touches is no question of the simulation: its tenant is in the token.
+        # The simulation does not check whose keys it touches: the tenant is in the token.
         self._insist("meddler", "", lambda: self._front.answer(by, request), told, delay_ms)
 
     # -- redrives ----------------------------------------------------------------------------------

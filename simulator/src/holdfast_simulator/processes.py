@@ -1,10 +1,10 @@
 """A handler under way, and the host it runs on.
 
-A host is one process of the operating system: what kills or freezes it, kills or freezes all that
-runs there. Its clock is off by `skew_ms`.
+A host is one process of the operating system: a kill or a freeze hits everything that runs there.
+Its clock is off by `skew_ms`.
 
-A host whose time is up is killed. But time is kept outside of it: one that stands still then is
-given up, and goes on when it thaws, though nobody hears of it any more.
+A host whose time is up is killed. The time is kept outside of the host: a frozen host is given up,
+and goes on when it thaws, although its results are ignored then.
 """
 
 from __future__ import annotations

@@ -141,8 +141,8 @@ class MemoryQueue:
         return True
 
     def duplicate(self, receipt: str, at_ms: int) -> None:
-        """A copy with the same id turns up, not received before; of one message one. Of what
-        multiplies faster than anybody deletes it no queue is ever rid.
+        """Adds a copy with the same id and receive count 0; one for each message. More copies could
+        multiply faster than workers delete them.
         """
         stored = self.messages[receipt.partition("/")[0]]
         if stored.message_id in self._copied:

@@ -34,8 +34,8 @@ from holdfast_simulator.swarm import Swarm
 
 KEYS: Final = SigningKeys("k1", {"k1": b"a key of the simulator, 32 bytes"})
 _DAY_MS: Final = 86_400_000
-#: What nobody ends by then, is stopped; so often at most. What is quiet at first takes so much
-#: longer, twice.
+#: Executions that are open by then are stopped; so often at most. A scenario that begins quietly
+#: gets that much longer, twice.
 _PATIENCE_MS: Final = 45 * _DAY_MS
 _STOPS_MAX: Final = 4
 
@@ -190,7 +190,7 @@ def _phases(simulation: Simulation, people: People) -> None:
         aftermath.note_stuck(simulation)
         aftermath.note_restless(simulation)
         for tenant, run in sorted(simulation.open):
-            people.stop(tenant, run, is_now=number > 0)  # an undo may wait for who never comes
+            people.stop(tenant, run, is_now=number > 0)  # an undo may wait for an answer for ever
     aftermath.note_unguarded(simulation)
     simulation.run_until(simulation.now_ms + UNHIDDEN_MS)  # what ended last is looked after
     aftermath.note_findings(simulation)

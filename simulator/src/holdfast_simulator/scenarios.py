@@ -1,8 +1,8 @@
 """Programs for the simulator: machines, the results of their tasks, and input from outside.
 
 A scenario is everything that is decided before the first fault: the machines, the outcome of each
-attempt of each task, the events and answers that arrive. What chance and time decide, the simulator
-decides, and the reference interpreter is told (see `rulings.py`).
+attempt of each task, the events and answers that arrive. The simulator decides the rest by draws
+and time; the reference interpreter gets these decisions (see `rulings.py`).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Brought:
 class Scenario:
     """`machines`: ASL by workflow; the first is started, the others are called. `tasks`: by task
     name, the outcome of each attempt. `answers`: by state name, what a person or a token's holder
-    sends; `seconds` is how long they think. `jobs`: by task name, what the job comes to that each
-    attempt begins; `seconds` is how long it runs. `stops`: somebody may stop the execution.
+    sends; `seconds` is how long they think. `jobs`: by task name, the result of the job that each
+    attempt begins; `seconds` is how long it runs. `stops`: a caller may stop the execution.
     `pauses`: an operator may pause it, and resumes it in the end.
     `quiet_days`: before that nothing goes wrong; then, from the sweeper's next look on.
     """

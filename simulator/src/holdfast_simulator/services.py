@@ -52,7 +52,7 @@ DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
 class Services:
     """The services of one stack. `clock` gives milliseconds since the epoch.
 
-    `pause` lets so many milliseconds go by, for whoever calls; without it there is no waiting.
+    `pause` lets that many milliseconds pass for the caller; without it a pause takes no time.
     `is_metered` False: `usage` and `bytes_written` are not counted, which saves a fifth of the
     time.
     """

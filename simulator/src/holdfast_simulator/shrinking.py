@@ -1,7 +1,7 @@
 """From a failure to the least that still fails: choices first, then the program's states.
 
-What is looked for is a violation of the same invariant. Bounded by runs and effects, not by time:
-the same failure shrinks to the same tape.
+A smaller schedule must violate the same invariant. The search is bounded by runs and effects, not
+by time: the same failure shrinks to the same tape.
 """
 
 from __future__ import annotations
