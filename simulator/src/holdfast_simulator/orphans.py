@@ -15,8 +15,8 @@ class Orphans:
     fails.
 
     That worker cannot know of the other one, which wrote nothing: it is as if the message had
-    vanished (see "What cannot be claimed" in docs/explanation/guarantees.md). Or it has seen the other one's
-    record and put a watchdog row (R11); but its leases last until their end.
+    vanished (see "What cannot be claimed" in docs/explanation/guarantees.md). Or it has seen the
+    other one's record and put a watchdog row (R11); but its leases last until their end.
     """
 
     def __init__(self, evidence: Evidence) -> None:

@@ -1,9 +1,10 @@
 """One schedule: the real handlers on virtual time, in an order and with faults from a tape.
 
 Bugs of a distributed engine need rare orders of events: a message is delivered twice, a host
-freezes between its read and its write, an answer is lost after the write was stored. On real machines such
-an order cannot be repeated. Here the handlers are generators of effects, so this module decides what
-happens around each effect, and a number decides this module: the seed of the tape.
+freezes between its read and its write, an answer is lost after the write was stored. On real
+machines such an order cannot be repeated. Here the handlers are generators of effects, so this
+module decides what happens around each effect, and a number decides this module: the seed of the
+tape.
 
 Rules of this file:
 * One heap of (moment, number, action). Nothing else makes anything happen.

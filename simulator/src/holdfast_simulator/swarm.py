@@ -60,10 +60,10 @@ class Swarm:
     """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
     likely a stop of an execution is, in a scenario that may be stopped; `redrive_percent` how
-    likely a redrive of an ended one is; `pause_percent` how likely an operator pauses an execution of a
-    scenario that may be paused, and resumes it later. `has_deadly_tokens`: making a token crashes
-    the worker, until the faults are over. `ends_with_tape`: the faults are over when the choices on the
-    tape are used up and frozen hosts have thawed.
+    likely a redrive of an ended one is; `pause_percent` how likely an operator pauses an execution
+    of a scenario that may be paused, and resumes it later. `has_deadly_tokens`: making a token
+    crashes the worker, until the faults are over. `ends_with_tape`: the faults are over when the
+    choices on the tape are used up and frozen hosts have thawed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
