@@ -1,4 +1,4 @@
-"""When the faults are over: who is guarded, an operator with `holdfast doctor`, a redrive of all
+"""After the faults: guarded executions, an operator with `holdfast doctor`, a redrive of all
 dead letters.
 """
 
@@ -30,7 +30,7 @@ from holdfast_simulator.simulation import Simulation
 _QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
 #: How soon the operator looks after the alarm.
 _ALARM_MS: Final = 30_000
-#: A message that nobody takes is gone after so long.
+#: A message that no worker takes is deleted after so long.
 _RETENTION_MS: Final = WORK.retention_seconds * 1_000
 #: For letters that go round again: rounds, sweeps, and whatever they would set off.
 _SETTLING_MS: Final = 3 * STUCK_SECONDS * 1_000
@@ -86,7 +86,7 @@ def tenants(simulation: Simulation) -> list[str]:
 
 
 def note_unguarded(simulation: Simulation) -> None:
-    """Who runs has a message, a row that the sweeper will see, or rests in quarantine (I16)."""
+    """A running execution has a message, a row that the sweeper will see, or is quarantined (I16)."""
     services, evidence = simulation.services, simulation.evidence
     begun = {str(item["pk"]) for item in services.items(tables.EXECUTIONS)}
     accepted = {
@@ -126,7 +126,7 @@ def _whose(key: str) -> tuple[str, str]:
 
 
 def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> list[str]:
-    """What rests in quarantine while others go on with the log is owed until the sweeper's look."""
+    """An execution in quarantine whose log has grown is due at the sweeper's next check."""
     texts = list(forgotten(simulation.evidence, found, before_ms))
     place = keys.execution(found.tenant, found.run)
     if texts and simulation.services.perform(Get(tables.MAIL, keys.QUARANTINE, place)) is not None:
@@ -135,7 +135,7 @@ def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> 
 
 
 def note_stuck(simulation: Simulation) -> None:
-    """Who should have moved for longer than the stated time (I17)."""
+    """Executions that should have moved for longer than the stated time (I17)."""
     evidence, now_ms = simulation.evidence, simulation.now_ms
     for tenant, run in sorted(simulation.open):
         try:
@@ -220,7 +220,7 @@ def redrive_letters(simulation: Simulation) -> None:
 
 
 def _is_redrive_wished(services: Services) -> bool:
-    """An accepted redrive that nobody has heard of: its execution has not ended for good."""
+    """An accepted redrive that no worker has read: its execution has not ended for good."""
     try:
         logs = histories(services)
     except HoldfastError:

@@ -27,7 +27,7 @@ from holdfast_simulator.simulation import Simulation
 
 _DEAD_LETTERS_OF: Final = dict(zip(WORK_QUEUES, DEAD_LETTERS, strict=True))
 FUNCTION_MS: Final = WORKER.timeout_seconds * 1_000
-#: What is left of an invocation that has hardly any time.
+#: The remaining time of an invocation that is nearly over.
 SHORT_MS: Final = 8_000
 
 

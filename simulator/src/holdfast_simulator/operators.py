@@ -24,7 +24,7 @@ Hears = Callable[[Any, str | None, int], None]
 
 
 def noting(simulation: Simulation, what: str, tenant: str, run: str | None, request: Any) -> Hears:
-    """-> what writes down how somebody was answered."""
+    """-> a callback that records the answer of a caller."""
 
     def told(answer: Any, refused: str | None, asked_ms: int) -> None:
         if refused is None and isinstance(answer, dict):

@@ -24,7 +24,7 @@ class Orphans:
         #: message -> the owners that wrote under it.
         self._written: dict[str, set[str]] = {}
         self._deleted: set[str] = set()
-        #: Those of them under which nobody had written.
+        #: Those messages under which no record was written.
         self._unseen: set[str] = set()
         #: owner -> tenant and execution into whose log he wrote; whether he saw the other one.
         self._bereft: dict[str, tuple[str, str, bool]] = {}

@@ -1,4 +1,4 @@
-"""One schedule from beginning to end: phases, invariants, and what it came to."""
+"""One schedule from beginning to end: phases, invariants, and its result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """What one schedule came to. `trace` is the hash of all that happened, in its order; `effects`
+    """The result of one schedule. `trace` is the hash of all that happened, in its order; `effects`
     are the kinds of effect at which something could go wrong, in theirs.
     """
 
@@ -100,7 +100,7 @@ class Deployed:
         return Front(self.programs(), self.definitions, AnyTypes(), KEYS)
 
     def setting(self, keys: Callable[[], SigningKeys]) -> WorkerConfig:
-        """What a host knows that has met everything."""
+        """The configuration of a host that knows every definition."""
         workflows = Workflows(self.definitions, lambda _tenant, _workflow, value: value)
         return WorkerConfig(self.programs(), lambda *_: True, keys, OWN_SOURCE, workflows)
 
@@ -183,7 +183,7 @@ def _phases(simulation: Simulation, people: People) -> None:
     for number in range(_STOPS_MAX):
         until_ms = simulation.now_ms + _PATIENCE_MS + 2 * simulation.scenario.quiet_days * _DAY_MS
         simulation.run_until(until_ms, lambda: not simulation.open)
-        # Somebody may just have asked that what has ended goes on.
+        # A redrive of an ended execution may have been requested just now.
         simulation.run_until(simulation.now_ms + STUCK_MS)
         if not simulation.open:
             break

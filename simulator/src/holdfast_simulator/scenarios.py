@@ -1,4 +1,4 @@
-"""Programs for the simulator: machines, what their tasks come to, and what comes from outside.
+"""Programs for the simulator: machines, the results of their tasks, and input from outside.
 
 A scenario is everything that is decided before the first fault: the machines, the outcome of each
 attempt of each task, the events and answers that arrive. What chance and time decide, the simulator
@@ -18,13 +18,13 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 
 _CORPUS: Final = "corpus"
-#: What the tasks of the repository's own workflows come to; every other file is self-contained.
+#: The results of the tasks of the repository's own workflows; other files are self-contained.
 _WORKFLOWS: Final = "statemachines.json"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """What one attempt of a task comes to. `error` None: it succeeds.
+    """The result of one attempt of a task. `error` None: it succeeds.
 
     `echo`: the output is the arguments. `seconds`: how long it works, or how long who answers
     thinks; meanwhile a heartbeat comes each `beat_seconds`.

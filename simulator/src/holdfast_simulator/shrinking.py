@@ -49,7 +49,7 @@ class _Shrinking:
         try:
             result = play(Deployed(scenario), self.best.swarm, WrittenTape(choices))
         except (HoldfastError, KeyError, ValueError):
-            return False  # no machine any more
+            return False  # not a valid machine
         self._effects += result.steps
         if self._wanted not in {one.invariant for one in result.violations}:
             return False

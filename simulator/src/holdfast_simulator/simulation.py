@@ -62,7 +62,7 @@ SWEEP_MS: Final = SWEEP_SECONDS * 1_000
 _HIDDEN_MS: Final = VISIBILITY_SECONDS * 1_000
 _DAY_MS: Final = 86_400_000
 
-#: What takes so many goes round in circles: the busiest of the corpus take a tenth.
+#: A schedule with so many effects is a loop: the busiest of the corpus take a tenth.
 TURNS_MAX: Final = 100_000
 
 ScheduledAction = Callable[[], None]
@@ -112,7 +112,7 @@ class Simulation:
         self._turns = 0
         self.effects: list[str] = []
         self.on_quarantine: list[ScheduledAction] = []
-        #: What the sweeper found among the dead letters.
+        #: The sweeper's findings among the dead letters.
         self.letters: list[Received] = []
         #: Messages that were sent and are in no queue yet, by (tenant, run).
         self.late: Counter[tuple[str, str]] = Counter()
@@ -174,7 +174,7 @@ class Simulation:
     def host(self, kind: str) -> SimulatedHost:
         skew_ms = self.swarm.skew_ms
         off_ms = self.tape.number("skew", 2 * skew_ms + 1) if skew_ms else 0
-        # Ordinarily right: 0 is no error, then ever farther to both sides.
+        # Usually right: 0 is without an error, then farther to both sides.
         return SimulatedHost(
             f"{kind}{self.number()}", (off_ms + 1) // 2 * (-1 if off_ms % 2 else 1)
         )
@@ -305,7 +305,7 @@ class Simulation:
         self.after(delay_ms, lambda: self._throw(process, faults.no_answer(effect)))
 
     def _try(self, process: Process, effect: Effect) -> None:
-        """Done without anybody who hears of it."""
+        """Performs an effect whose result is lost."""
         try:
             self._do(process, effect, is_heard=False)
         except ServiceFault:
@@ -418,7 +418,7 @@ class Simulation:
                     self._enqueue(one)
 
     def lose(self, body: Any) -> None:
-        """Somebody purged the queue."""
+        """Purges the queue, as an operator may."""
         self.evidence.marks[Seen.VANISHED] += 1
         self.evidence.lost.add(str(body["run"]))
 

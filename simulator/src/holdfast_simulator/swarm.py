@@ -1,4 +1,4 @@
-"""What may go wrong in one schedule, and how often: drawn anew for each, for every mixture.
+"""The faults of one schedule and their rates: drawn anew for each schedule.
 
 A fault that is never off hides what happens without it; so each is off in a third of the schedules.
 """
@@ -19,7 +19,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     "frozen after": 0.03,
     "throttled": 0.05,
     "slow": 0.05,
-    "answer lost": 0.06,  # it was done, and nobody says so
+    "answer lost": 0.06,  # it was done, and its answer is lost
     "not done": 0.06,  # no answer, and it was not done
     "done later": 0.06,  # no answer, and it is done after a while
     "sent twice": 0.1,
@@ -40,7 +40,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     "doubled": 0.1,
     # People.
     "contradicted": 0.3,  # another answer after the first
-    "forged": 0.3,  # a token that somebody has changed, or stolen
+    "forged": 0.3,  # a token that was changed or stolen
     "answered early": 0.8,  # while the function that handed its token on still runs
 }
 FREEZES_MS: Final = (2_000, 20_000, 130_000, 1_000_000, 7_200_000)
