@@ -35,13 +35,6 @@ def test_what_a_page_points_at_is_there(page: Path, link: str) -> None:
         assert heading in headings(target)
 
 
-def test_the_navigation_of_the_site_names_every_page_and_no_other() -> None:
-    _, _, navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")
-    named = re.findall(r"([\w/-]+\.md)$", navigation, re.MULTILINE)
-    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]]
-    assert sorted(named) == sorted(pages)
-
-
 def headings(page: Path) -> set[str]:
     """-> the anchors that a page's headings are given."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
