@@ -139,10 +139,7 @@ CIRCLES = {
 
 def test_modules_import_each_other_only_where_it_is_stated() -> None:
     modules = {_dotted(path): path for path in _sources()}
-    graph = {name: _imports(path) & modules.keys() for name, path in modules.items()}
-    for name, path in modules.items():
-        graph[name] |= {found for found in modules if found in _from_modules(path)}
-        graph[name].discard(name)
+    graph = {name: _modules_of(path, modules) - {name} for name, path in modules.items()}
     found = {frozenset(circle) for circle in _circles(graph)}
     packages = {
         name.removeprefix("holdfast.").rpartition(".")[0] for circle in found for name in circle
@@ -156,16 +153,21 @@ def _dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _from_modules(path: Path) -> set[str]:
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+def _modules_of(path: Path, modules: dict[str, Path]) -> set[str]:
+    """-> the modules that a file imports, at its top or in a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules else node.module for name in names}
+    return found & modules.keys()
 
 
 def _circles(graph: dict[str, set[str]]) -> list[set[str]]:
     """-> the groups of modules each of which can be reached from each other one."""
     reached = {name: _reached(graph, name) for name in graph}
     groups = {
-        frozenset(other for other in seen if name in reached[other]) | {name}
+        frozenset({name, *(other for other in seen if name in reached[other])})
         for name, seen in reached.items()
         if name in seen
     }
