@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -126,8 +127,8 @@ def _unit(path: Path) -> str:
 
 
 def _imported_units(path: Path) -> set[str]:
-    modules = {_dotted(module): module for module in _sources()}
-    return {_unit(modules[name]) for name in _modules_imported(path, modules) - {"holdfast"}}
+    modules = _modules()
+    return {_unit(modules[name]) for name in _modules_of(path, modules) - {"holdfast"}}
 
 
 @pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(SOURCE)))
@@ -202,8 +203,8 @@ CIRCLES = {
 
 
 def test_modules_import_each_other_only_where_it_is_stated() -> None:
-    modules = {_dotted(path): path for path in _sources()}
-    graph = {name: _modules_imported(path, modules) - {name} for name, path in modules.items()}
+    modules = _modules()
+    graph = {name: _modules_of(path, modules) - {name} for name, path in modules.items()}
     found = {}
     for circle in _circles(graph):
         packages = {name.removeprefix("holdfast.").rpartition(".")[0] for name in circle}
@@ -218,12 +219,18 @@ def test_modules_import_each_other_only_where_it_is_stated() -> None:
     assert found == stated
 
 
+@cache
+def _modules() -> dict[str, Path]:
+    """-> the file of each module, by its dotted name."""
+    return {_dotted(path): path for path in _sources()}
+
+
 def _dotted(path: Path) -> str:
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _modules_imported(path: Path, modules: dict[str, Path]) -> set[str]:
+def _modules_of(path: Path, modules: dict[str, Path]) -> set[str]:
     """A name that is imported is a module, or a part of the module before its last dot."""
     names = _imports(path)
     return {name if name in modules else name.rpartition(".")[0] for name in names} & modules.keys()
@@ -233,7 +240,7 @@ def _circles(graph: dict[str, set[str]]) -> list[set[str]]:
     """-> the groups of modules each of which can be reached from each other one."""
     reached = {name: _reached(graph, name) for name in graph}
     groups = {
-        frozenset(other for other in seen if name in reached[other]) | {name}
+        frozenset({name, *(other for other in seen if name in reached[other])})
         for name, seen in reached.items()
         if name in seen
     }

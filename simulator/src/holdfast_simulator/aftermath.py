@@ -1,4 +1,4 @@
-"""When the faults are over: who is guarded, an operator with `holdfast doctor`, a redrive of all
+"""After the faults: guarded executions, an operator with `holdfast doctor`, a redrive of all
 dead letters.
 """
 
@@ -30,7 +30,7 @@ from holdfast_simulator.simulation import Simulation
 _QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
 #: How soon the operator looks after the alarm.
 _ALARM_MS: Final = 30_000
-#: A message that nobody takes is gone after so long.
+#: A message that no worker takes is deleted after so long.
 _RETENTION_MS: Final = WORK.retention_seconds * 1_000
 #: For letters that go round again: rounds, sweeps, and whatever they would set off.
 _SETTLING_MS: Final = 3 * STUCK_SECONDS * 1_000
@@ -40,8 +40,8 @@ _ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
 
 
 class Operator:
-    """Sees the alarm of the quarantine. While things fail at random he waits; then he repairs what
-    rests there, by name, as `holdfast doctor --repair NAME` does.
+    """An operator who sees the quarantine's alarm. The operator waits until the faults are over,
+    then repairs each execution by name, as `holdfast doctor --repair NAME` does.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -86,7 +86,8 @@ def tenants(simulation: Simulation) -> list[str]:
 
 
 def note_unguarded(simulation: Simulation) -> None:
-    """Who runs has a message, a row that the sweeper will see, or rests in quarantine (I16)."""
+    """A running execution has a message, a row that the sweeper will see, or is quarantined (I16).
+    """
     services, evidence = simulation.services, simulation.evidence
     begun = {str(item["pk"]) for item in services.items(tables.EXECUTIONS)}
     accepted = {
@@ -126,7 +127,7 @@ def _whose(key: str) -> tuple[str, str]:
 
 
 def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> list[str]:
-    """What rests in quarantine while others go on with the log is owed until the sweeper's look."""
+    """An execution in quarantine whose log has grown is due at the sweeper's next check."""
     texts = list(forgotten(simulation.evidence, found, before_ms))
     place = keys.execution(found.tenant, found.run)
     if texts and simulation.services.perform(Get(tables.MAIL, keys.QUARANTINE, place)) is not None:
@@ -135,7 +136,7 @@ def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> 
 
 
 def note_stuck(simulation: Simulation) -> None:
-    """Who should have moved for longer than the stated time (I17)."""
+    """Executions that should have moved for longer than the stated time (I17)."""
     evidence, now_ms = simulation.evidence, simulation.now_ms
     for tenant, run in sorted(simulation.open):
         try:
@@ -155,8 +156,8 @@ def note_stuck(simulation: Simulation) -> None:
 
 
 def note_restless(simulation: Simulation) -> None:
-    """Who rests on nothing that may still come (I16). To be asked before they are stopped: who was
-    lost ends with the stop like any other.
+    """Executions that wait for something that can no longer come (I16). This is checked before they
+    are stopped, because a lost execution would end with the stop like any other.
     """
     for tenant, run in sorted(simulation.open):
         try:
@@ -193,8 +194,8 @@ def _answer(services: Services, handler: Handler) -> Any:
 
 
 def redrive_letters(simulation: Simulation) -> None:
-    """What ever was a dead letter comes once more, from the work queue and from the dead letters:
-    what has ended does not change (I19).
+    """Sends every dead letter once more, from the work queue and from the dead letters: an ended
+    execution does not change (I19).
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
     letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
@@ -220,7 +221,7 @@ def redrive_letters(simulation: Simulation) -> None:
 
 
 def _is_redrive_wished(services: Services) -> bool:
-    """An accepted redrive that nobody has heard of: its execution has not ended for good."""
+    """An accepted redrive that no worker has read: its execution has not ended for good."""
     try:
         logs = histories(services)
     except HoldfastError:
@@ -234,8 +235,8 @@ def _is_redrive_wished(services: Services) -> bool:
 
 
 def _contents(simulation: Simulation) -> set[str]:
-    """The logs, and where they are listed; not of whom a wake is lost, for the sweeper's next look
-    may take him from his list at any time. Mail may come at any time, too.
+    """The logs and their list entries, without executions whose wake is lost: the sweeper's next
+    check may remove their entry at any time. Inbox messages may come at any time, too.
     """
     found: set[str] = set()
     for item in simulation.services.items(tables.EXECUTIONS):

@@ -1,4 +1,4 @@
-"""What a token and a stored answer say, read as anybody could who has them before him."""
+"""The contents of a token and of a stored answer, read without any secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS: Final = ("error", "cause")
 
 
 class TokenClaims(NamedTuple):
-    """Which attempt of whom a token is for, and until when."""
+    """The execution and attempt of a token, and its expiry."""
 
     tenant: str
     run: str
@@ -25,7 +25,7 @@ class TokenClaims(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """-> where the answer is stored, of whoever is the first."""
+        """-> where the first answer is stored."""
         return keys.inbox(self.tenant, self.run), keys.answer(self.entry, self.attempt)
 
 
@@ -38,7 +38,7 @@ def ticket_of(token: str) -> TokenClaims:
 
 def says(item: Item, said: Mapping[str, Any]) -> bool:
     """The item holds that output, or that error and cause. A large value is in a blob, whose name
-    is its hash; who wrote it is not asked here.
+    is its hash; its writer does not matter here.
     """
     if "ref" in item:
         return "output" in said

@@ -1,4 +1,4 @@
-"""What was carried out for executions, and when for the first time: messages, rows, mail.
+"""Work that was carried out for executions, and its first time: messages, rows, inbox items.
 
 Each thing has a key, of the words that say which it is: ("timer", tenant, run, entry, due ms),
 ("start", tenant, run), ("stop", tenant, run), ("registration", tenant, run, place of the event).
@@ -29,8 +29,8 @@ class Dispatches:
     """`first_ms`: true times. `replaced`: the ids of dead letters that other messages stand for.
 
     `handed`: the owners of claims that had no time left, and handed them on.
-    `rows`: those that the sweeper looks at, by execution. Who recovers puts a row once more.
-    `canaries`: texts of the scenario that nobody has to see; `leaked`: messages that tell one.
+    `rows`: the rows that the sweeper reads, by execution. A recovery puts a row once more.
+    `canaries`: texts of the scenario that must not leak; `leaked`: messages that contain one.
     """
 
     canaries: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind, and what was seen on the way: all that an invariant looks at."""
+"""The evidence of a simulation, which invariants examine: what is stored, and what was observed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StartAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Somebody from outside was answered: `what` is "answer", "heartbeat", "event", "stop" or
+    """A caller got an answer: `what` is "answer", "heartbeat", "event", "stop" or
     "redrive", or a "look" where it was refused; those that have to be refused are a "contradiction"
     of an answer that was accepted, and a "forgery".
 
@@ -80,14 +80,14 @@ class Evidence:
 
     `lost`: executions of which a message vanished, or as good as that; `unhidden`: of which one
     stayed hidden for as long as its queue hides it, or was deleted by one while another claimed.
-    `unguarded`: those that run, and nobody will look at them.
+    `unguarded`: running executions that no check will reach.
     `restless`: those that run, and nothing that they wait for is still to come.
     `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
     sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
     `in_company`: owners of claims whose worker has other messages as well.
     `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
-    `forgotten`: what was asked for, and never carried out in time; `unheard`: mail that nobody read
-    in time.
+    `forgotten`: commands that were not carried out in time; `unheard`: inbox messages that were not
+    read in time.
     """
 
     scenario: Scenario

@@ -1,7 +1,7 @@
-"""What may go wrong around one effect of a handler, by the kind of effect.
+"""The faults around one effect of a handler, by the kind of effect.
 
 A read may fail, or its process may die or freeze before it is made. A write may besides be done
-without an answer, or not be done though nobody can tell, or be done a while later.
+without an answer, or not be done without a sign of it, or be done a while later.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
     Publish: _WRITE,
     Begin: (*_PROCESS, "killed after", "frozen after"),
 }
-#: What is answered to a write of which nobody knows whether it was done.
+#: The faults of a write whose outcome the handler cannot know.
 NO_ANSWER: Final = frozenset({"answer lost", "not done", "done later"})
 
 

@@ -73,13 +73,13 @@ _PATH_RULES: Final[tuple[MachineJson, ...]] = (
     {"Variable": "$.at", "IsPresent": True},
     {"Variable": "$", "IsNull": True},
     {"And": [{"Variable": "$.got", "IsPresent": True}, {"Variable": "$.got", "IsString": True}]},
-    {"Variable": "$.at", "StringEquals": "here"},  # fails where there is none
+    {"Variable": "$.at", "StringEquals": "here"},  # fails without such a field
 )
 
 
 @dataclass
 class GeneratedLine:
-    """The states of one line. `handler`: where an error goes, None: to whoever opened the line."""
+    """The states of one line. `handler`: where an error goes, None: to the state that opened it."""
 
     states: dict[str, MachineJson] = field(default_factory=dict)
     handler: str | None = None
@@ -149,7 +149,7 @@ class Generator:
         return self.random.choice(nested)(level, depth, target)
 
     def _is_full(self) -> bool:
-        """What is begun already needs the rest."""
+        """The open parts need the rest of the states."""
         return self.count > STATES_MAX // 2
 
     def _task(self, level: GeneratedLine, target: str) -> str:
@@ -377,7 +377,7 @@ class Generator:
 
 
 def scenario(random: Random, name: str) -> Scenario:
-    """A family of machines, what their tasks come to, who answers, and which events come."""
+    """A family of machines, the results of their tasks, the answers and the events."""
     outer = Generator(random, called=("inner", "short"), has_data=True, has_map_runs=True)
     inner = Generator(random, called=("short",), has_data=True)
     short = Generator(random, has_data=True)

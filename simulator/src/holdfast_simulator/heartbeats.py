@@ -1,4 +1,4 @@
-"""Who thinks about an answer for long may tell meanwhile that they are alive."""
+"""Heartbeats of people who take long to answer."""
 
 from __future__ import annotations
 

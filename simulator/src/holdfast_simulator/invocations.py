@@ -1,7 +1,8 @@
 """Lambda and its event source: batches from the queues, a process for each message of a batch.
 
 receive ─ hide for 120 s ─┬─ every 60 s: hide again ─┬─ all done: delete what was acknowledged
-                          └─ killed, out of time ────┴─ nothing is deleted, whoever thaws later
+                          └─ killed, out of time ────┴─ nothing is deleted, even if a host thaws
+                          later
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from holdfast_simulator.simulation import Simulation
 
 _DEAD_LETTERS_OF: Final = dict(zip(WORK_QUEUES, DEAD_LETTERS, strict=True))
 FUNCTION_MS: Final = WORKER.timeout_seconds * 1_000
-#: What is left of an invocation that has hardly any time.
+#: The remaining time of an invocation that is nearly over.
 SHORT_MS: Final = 8_000
 
 

@@ -8,12 +8,12 @@ from typing import Final
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
 from holdfast_simulator.scenarios import AttemptOutcome, Scenario
 
-#: What somebody who asks is told at once.
+#: The immediate answer to a poll.
 _ASKED: Final = AttemptOutcome()
 
 
 class Jobs:
-    """A job runs from the call that begins it, whoever hears of that. `now` is the true time.
+    """A job runs from the call that begins it, even if the answer is lost. `now` is the true time.
 
     A call that is repeated for the same attempt begins no second one: its key is the same.
     """
@@ -24,14 +24,14 @@ class Jobs:
         self._since_ms: dict[tuple[str, int, int], int] = {}
 
     def outcome(self, task: RunTask) -> AttemptOutcome:
-        """-> what the call comes to that begins it; of who asks, that it takes no time."""
+        """-> the result of the call that begins it; a poll takes no time."""
         if task.is_poll:
             return _ASKED
         self._since_ms.setdefault((task.run, task.entry, task.attempt), self._now())
         return self._scenario.outcome(task.name, task.attempt)
 
     def result(self, task: RunTask) -> TaskResult:
-        """-> what the worker is told when the call is over."""
+        """-> the worker's result when the call is over."""
         outcome = self._scenario.outcome(task.name, task.attempt)
         if task.is_poll:
             outcome = self._scenario.job(task.name, task.attempt)

@@ -1,4 +1,4 @@
-"""How much is run, by whom: seeds, exhaustive single faults, pairs and triples, in processes.
+"""Levels of testing: seeds, exhaustive single faults, pairs and triples, in processes.
 
 A *job* is a tuple of plain values, so that another process can do it; jobs give a `Tally` each.
 """

@@ -24,7 +24,7 @@ Hears = Callable[[Any, str | None, int], None]
 
 
 def noting(simulation: Simulation, what: str, tenant: str, run: str | None, request: Any) -> Hears:
-    """-> what writes down how somebody was answered."""
+    """-> a callback that records the answer of a caller."""
 
     def told(answer: Any, refused: str | None, asked_ms: int) -> None:
         if refused is None and isinstance(answer, dict):
@@ -67,7 +67,7 @@ class Meddlers:
         self._ask(by, told, request, self._simulation.pause_ms("forge") - 1_000)
 
     def _ask(self, by: str, told: Hears, request: Any, delay_ms: int) -> None:
-        # Whose keys it touches is no question of the simulation: its tenant is in the token.
+        # The simulation does not check whose keys it touches: the tenant is in the token.
         self._insist("meddler", "", lambda: self._front.answer(by, request), told, delay_ms)
 
     # -- redrives ----------------------------------------------------------------------------------

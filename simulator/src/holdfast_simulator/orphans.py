@@ -11,12 +11,12 @@ from holdfast_simulator.histories import history
 
 
 class Orphans:
-    """Puts an execution among the `lost` or `unhidden` when who fails went on without a message.
+    """Puts an execution among the `lost` or `unhidden` if a worker went on without a message and
+    fails.
 
-    He cannot know of the other one, who wrote nothing: it is as if the message had vanished (see
-    "What cannot be claimed" in docs/explanation/guarantees.md). Or he has seen the other one's
-    record, and has had himself looked after (R11); but what he has claimed stays his until its
-    time-out.
+    That worker cannot know of the other one, which wrote nothing: it is as if the message had
+    vanished (see "What cannot be claimed" in docs/explanation/guarantees.md). Or it has seen the
+    other one's record and put a watchdog row (R11); but its leases last until their end.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -24,9 +24,9 @@ class Orphans:
         #: message -> the owners that wrote under it.
         self._written: dict[str, set[str]] = {}
         self._deleted: set[str] = set()
-        #: Those of them under which nobody had written.
+        #: Those messages under which no record was written.
         self._unseen: set[str] = set()
-        #: owner -> tenant and execution into whose log he wrote; whether he saw the other one.
+        #: owner -> tenant and execution of its log; whether it saw the other worker's record.
         self._bereft: dict[str, tuple[str, str, bool]] = {}
         self._failed: set[str] = set()
 
@@ -48,7 +48,7 @@ class Orphans:
             self._unseen.discard(message_id)
         if message_id in self._unseen or (has_twin and message_id in self._deleted):
             self._bereft[owner] = (tenant, run, has_twin)
-            if owner in self._failed:  # what he put was in doubt, and comes only now
+            if owner in self._failed:  # its put was in doubt, and arrives only now
                 self._excuse(owner)
 
     def failed(self, owner: str) -> None:

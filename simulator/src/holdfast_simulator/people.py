@@ -1,4 +1,4 @@
-"""Who stands around the workers: callers, people, the bus, and the minute of the sweeper.
+"""The surroundings of the workers: callers, people, the bus, and the sweeper's minute.
 
 Callers try again until they are answered: an accepted execution is one whose start was answered.
 """
@@ -34,7 +34,7 @@ TENANT: Final = "default"
 OTHER_TENANT: Final = "other"
 NAME: Final = "order-1"
 _LOOK_MS: Final = 2_000
-#: Who is served by the function for events, not by that of the API.
+#: Requests to the function for events, not to that of the API.
 _BUS: Final = "bus"
 #: Waits that a token answers.
 _ANSWERED: Final = frozenset({"ask", "token", "callback"})
@@ -144,7 +144,7 @@ class People:
         self.insist("look", tenant, lambda: self._front.describe(tenant, run), told, 0)
 
     def _maybe_hand_over(self, task: RunTask) -> None:
-        """A function gives its token to somebody who answers while the function still runs."""
+        """A function gives its token away, and the answer comes while the function still runs."""
         payload = task.arguments.get("Payload") if isinstance(task.arguments, dict) else None
         if not isinstance(payload, dict) or "token" not in payload or not self._scenario.answers:
             return
@@ -153,7 +153,7 @@ class People:
             self._answer(task.tenant, task.run, state, payload["token"])
 
     def _answer(self, tenant: str, run: str, state: str, token: str) -> None:
-        """Once, whoever shows the token: what was accepted has to be enough."""
+        """Once for each token: an accepted answer has to be enough."""
         place = ticket_of(token).place
         if place in self._answered:
             return
@@ -200,7 +200,9 @@ class People:
             self.stop(tenant, run, delay_ms, is_now=True)
 
     def stop(self, tenant: str, run: str, delay_ms: int = 0, *, is_now: bool = False) -> None:
-        """Whoever is not answered asks again, and has stored a second stop if the first one was."""
+        """A caller without an answer asks again, and so stores a second stop after a stored first
+        one.
+        """
         chance = self._chance()
         request = {"now": True} if is_now else {}
         make = lambda: self._front.stop(tenant, run, request, chance)  # noqa: E731

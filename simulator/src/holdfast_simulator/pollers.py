@@ -32,8 +32,8 @@ _ACTIVITY: Final = re.compile(r"arn:aws:states:local:0:activity:(\w+)")
 
 
 class Pollers:
-    """Somebody polls whenever a task is offered, sometimes two at once. `insist` is that of
-    `People`: who dies, polls again, if there is something to take.
+    """Pollers ask whenever a task is offered, sometimes two at once. `insist` is that of `People`:
+    a poller that crashes polls again while a task is offered.
     """
 
     def __init__(self, simulation: Simulation, front: Front, insist: Insist) -> None:

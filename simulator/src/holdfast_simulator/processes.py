@@ -1,10 +1,10 @@
 """A handler under way, and the host it runs on.
 
-A host is one process of the operating system: what kills or freezes it, kills or freezes all that
-runs there. Its clock is off by `skew_ms`.
+A host is one process of the operating system: a kill or a freeze hits everything that runs there.
+Its clock is off by `skew_ms`.
 
-A host whose time is up is killed. But time is kept outside of it: one that stands still then is
-given up, and goes on when it thaws, though nobody hears of it any more.
+A host whose time is up is killed. The time is kept outside of the host: a frozen host is given up,
+and goes on when it thaws, although its results are ignored then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SimulatedHost:
     is_given_up: bool = False
     frozen_from_ms: int = 0
     frozen_until_ms: int = 0
-    #: What becomes of those who count on it, once it is dead or given up.
+    #: Called for the dependants of a process that has crashed or was given up.
     on_loss: Callable[[], None] = lambda: None
 
     def kill(self) -> None:
@@ -42,7 +42,7 @@ class SimulatedHost:
             self.on_loss()
 
     def finish(self) -> bool:
-        """Nothing is left to do. -> whether anybody hears of it."""
+        """The process has finished. -> whether its result reaches the queue."""
         self.is_alive = False
         return not self.is_given_up
 
@@ -60,7 +60,7 @@ class Process:
     perform: Callable[[Effect], Any]
     finished: Callable[[Any], None]
     failed: Callable[[Exception], None]
-    #: Results of tasks that nobody has taken yet, and how many run.
+    #: Results of tasks that were not taken yet, and how many run.
     results: list[tuple[Ticket, TaskResult]] = field(default_factory=list)
     running: int = 0
     #: It waits for results: what wakes it.

@@ -114,7 +114,7 @@ class MemoryQueue:
         return True
 
     def _delete_copies(self, message_id: str) -> None:
-        """What was delivered twice is one message: who deletes it may delete it for both."""
+        """Two deliveries of one message: a delete by either may delete it for both."""
         same = [key for key, one in self.messages.items() if one.message_id == message_id]
         for key in same:
             del self.messages[key]
@@ -129,7 +129,7 @@ class MemoryQueue:
         stored.visible_at = now + seconds * 1_000
         self.place(stored)
 
-    # What a standard queue may do besides.
+    # Further behaviour of a standard queue.
 
     def show_again(self, receipt: str, at_ms: int) -> bool:
         """The message is delivered once more, in flight or not. -> whether it is still there."""
@@ -141,8 +141,8 @@ class MemoryQueue:
         return True
 
     def duplicate(self, receipt: str, at_ms: int) -> None:
-        """A copy with the same id turns up, not received before; of one message one. Of what
-        multiplies faster than anybody deletes it no queue is ever rid.
+        """Adds a copy with the same id and receive count 0; one for each message. More copies could
+        multiply faster than workers delete them.
         """
         stored = self.messages[receipt.partition("/")[0]]
         if stored.message_id in self._copied:

@@ -1,4 +1,4 @@
-"""Somebody who runs `holdfast doctor --repair` in the middle of it, over lists that lag behind."""
+"""An operator who runs `holdfast doctor --repair` during the faults, over lists that lag."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast_simulator.simulation import Simulation
 
 #: By how much the index may be behind its table, in ms: as a rule by nothing.
 _LAGS_MS: Final = (0, 0, 1_000, 60_000)
-#: In so many schedules nobody does; in the others once.
+#: In this share of schedules no operator does; in the others one does, once.
 _RARELY: Final = 4
 _MOMENTS: Final = 100
 
@@ -48,6 +48,6 @@ class RepairRounds:
             )
 
     def _failed(self, error: Exception) -> None:
-        """What a service refuses is tried again by a person, or not."""
+        """A person may or may not repeat a request that a service refused."""
         if not isinstance(error, ServiceFault):
             self._simulation.evidence.refused_by_bug.append(repr(error))

@@ -1,4 +1,4 @@
-"""What time, order and other people have decided in a history, for the reference interpreter.
+"""The decisions of time, order and people in a history, for the reference interpreter.
 
 A ruling holds no conclusion of the engine: no output of a state, no variable, not where an error
 led. It is read off the events alone.
@@ -110,7 +110,7 @@ def rulings_of(histories: Iterable[RecordedEvents]) -> dict[str, Ruling]:
 
 
 def ended(events: Sequence[Event]) -> RuledEnd:
-    """-> how the execution has ended, as its history tells."""
+    """-> the end of the execution, by its history."""
     last = next((one for one in reversed(events) if one.type in TERMINAL_EVENTS), None)
     if last is None:
         return RuledEnd("RUNNING")
@@ -145,7 +145,7 @@ class _Reader:
     def ruling(self, others: Mapping[str, Ruling]) -> Ruling:
         start = self.events[0]
         is_redriven = any(event.type == "ExecutionRedriven" for event in self.events)
-        # What is entered anew has no place in the order of visits.
+        # A state that is entered again has no place in the order of visits.
         for event in () if is_redriven else self.events:
             frame = event.holdfast.get("frame", "")
             if event.id:
@@ -258,7 +258,7 @@ class _Reader:
             lanes.ending.ended_ms = event.at_ms
 
     def _failed_by(self, frame: str, event: Event) -> None:
-        """What the failure hangs off has happened in the lane that failed, or in one below it."""
+        """Whether the predecessor of the failure is in the failed lane, or in one below it."""
         inner = self.frames.get(event.previous, "")
         while inner:
             lanes = self.lanes[_entry(inner)]

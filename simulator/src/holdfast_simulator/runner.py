@@ -1,4 +1,4 @@
-"""One schedule from beginning to end: phases, invariants, and what it came to."""
+"""One schedule from beginning to end: phases, invariants, and its result."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from holdfast_simulator.swarm import Swarm
 
 KEYS: Final = SigningKeys("k1", {"k1": b"a key of the simulator, 32 bytes"})
 _DAY_MS: Final = 86_400_000
-#: What nobody ends by then, is stopped; so often at most. What is quiet at first takes so much
-#: longer, twice.
+#: Executions that are open by then are stopped; so often at most. A scenario that begins quietly
+#: gets that much longer, twice.
 _PATIENCE_MS: Final = 45 * _DAY_MS
 _STOPS_MAX: Final = 4
 
@@ -48,7 +48,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """What one schedule came to. `trace` is the hash of all that happened, in its order; `effects`
+    """The result of one schedule. `trace` is the hash of all that happened, in its order; `effects`
     are the kinds of effect at which something could go wrong, in theirs.
     """
 
@@ -100,7 +100,7 @@ class Deployed:
         return Front(self.programs(), self.definitions, AnyTypes(), KEYS)
 
     def setting(self, keys: Callable[[], SigningKeys]) -> WorkerConfig:
-        """What a host knows that has met everything."""
+        """The configuration of a host that knows every definition."""
         workflows = Workflows(self.definitions, lambda _tenant, _workflow, value: value)
         return WorkerConfig(self.programs(), lambda *_: True, keys, OWN_SOURCE, workflows)
 
@@ -183,14 +183,14 @@ def _phases(simulation: Simulation, people: People) -> None:
     for number in range(_STOPS_MAX):
         until_ms = simulation.now_ms + _PATIENCE_MS + 2 * simulation.scenario.quiet_days * _DAY_MS
         simulation.run_until(until_ms, lambda: not simulation.open)
-        # Somebody may just have asked that what has ended goes on.
+        # A redrive of an ended execution may have been requested just now.
         simulation.run_until(simulation.now_ms + STUCK_MS)
         if not simulation.open:
             break
         aftermath.note_stuck(simulation)
         aftermath.note_restless(simulation)
         for tenant, run in sorted(simulation.open):
-            people.stop(tenant, run, is_now=number > 0)  # an undo may wait for who never comes
+            people.stop(tenant, run, is_now=number > 0)  # an undo may wait for an answer for ever
     aftermath.note_unguarded(simulation)
     simulation.run_until(simulation.now_ms + UNHIDDEN_MS)  # what ended last is looked after
     aftermath.note_findings(simulation)

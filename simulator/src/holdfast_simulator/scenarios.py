@@ -1,8 +1,8 @@
-"""Programs for the simulator: machines, what their tasks come to, and what comes from outside.
+"""Programs for the simulator: machines, the results of their tasks, and input from outside.
 
 A scenario is everything that is decided before the first fault: the machines, the outcome of each
-attempt of each task, the events and answers that arrive. What chance and time decide, the simulator
-decides, and the reference interpreter is told (see `rulings.py`).
+attempt of each task, the events and answers that arrive. The simulator decides the rest by draws
+and time; the reference interpreter gets these decisions (see `rulings.py`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 
 _CORPUS: Final = "corpus"
-#: What the tasks of the repository's own workflows come to; every other file is self-contained.
+#: The results of the tasks of the repository's own workflows; other files are self-contained.
 _WORKFLOWS: Final = "statemachines.json"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """What one attempt of a task comes to. `error` None: it succeeds.
+    """The result of one attempt of a task. `error` None: it succeeds.
 
     `echo`: the output is the arguments. `seconds`: how long it works, or how long who answers
     thinks; meanwhile a heartbeat comes each `beat_seconds`.
@@ -62,8 +62,8 @@ class Brought:
 class Scenario:
     """`machines`: ASL by workflow; the first is started, the others are called. `tasks`: by task
     name, the outcome of each attempt. `answers`: by state name, what a person or a token's holder
-    sends; `seconds` is how long they think. `jobs`: by task name, what the job comes to that each
-    attempt begins; `seconds` is how long it runs. `stops`: somebody may stop the execution.
+    sends; `seconds` is how long they think. `jobs`: by task name, the result of the job that each
+    attempt begins; `seconds` is how long it runs. `stops`: a caller may stop the execution.
     `pauses`: an operator may pause it, and resumes it in the end.
     `quiet_days`: before that nothing goes wrong; then, from the sweeper's next look on.
     """

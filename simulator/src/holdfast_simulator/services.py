@@ -52,8 +52,9 @@ DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
 class Services:
     """The services of one stack. `clock` gives milliseconds since the epoch.
 
-    `pause` lets so many milliseconds go by, for whoever calls; without it there is no waiting.
-    `is_metered` False: nobody asks for `usage` and `bytes_written`, a fifth of the time.
+    `pause` lets that many milliseconds pass for the caller; without it a pause takes no time.
+    `is_metered` False: `usage` and `bytes_written` are not counted, which saves a fifth of the
+    time.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Services:
         self._blobs: dict[str, bytes] = {}
         #: By how much the list is behind its table.
         self.index_lag_ms: Callable[[], int] = lambda: 0
-        #: What the bus was told.
+        #: The events on the bus.
         self.published: list[Publish] = []
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: self._query,
@@ -104,7 +105,7 @@ class Services:
         self.effects: Counter[str] = Counter()
         #: Bytes of all items that were stored, by table.
         self.bytes_written: Counter[str] = Counter()
-        #: What AWS would bill for the effects performed so far.
+        #: AWS's bill for the effects performed so far.
         self.usage = cost.Usage()
         self.metrics: dict[str, float] = defaultdict(float)
 
@@ -128,7 +129,7 @@ class Services:
 
         return perform
 
-    # What the platform does with queues, and what tests look at.
+    # The platform's work on queues, and queries of tests.
 
     def receive(self, queue: AnyQueueName, messages_max: int = 10) -> list[Received]:
         batch = self._queues[queue].receive(queue, messages_max)

@@ -1,7 +1,7 @@
 """From a failure to the least that still fails: choices first, then the program's states.
 
-What is looked for is a violation of the same invariant. Bounded by runs and effects, not by time:
-the same failure shrinks to the same tape.
+A smaller schedule must violate the same invariant. The search is bounded by runs and effects, not
+by time: the same failure shrinks to the same tape.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Shrinking:
         try:
             result = play(Deployed(scenario), self.best.swarm, WrittenTape(choices))
         except (HoldfastError, KeyError, ValueError):
-            return False  # no machine any more
+            return False  # not a valid machine
         self._effects += result.steps
         if self._wanted not in {one.invariant for one in result.violations}:
             return False

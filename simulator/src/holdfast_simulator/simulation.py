@@ -1,12 +1,26 @@
 """One schedule: the real handlers on virtual time, in an order and with faults from a tape.
 
+Bugs of a distributed engine need rare orders of events: a message is delivered twice, a host
+freezes between its read and its write, an answer is lost after the write was stored. On real
+machines such an order cannot be repeated. Here the handlers are generators of effects, so this
+module decides what happens around each effect, and a number decides this module: the seed of the
+tape.
+
 Rules of this file:
 * One heap of (moment, number, action). Nothing else makes anything happen.
-* An effect is performed when it is yielded; its answer arrives at least a millisecond later, and
-  whatever happens in between makes what was read stale.
-* Every choice is the tape's. Same tape, same trace: `trace` is its hash.
-* After `faults_end_ms` nothing goes wrong; who was frozen thaws by then. It comes sooner where
+* An effect is performed when it is yielded. Its answer arrives at least a millisecond later; other
+  handlers run in between, so the answer may be out of date.
+* The tape makes every choice. The same tape gives the same trace: `trace` is its hash.
+* After `faults_end_ms` there are no faults, and frozen hosts have thawed. It comes earlier where
+the
   faults end with their tape.
+
+    t = 0 ms     caller: start           Put name, Send start
+    t = 3 ms     host 1: receive start   Query log ─ nothing
+    t = 5 ms     host 1: Put record 0    the tape says "answer lost"
+    t = 6 ms     host 1: Query           finds its own nonce: stored
+    t = 9 ms     host 1: "killed before" Send: the message is not deleted
+    t = 120 s    host 2: receive start   receive count 2: a recovery
 """
 
 from __future__ import annotations
@@ -62,15 +76,15 @@ SWEEP_MS: Final = SWEEP_SECONDS * 1_000
 _HIDDEN_MS: Final = VISIBILITY_SECONDS * 1_000
 _DAY_MS: Final = 86_400_000
 
-#: What takes so many goes round in circles: the busiest of the corpus take a tenth.
+#: A schedule with so many effects is a loop: the busiest of the corpus take a tenth.
 TURNS_MAX: Final = 100_000
 
 ScheduledAction = Callable[[], None]
 
 
 class Simulation:
-    """Time, the heap, and what may go wrong around an effect. Who does what is in `invocations`
-    and `people`; they spawn processes here.
+    """Time, the heap, and the faults around an effect. `invocations` and `people` spawn the
+    processes that run here.
     """
 
     def __init__(self, scenario: Scenario, swarm: Swarm, tape: Tape) -> None:
@@ -112,7 +126,7 @@ class Simulation:
         self._turns = 0
         self.effects: list[str] = []
         self.on_quarantine: list[ScheduledAction] = []
-        #: What the sweeper found among the dead letters.
+        #: The sweeper's findings among the dead letters.
         self.letters: list[Received] = []
         #: Messages that were sent and are in no queue yet, by (tenant, run).
         self.late: Counter[tuple[str, str]] = Counter()
@@ -174,7 +188,7 @@ class Simulation:
     def host(self, kind: str) -> SimulatedHost:
         skew_ms = self.swarm.skew_ms
         off_ms = self.tape.number("skew", 2 * skew_ms + 1) if skew_ms else 0
-        # Ordinarily right: 0 is no error, then ever farther to both sides.
+        # Usually right: 0 is without an error, then farther to both sides.
         return SimulatedHost(
             f"{kind}{self.number()}", (off_ms + 1) // 2 * (-1 if off_ms % 2 else 1)
         )
@@ -299,13 +313,13 @@ class Simulation:
             self._try(process, effect)
         elif kind == "done later":
             later_ms = self.pause_ms("done later")
-            # Just after the look of who got no answer, before he tries again.
+            # Just after the read of the worker without an answer, before it tries again.
             later_ms += later_ms == delay_ms
             self.after(later_ms, lambda: self._try(process, effect))
         self.after(delay_ms, lambda: self._throw(process, faults.no_answer(effect)))
 
     def _try(self, process: Process, effect: Effect) -> None:
-        """Done without anybody who hears of it."""
+        """Performs an effect whose result is lost."""
         try:
             self._do(process, effect, is_heard=False)
         except ServiceFault:
@@ -418,7 +432,7 @@ class Simulation:
                     self._enqueue(one)
 
     def lose(self, body: Any) -> None:
-        """Somebody purged the queue."""
+        """Purges the queue, as an operator may."""
         self.evidence.marks[Seen.VANISHED] += 1
         self.evidence.lost.add(str(body["run"]))
 

@@ -1,4 +1,4 @@
-"""What may go wrong in one schedule, and how often: drawn anew for each, for every mixture.
+"""The faults of one schedule and their rates: drawn anew for each schedule.
 
 A fault that is never off hides what happens without it; so each is off in a third of the schedules.
 """
@@ -19,7 +19,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     "frozen after": 0.03,
     "throttled": 0.05,
     "slow": 0.05,
-    "answer lost": 0.06,  # it was done, and nobody says so
+    "answer lost": 0.06,  # it was done, and its answer is lost
     "not done": 0.06,  # no answer, and it was not done
     "done later": 0.06,  # no answer, and it is done after a while
     "sent twice": 0.1,
@@ -40,7 +40,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     "doubled": 0.1,
     # People.
     "contradicted": 0.3,  # another answer after the first
-    "forged": 0.3,  # a token that somebody has changed, or stolen
+    "forged": 0.3,  # a token that was changed or stolen
     "answered early": 0.8,  # while the function that handed its token on still runs
 }
 FREEZES_MS: Final = (2_000, 20_000, 130_000, 1_000_000, 7_200_000)
@@ -48,7 +48,7 @@ PAUSES_MS: Final = (1_000, 5_000, 15_000, 60_000)
 _OFF: Final = 0.34
 #: In so many schedules one kind comes this much more often: what dies again and again.
 _STORMY, _STORM = 0.1, 8
-#: In so many a token cannot be made by anybody who survives it: what asks for one is quarantined.
+#: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03
 _DEADLY_RECEIVES_MAX: Final = 10
 #: Until when things fail, in milliseconds of virtual time.
@@ -59,12 +59,11 @@ _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 class Swarm:
     """The settings of one schedule. `rates`: by kind of fault. `skew_ms`: how far a host's clock
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
-    likely somebody stops an execution of a scenario that may be stopped, `redrive_percent` how
-    likely somebody asks that one goes on which has ended, `pause_percent` how likely an operator
-    pauses an execution of a scenario that may be paused, and resumes it later.
-    `has_deadly_tokens`: who makes a token
-    dies of it, for as long as anything goes wrong. `ends_with_tape`: nothing goes wrong any more
-    once all that is written on its tape has, and who was frozen has thawed.
+    likely a stop of an execution is, in a scenario that may be stopped; `redrive_percent` how
+    likely a redrive of an ended one is; `pause_percent` how likely an operator pauses an execution
+    of a scenario that may be paused, and resumes it later. `has_deadly_tokens`: making a token
+    crashes the worker, until the faults are over. `ends_with_tape`: the faults are over when the
+    choices on the tape are used up and frozen hosts have thawed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)

@@ -33,7 +33,7 @@ class MemoryTable:
         self._keys: dict[str, list[Any]] = {}
         self._index: dict[str, list[tuple[str, str, Any]]] = {}
         self.gone: list[Item] = []
-        #: What came into the index (True) and left it, when, in order.
+        #: The entries that came into the index (True) and left it, with times, in order.
         self._listed: list[tuple[int, bool, Item]] = []
 
     def __iter__(self) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""What many schedules came to, and the report of it that can be kept and summed."""
+"""The results of many schedules, and their report, which can be stored and summed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Tally:
 
 
 def read(document: Mapping[str, Any]) -> Tally:
-    """Raises KeyError, TypeError, ValueError for what is no document of a tally."""
+    """Raises KeyError, TypeError, ValueError for another document."""
     return Tally(
         schedules=int(document["schedules"]),
         steps=int(document["effects"]),

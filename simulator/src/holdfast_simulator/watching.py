@@ -120,7 +120,7 @@ class Watcher:
             self._count_if(Seen.FIRST_HOLD_DIED, not self._has_log(delivery))
 
     def _step(self, process: Process, effect: Effect) -> Seen | None:
-        """What it would be if the host died after this effect."""
+        """The situation if the host crashed after this effect."""
         is_sweeper = process.host.name.startswith("sweeper")
         match effect:
             case PutIfAbsent(tables.EXECUTIONS):
@@ -178,7 +178,7 @@ class Watcher:
             self._count_if(Seen.EARLY_WAKE_AGAIN, timer == cause)
 
     def _second(self, key: tuple[object, ...], process: Process, mark: Seen) -> None:
-        """Somebody else has done the same."""
+        """Another worker has done the same."""
         first = self._once.setdefault(key, process.host.name)
         self._count_if(mark, first != process.host.name)
 

@@ -160,7 +160,7 @@ class SimulatorWorld:
             self.faults.append(fault)
 
     def _revive(self, letter: Received) -> None:
-        """What cannot be revived stays in its queue."""
+        """A letter that cannot be revived stays in its queue."""
         found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
         try:
             self.call(sweeper.revive(found, self.setting.formats))

@@ -1,4 +1,4 @@
-"""What must hold, whatever went wrong: invariants I1 to I21, each a function of what was left.
+"""The invariants I1 to I21, which hold after any faults: each is a function of the evidence.
 
 Each checker gives what it found wrong, as sentences. Most need the store alone, and who ran what;
 those with `needs_schedule` know the whole schedule, as the others do where there is one.

@@ -31,7 +31,7 @@ _RESULTS: Final = _SUCCEEDED | _FAILED | frozenset(f"{task}TimedOut" for task in
 #: The attempts at the two ends of a distributed Map, which no TaskScheduled asks for.
 _ENDS_OF_A_MAP: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 _WORKER_LOST: Final = "Holdfast.WorkerLost"
-#: Errors that the engine gives an attempt whatever the task came to.
+#: Errors that the engine gives an attempt, independent of the task's result.
 _OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, error_names.DATA_LIMIT_EXCEEDED})
 
 #: Owner, message, which delivery of it, until when.
@@ -41,7 +41,7 @@ _Runs: TypeAlias = Mapping[tuple[str, int, int], Ran]
 
 @dataclass
 class _Line:
-    """What is known of one frame: the state it is in, and the attempt that is open there."""
+    """One frame: the state that it is in, and its open attempt."""
 
     state: str = ""
     retries: dict[int, int] = field(default_factory=dict)
@@ -191,7 +191,7 @@ class _Walk:
         not dated before it ended.
         """
         if self._evidence is None or line.is_submitted:
-            return  # what the task came to is not known here: it may have said so itself
+            return  # the task's result is unknown here: it may have raised this error itself
         resource = str(event.details.get("resource", ""))
         is_lost = event.details.get("error") == _WORKER_LOST
         # The error of a child is passed on as it is, and those workers were the child's.
@@ -220,7 +220,7 @@ class _Walk:
 
 
 def _is_own(event: Event) -> bool:
-    """The task came to it; nobody else has given it up."""
+    """The task itself ended so; no other worker has given it up."""
     if event.type in _FAILED:
         return event.details.get("error") not in _OF_THE_ENGINE
     return event.type in _SUCCEEDED or event.type == "TaskSubmitted"

@@ -1,4 +1,4 @@
-"""I4 of the bus: it is told of each beginning and end of what belongs to a state machine."""
+"""I4 of the bus: it gets each beginning and end of a state machine's executions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an invariant looks at."""
+"""The case that an invariant examines."""
 
 from __future__ import annotations
 

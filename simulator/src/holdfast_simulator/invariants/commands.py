@@ -1,6 +1,6 @@
 """I4: nothing happens that no record asked for, and what a record asks for happens.
 
-What a state asks for (`core/pending_commands.py`) is carried out after its record is in the log:
+The commands of a state (`core/pending_commands.py`) are carried out after its record is stored:
 messages, rows, mail, attempts. Only the attempts of record 0 may come before it: they follow from
 the start message alone (R3).
 """

@@ -1,4 +1,4 @@
-"""Every moment that an execution waited for, read off its history: who set it, when it came.
+"""Every moment that an execution waited for, read from its history: its setter, its time.
 
 The time of an event is that of the clock of whoever decided it; less the error of that clock it is
 true. A wait of so many seconds counts from the decision that began it, by the clock of that host.
@@ -28,7 +28,7 @@ from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.case import Case
 
-#: What ends a line of control, or what it had in hand, before its time.
+#: Events that end a line of control, or its open work, early.
 _GIVEN_UP: Final = ("StateAborted", "IterationAborted", "IterationFailed", "IterationSucceeded")
 _ENDS_OF_LINES: Final = frozenset({"Unwound", "LaneFailed", "UndoStarted", "DeadlinePassed"})
 #: After these nothing of the line is left, its blocks included.
@@ -44,7 +44,7 @@ _GRID_MS: Final = WATCH_GRID_SECONDS * 1_000
 #: The error of its writer's clock, by record: tenant, execution, sequence.
 Skews: TypeAlias = Mapping[tuple[str, str, int], int]
 
-#: I17, in ms: within which what should move does, once nothing goes wrong any more. A message is
+#: I17, in ms: the time within which an execution moves after the faults. A message is
 #: hidden for two minutes, may then be a dead letter until the next sweep, and goes round again;
 #: or the sweeper finds what is overdue by a minute, on a grid of two.
 STUCK_MS: Final = STUCK_SECONDS * 1_000
@@ -137,7 +137,7 @@ class _Task:
 
 @dataclass
 class Dues:
-    """What a history's dues came to. `problems`: what came without having been waited for."""
+    """The dues of a history and their outcomes. `problems`: moments that no wait had set."""
 
     found: list[ExpectedMoment] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -267,7 +267,8 @@ class _Walk:
         self._tasks.pop(frame, None)
 
     def _leave(self, frame: str, event: Event) -> None:
-        """What is given up, or goes on, takes its lanes along, and they say nothing of it."""
+        """A state that is given up or continues also ends its lanes, without events of their own.
+        """
         for entry in self._inside.pop(frame, ()):
             lanes = {place[0] for place in self._open} | self._tasks.keys() | self._inside.keys()
             for lane in sorted(lanes):
@@ -283,7 +284,7 @@ class _Walk:
     def _set(
         self, event: Event, frame: str, what: str, due_ms: int, *, number: int = 0, **more: Any
     ) -> None:
-        # What follows from the start alone is by the clock of its door, whose error is not known.
+        # Moments that follow from the start alone have the API's clock, whose error is unknown.
         skew_ms = 0 if event.at_ms == self._started_ms else self.skew_ms
         due = ExpectedMoment(what, due_ms, event.at_ms, skew_ms, frame, **more)
         self._open[(frame, what, number)] = due
@@ -400,7 +401,7 @@ class _Walk:
 _IN_HAND: Final = frozenset({"begin", "attempt"})
 #: Nothing but time brings these; a worker may report any other due of its own accord.
 _FROZEN: Final = frozenset({"timer", "delay", "deadline", "execution"})
-#: What begins an execution is told of its end.
+#: The parent that began an execution gets its end.
 _JOB: Final = re.compile(r"(?!states:|holdfast:).*\.sync(:2)?")
 _FIRST_QUESTION_MS: Final = 1_000
 _TASKS: Final = ("Task", "LambdaFunction", "Activity")

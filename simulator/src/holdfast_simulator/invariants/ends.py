@@ -127,13 +127,13 @@ class _Ends:
 
 
 def _is_asked_for(stopping: Mapping[str, Any] | None) -> bool:
-    """Not by who has stopped the parent."""
+    """Whether the stop was not the parent's own."""
     if stopping is None or stopping["status"] != "ABORTED":
         return False
     return "by_parent" not in stopping
 
 
-#: What a line does of its own: it asks for something outside, or opens lanes.
+#: Events that a line causes itself: it requests work outside, or opens lanes.
 _STEPS: Final = ("Scheduled", "TimerSet", "ParallelStateStarted", "MapStateStarted")
 
 
@@ -301,7 +301,7 @@ def _heard_ms(events: Sequence[Event], control: str, *, is_now: bool) -> int:
 
 
 def _deserted(case: Case) -> Iterator[str]:
-    """A child that nobody waits for any more is told within the stated time."""
+    """A child whose parent has stopped waiting gets its stop within the stated time."""
     for history in case.histories:
         if any(_calls(event) for event in history.events):
             program = program_of(case, history)
@@ -400,7 +400,7 @@ def _was_in_quarantine(evidence: Evidence, history: StoredHistory) -> bool:
 
 
 def as_the_reference_says(case: Case) -> Iterator[str]:
-    """What the engine made of an execution, beside what the reference interpreter makes of it."""
+    """The engine's result of an execution, beside that of the reference interpreter."""
     scenario = case.schedule.scenario
     rulings = rulings_of(case.histories)
     for history in case.histories:

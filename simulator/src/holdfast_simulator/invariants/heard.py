@@ -13,7 +13,7 @@ from holdfast_simulator.histories import StoredHistory
 
 
 def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
-    """-> mail of an open execution that is older than that, and that nobody has read."""
+    """-> unread inbox messages of an open execution that are older than that."""
     tenant, state = history.tenant, history.state
     partition = keys.inbox(tenant, history.run)
     for item in _old(evidence, partition, keys.CONTROL_PREFIX, before_ms):
@@ -68,7 +68,7 @@ def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int
 
 
 def _is_obeyed(state: Execution) -> bool:
-    """Somebody has stopped it: another stop that waits for the undo says nothing new."""
+    """A stop has been applied: another stop that waits for the undo adds nothing."""
     told = state.stopping
     return told is not None and told["status"] == "ABORTED" and "by_parent" not in told
 

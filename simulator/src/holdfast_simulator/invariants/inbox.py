@@ -62,7 +62,7 @@ def _accepted(case: Case, mail: Mail, told: Told) -> Iterator[str]:
 
 
 def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
-    """Answers that nobody gave, and events that nobody brought."""
+    """Applied answers and events that were never sent."""
     given: dict[tuple[str, str], list[Any]] = {}
     for told in case.schedule.told:
         if told.what == "answer":  # one that is refused may have been stored by an earlier try
@@ -279,5 +279,5 @@ class _Waits:
 
 
 def _is_out_of_time(event: Event) -> bool:
-    """The whole execution is; not somebody has stopped it."""
+    """Whether the whole execution timed out, as opposed to a stop."""
     return event.type != "Stopping" or bool(event.holdfast["stopping"]["status"] == "TIMED_OUT")

@@ -126,7 +126,7 @@ class _Joins(HistoryLines):
 
 @dataclass
 class _MapRun:
-    """`most` children may run at once. `ended_ms`: when the log was told of the end of each."""
+    """`most` children may run at once. `ended_ms`: when the log got the end of each."""
 
     state: str
     entry: int

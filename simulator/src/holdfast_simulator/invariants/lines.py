@@ -1,4 +1,4 @@
-"""Lines of control as the events of a history tell of them, without the engine's state.
+"""Lines of control, read from the events of a history, without the engine's state.
 
 A line is the root or a lane; it is somewhere, may be cancelled, and ends. An opening is one time
 that a Parallel or an inline Map has opened its lanes. Invariants about lines are subclasses that
@@ -15,11 +15,11 @@ from holdfast.asl.program import Json, Program
 from holdfast.core.events import Event
 
 ROOT: Final = ""
-#: What says that a state, or an attempt of it, has failed.
+#: Events that report the failure of a state or of an attempt.
 _FAILURES: Final = ("Failed", "TimedOut", "FailStateEntered")
-#: What a line begins with; other events of a line that is over count for nothing.
+#: Events that begin a line; other events of an ended line are ignored.
 _BEGINNING: Final = ("StateEntered", "MapIterationStarted")
-#: What closes the lanes of the state that it is about.
+#: Events that close the lanes of their state.
 _CLOSING: Final = frozenset(
     {
         "ParallelStateSucceeded",
@@ -84,7 +84,7 @@ class HistoryLines:
         self.openings: dict[int, Opening] = {}
         #: The one that is open, by the line that has opened it.
         self.open: dict[str, Opening] = {}
-        #: The one that has failed and that nobody has handled yet, by its owner.
+        #: The failed lane without a handler so far, by its owner.
         self.unhandled: dict[str, Opening] = {}
         self.dropped: dict[str, HistoryLine] = {}
         #: The lanes that those had open.
@@ -253,7 +253,7 @@ class HistoryLines:
             line.cancelled = None if outer is None else {"undone": [], **outer}
 
     def _reopen(self) -> None:
-        """Lanes whose state failed, and nobody handled that, may go on; nobody is cancelled."""
+        """Lanes of a state that failed without a handler may go on; they are not cancelled."""
         for line in self.lines.values():
             line.cancelled = None
         # From the outside, for a lane that is over takes what it had opened with it.

@@ -1,4 +1,4 @@
-"""I16 to I20: that everything goes on once nothing goes wrong any more."""
+"""I16 to I20: after the faults every execution goes on."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _listed_as_running(case: Case) -> Iterator[str]:
 
 
 def none_stuck(case: Case) -> Iterator[str]:
-    """Time alone asks for it, nothing goes wrong any more: it moves within the stated time."""
+    """Time alone requires it, and the faults are over: it moves within the stated time."""
     for run, since_ms, at_ms in case.schedule.stuck:
         yield f"{run} should have moved at {since_ms}, and had not at {at_ms}"
     yield from case.schedule.unheard
@@ -126,7 +126,8 @@ _APPLIES_MAIL: Final = ("Succeeded", "Failed", "TimedOut", "ActivityStarted")
 
 
 def _mail_of(history: StoredHistory, asked: Event, event: Event) -> tuple[str, str]:
-    """-> where what `event` tells of a task, which `asked` has scheduled, was stored before."""
+    """-> where the result of a task, which `asked` has scheduled and `event` reports, was stored.
+    """
     if "event" in event.holdfast:
         arguments = asked.details["parameters"]
         partition = keys.event(history.tenant, arguments["event"], arguments["key"])

@@ -169,7 +169,7 @@ def _texts_in_bounds(history: StoredHistory, details: Any) -> Iterator[str]:
 
 
 def _leaks(item: Item, canaries: tuple[str, ...]) -> Iterator[str]:
-    """What a user has said stands where payload is stored, and nowhere else."""
+    """A user's data is stored in payload attributes only."""
     for canary in canaries:
         for name, value in item.items():
             if name not in _PAYLOADS and canary in str(value):

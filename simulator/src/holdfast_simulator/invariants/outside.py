@@ -28,7 +28,7 @@ def one_of_a_name(case: Case) -> Iterator[str]:
 
 
 def _begun(case: Case) -> Iterator[str]:
-    """What has begun under a name is the one execution that its callers were told of."""
+    """The execution of a name is the one that its callers got."""
     states = [history for history in case.histories if history.state.parent is None]
     named = Counter((one.tenant, one.state.workflow, one.state.name) for one in states)
     for name, times in named.items():

@@ -1,4 +1,4 @@
-"""I7, I9, I12: whoever was refused had to be, by what is stored.
+"""I7, I9, I12: each refusal has a reason in the stored data.
 
 A door looks at some moment between a request and its answer, and what it may refuse for stays so
 once it is so: it has to be so by the answer. Any other refusal is a door that loses what somebody
@@ -24,7 +24,7 @@ Mail: TypeAlias = Mapping[tuple[str, str], Item]
 
 #: A name is taken by an execution with another input.
 _OTHER_INPUT: Final = "HF212"
-#: What ends an attempt, and what a line does that leaves one behind.
+#: Events that end an attempt, and events of a line that leave one behind.
 _ENDS_IT: Final = ("Succeeded", "Failed", "TimedOut", "StateEntered", "StateExited")
 _LEAVES_IT: Final = frozenset({"UndoStarted", "DeadlinePassed"})
 
@@ -86,10 +86,10 @@ class _Reasons:
                 return is_token_over
             case "HF231":  # another answer has been given
                 return self._is_stored(ticket, told.at_ms) and not self._says(ticket, told)
-            case "HF232":  # nobody waits; but who repeats the answer is told yes (R12)
+            case "HF232":  # no wait is open; but a repeated answer is accepted (R12)
                 was_told = self._is_stored(ticket, told.asked_ms) and self._says(ticket, told)
                 return self._is_wait_over(ticket, told.at_ms) and not was_told
-            case "TaskTimedOut":  # what a heartbeat is told of either
+            case "TaskTimedOut":  # the refusal of a heartbeat, in both cases
                 return is_token_over or self._is_wait_over(ticket, told.at_ms)
             case _:
                 return False
@@ -102,7 +102,7 @@ class _Reasons:
         return says(self._mail[ticket.place], told.request)
 
     def _is_wait_over(self, ticket: TokenClaims, at_ms: int) -> bool:
-        """Not where there is no log: the first tasks of all run before it."""
+        """Not without a log: the first tasks run before it."""
         place = (ticket.tenant, ticket.run)
         if place not in self._attempts:
             self._attempts[place] = self._read(*place)

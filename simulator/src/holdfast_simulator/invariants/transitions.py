@@ -12,17 +12,17 @@ from holdfast_simulator.histories import StoredHistory
 
 #: No event of the line yet.
 _NOTHING: Final = "nothing"
-#: These tell of the execution, or of a line, whatever it is doing.
+#: Events of the execution, or of a line, that fit any state.
 _ANYWHERE: Final = frozenset(
     {"Opened", "Stopping", "ChildrenStopped", "Cancelled"} | {"Paused", "Resumed"}
 )
-#: A line in which nothing happens any more: it is over, or its lanes are at work.
+#: A line without further events: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
-#: What may end any line that waits or has failed: it is cancelled, or the execution ends there.
+#: Events that may end any waiting or failed line: it is cancelled, or the execution ends.
 _CUT: Final = {"aborted", *_ABORTED, "end of the execution", "entered", "LaneFailed"}
 _FAILED: Final = {"scheduled", "RetryDelayed", "exited", "failed", "MapIterationFailed", *_CUT}
 
-#: What the reading of a distributed Map's items, or the writing of its results, comes to.
+#: The ends of reading a distributed Map's items, or of writing its results.
 _CLAIMED_OF_A_MAP: Final = {"ChildrenStarted", "MapRunSucceeded"}
 
 #: Events of many names that mean the same on a line.
@@ -53,7 +53,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "ExecutionTimedOut": "end of the execution",
 }
 
-#: What may follow, by what was there.
+#: The allowed next events, by the previous one.
 _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(following)
     for kind, following in {
@@ -105,7 +105,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
 
 
 def illegal(history: StoredHistory) -> Iterator[str]:
-    """What stands on a line where it may not."""
+    """Events of a line that are not allowed at their place."""
     last: dict[str, str] = {}
     for event in history.events:
         if event.type in _ANYWHERE:

@@ -38,7 +38,7 @@ def _cuts(case: Case, history: StoredHistory) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Told:
-    """What the program does not say: states that fail without an event; the variable that lists
+    """Facts that the program lacks: states that fail without an event; the variable that lists
     what an undo takes back, by the state it begins with; stops that cut.
     """
 
@@ -60,7 +60,7 @@ class _Undos(HistoryLines):
         super().__init__(program)
         self.told = told
         self.unwinding: dict[str, _Unwinding] = {}
-        #: Undos that have begun and not come to their end, by line.
+        #: Undos that have begun and not ended, by line.
         self.undoing: dict[str, int] = {}
         self.has_stopped = False
 
@@ -133,7 +133,7 @@ class _Undos(HistoryLines):
             yield f"{line.id!r} is over by {kind} at {line.position!r}, without undo {missing}"
 
     def _is_through(self, line: HistoryLine) -> Iterator[str]:
-        """The undo that has begun last has come to its end, or failed on the way there."""
+        """The newest undo has ended, or has failed."""
         number = self.undoing.pop(line.id, None)
         if number is None or self._may_have_failed(line):
             return

@@ -20,12 +20,12 @@ FATES: Final = frozenset({TIMEOUT, "Holdfast.WorkerLost", "Holdfast.TooDeep", "I
 _SECONDS_MAX: Final = 99_999_999
 
 
-class Undecided(Exception):  # noqa: N818  # it is no error: the scenario leaves it open
+class Undecided(Exception):  # noqa: N818  # not an error: the scenario leaves it open
     """The scenario alone does not say what happens: time or order decides."""
 
 
-class Contradiction(Exception):  # noqa: N818  # what it tells of is an error of somebody else
-    """The ruling tells of something that cannot have happened."""
+class Contradiction(Exception):  # noqa: N818  # it reports an error of the history
+    """The ruling contains something that cannot have happened."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class ReferenceLine:
 
 
 class Fields:
-    """What one execution makes of the fields of its states."""
+    """The fields of one execution's states, evaluated."""
 
     def __init__(self, program: Program, workflow: str, ruling: Ruling | None) -> None:
         self.program = program

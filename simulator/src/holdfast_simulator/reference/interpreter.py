@@ -1,4 +1,4 @@
-"""What a scenario should come to: an interpreter written apart from the engine's core.
+"""The expected result of a scenario: an interpreter that is independent of the engine's core.
 
 Plain recursion, one line of control at a time, without faults, clock or storage. It shares with the
 engine the reading of a machine and its expressions (`holdfast.asl`), and not a line of `core`.
@@ -100,7 +100,7 @@ class _Interpreter(MapRuns):
     # -- lines -------------------------------------------------------------------------------------
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
-        """-> what the line comes to. Raises Failed."""
+        """-> the result of the line. Raises StateFailure."""
         move: Move = (name, data)
         while True:
             try:

@@ -21,14 +21,14 @@ Lane: TypeAlias = tuple[str, Json, Json]
 
 
 class ReferenceLanes(Blocks):
-    """Who ended when is the ruling's; what follows from it is concluded here."""
+    """The ruling says when each lane ended; this class concludes what follows."""
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
-        """-> what the line comes to. Raises Failed."""
+        """-> the result of the line. Raises StateFailure."""
         raise NotImplementedError
 
     def _ending(self, line: ReferenceLine) -> Ending | None:
-        """How the attempt that the history tells of next has ended; None without a ruling."""
+        """The end of the next attempt in the history; None without a ruling."""
         if self.ruling is None:
             return None
         if line.endings == len(line.visit.endings):

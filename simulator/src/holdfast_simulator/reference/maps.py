@@ -40,11 +40,11 @@ class MapRuns(ReferenceLanes):
     """Each item, or batch of them, is an execution; in which order they ended is the ruling's."""
 
     def _told(self, target: str, attempt: int) -> Any:
-        """-> what who reads items or writes results comes to. Raises Failed."""
+        """-> the result of reading items or writing results. Raises StateFailure."""
         raise NotImplementedError
 
     def _item_ended(self, ruling: Ruling | None, data: Json, start_at: str) -> RuledEnd | None:
-        """-> what the execution of an item comes to; None: it was redriven."""
+        """-> the result of an item's execution; None: it was redriven."""
         raise NotImplementedError
 
     def _map_run(self, line: ReferenceLine, state: MapState) -> Json:

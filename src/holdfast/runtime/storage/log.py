@@ -9,8 +9,7 @@ Rules of this file (R1, R2, R6 in docs/reference/log.md):
 * A commit is one PutIfAbsent at (execution, last + 1). A refused worker has lost the race and
   reloads.
 * A read of that key settles every doubt. If the item has this worker's nonce, the put was stored.
-If
-  no item is there, the worker sends the same bytes again, because the first put may still arrive.
+  If no item is there, the worker sends the same bytes again: the first put may still arrive.
 * A nonce names bytes. New bytes get a new nonce.
 
     worker A: load 0…4 ─ decide ─ put 5 ────────────► stored
