@@ -1,4 +1,48 @@
-"""The compiler, top to bottom: a workflow's source -> IR -> checks -> ASL and its map."""
+"""The compiler, top to bottom: the source of a workflow -> a state machine and its map.
+
+The problem
+-----------
+A workflow is a Python function, but the engine never runs it. An execution may take months, so each
+point of the function must be a state that can be stored. The compiler reads the source and writes a
+state machine in Amazon States Language that does exactly what Python would do. Where no exact form
+exists, the compiler refuses the line and says what to write instead. It never approximates.
+
+The stages
+----------
+    module ──► Source              source.py         one parse of the file, with its own lines
+           ──► FunctionDef         _definition       the form of the function: HF004, HF007
+           ──► IR                  statements/       the walk along the flow; types; most refusals
+           ──► checks              checks.py         handlers that never run, loops that never end
+           ──► secrets             secret_places.py  each secret has a place that can keep it
+           ──► states              emit/             IR -> ASL; no decisions about Python
+           ──► CompiledWorkflow    the definition, its map and its hash
+
+* The lowering (`statements`, `expressions`, `steps`) knows Python and types. It produces structured
+  statements with typed JSONata queries (`ir.py`), and reads each `ast` node.
+* The emission (`emit`) knows states. It does not see `ast`, and it refuses nothing.
+* A graph (`Dag`) has no function body. `compile_dag` emits its plan (`graphs/`) directly.
+* `targets` rewrites a compiled workflow for AWS Step Functions. That is a later, separate step.
+
+Refusals
+--------
+A refusal does not stop the compiler. It is added to `unit.diagnostics`, and lowering continues with
+a placeholder (`REFUSED`) that causes no further refusals. So an author sees all refusals of a
+module at once. `CompileErrors` is raised before emission, so a placeholder never reaches a state
+machine. The checks skip conclusions about lines whose steps were refused (`lost_lines`).
+
+Example
+-------
+    if cents > 0:                       "if cents > 0": Choice, Condition {% $cents > 0 %}
+        receipt = charge(order, cents)  "charge":       Task, Assign receipt {% $states.result %}
+    return f"paid {receipt}"            "return …":     Succeed, Output {% "paid " & $receipt %}
+
+Each local name becomes an ASL variable. The name of a state is made from its source text. The map
+(`<name>.map.json`) leads from each state to its file, line and column, and lists the tasks, child
+workflows, events and answers that the workflow uses.
+
+The same source gives the same definition and the same hash in every process. For example,
+`ErrorClasses` ignores modules that happen to be imported, because they would change a definition.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,54 @@
-"""The state of lowering: names, their values and types at this point, and the refusals so far."""
+"""The state of lowering: the names at this point, their types, and the refusals so far.
+
+The problem
+-----------
+The same name has different types at different points of a function. JSONata and Python agree only
+for certain types, so the lowering must know the type of each name where it is read:
+
+    coupon = find_coupon(order)        # coupon: str | None
+    if coupon is not None:
+        text = coupon.upper()          # coupon: str here, so `.upper()` has an exact form
+    print_label(text)                  # refused: on one way `text` has no value
+
+Two parts hold this knowledge.
+
+`Environment`: one point of the flow
+------------------------------------
+An environment is immutable. Each change gives a new one, so an `if` can keep the environment before
+it for its other arm. It has two parts:
+
+* `entries`: for each name the query that reads it and its type (`Held`), or a local function, or
+  the handle of `compensating`. `is_definite` is False when some way to this point does not assign
+  it.
+* `facts`: narrower types of paths such as `order.coupon`, learned from conditions. A fact stays
+  true because values are snapshots. Only an assignment to the first name of the path ends it.
+
+Where two ways meet, `join_environments` keeps only knowledge that holds on both:
+
+                 coupon: str | None
+                    │
+          ┌── coupon is None? ──┐
+       yes│                     │no
+    coupon = ""              fact: coupon is str
+          └──────── join ───────┘
+                 coupon: str
+
+An environment of None is a point that no way reaches. A join with None is the other environment.
+
+A loop body is lowered several times, until the environment at its head no longer changes. Only the
+refusals of the last round count. `without_refused` prevents a refusal of an earlier round from
+silencing one of the last round. `bounded` makes this end: a type that nests too deeply becomes
+unknown.
+
+`Unit`: one workflow
+--------------------
+A unit is mutable and lives for one compilation. It holds the source, the author's module and the
+diagnostics. It also holds everything that belongs to a node of the source and must be the same in
+each round of a loop: scopes, replacements of nodes, and the nodes that contain durable calls.
+
+`Unit.outside` reads the author's names, but only from modules and classes. Reading any other
+attribute would run the author's code.
+"""
 
 from __future__ import annotations
 

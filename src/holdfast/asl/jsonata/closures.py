@@ -1,7 +1,52 @@
-"""Compiles syntax trees to closures: `$order.total > 100` -> a function of frame and context.
+"""The compiler from syntax trees to closures: a node becomes a function of scope and context.
 
-The one rule that keeps it right: a node is compiled only when every attribute that it carries is
-known here. Anything else raises `Refused`, and the whole expression runs on jsonata-python.
+The problem
+-----------
+An interpreter looks at the type of each node in each evaluation. A closure has made these decisions
+once, when the expression was compiled. It then does only the work of its node.
+
+    $order.total > 100
+
+    binary ">"                          BINARY[">"](left, right)
+    ├── path                            binding_path("order", ("total",))
+    │   ├── variable order       ──►
+    │   └── name total
+    └── number 100                      literal: lambda scope, context: 100
+
+Rules
+-----
+1. A node is compiled only when the compiler knows every attribute that the node carries. `checked`
+   tests this. Any other attribute raises `UnsupportedNode`, and the whole expression runs on
+   jsonata-python. Without this rule a forgotten attribute, such as a predicate, would be ignored
+   and would silently change the result.
+2. When in doubt, refuse. A slow result is correct; a fast one may be wrong.
+3. The compiler decides by the text alone. Decisions by values are made in the evaluation: a closure
+   raises `Declined` for a value that it cannot handle.
+
+Names
+-----
+`names_bound_in` finds the names that an expression binds before anything is compiled. Each variable
+then has one of these meanings:
+
+* A name that the expression binds to values: `local_variable` looks it up in the scopes.
+* A name that the expression binds to functions alone (`_lambdas`): it can only be called or passed.
+* A name of a built-in function: as a value it is refused, unless a binding has the same name.
+* Any other name: a binding of the evaluation, read directly.
+
+An expression that binds the name of a built-in function is refused. If a binding hides a function
+that the expression calls, `evaluate` raises `Declined`.
+
+Sequences
+---------
+A path or a function may give a sequence (`Many`). An expression sees an empty sequence as undefined
+and a sequence of one as its item. `paths.shown` does this as late as possible: a predicate or a
+further step must still see the sequence.
+
+Prices
+------
+A step of a loop pays for 20 nodes (`_NODES_PER_STEP`). A larger part that is evaluated with each of
+many items charges for its size (`_repeated`). More than 50 nested scopes are refused: a variable is
+searched in all of them, and no step pays for that.
 """
 
 from __future__ import annotations
@@ -66,7 +111,7 @@ class CompiledExpression:
 
 
 class _Compiler:
-    """Compiles one expression. Raises Refused."""
+    """Compiles one expression. Raises UnsupportedNode."""
 
     def __init__(self, tree: Any, functions: frozenset[str]) -> None:
         self.called: set[str] = set()

@@ -1,12 +1,52 @@
-"""JSONata expressions, parsed once and evaluated many times, by any thread.
+"""JSONata expressions: parsed once, evaluated many times, by any thread.
 
-Two engines stand behind one door. `_jsonata_closures` compiles the part of the language that
-workflows live on into Python closures; it refuses every syntax node that it does not know, and what
-it refuses runs on jsonata-python (`_jsonata_fallback`), the reference. Both are imported when the
-first expression is compiled.
+The problem
+-----------
+A worker evaluates several expressions for each state. jsonata-python implements the whole language,
+but it interprets the syntax tree, and that is slow. An expression comes from a definition, so it
+may also be wrong or hostile. It must not hold a worker that serves other executions.
 
+Two engines
+-----------
+1. `closures.py` compiles the common part of the language into Python closures. It refuses each
+   expression with a syntax node that it does not know (`UnsupportedNode`).
+2. `fallback.py` runs jsonata-python. It is the reference: the closures must give the same results.
+
+    text ──► fallback.parse ──► syntax tree ──► closures compile it?
+                                                  │ yes                 │ no
+                                                  ▼                     │
+                                            run the closures            │
+                                              │          │ Declined     │
+                                              ▼          ▼              ▼
+                                            value      run jsonata-python ──► value or error
+
+* The parser of jsonata-python parses every expression, so both engines read the same tree.
+* The first decision is made once for each expression, when it is compiled. `is_native` tells it.
+* The second decision is made in each evaluation. A closure raises `Declined` when a value has an
+  unexpected type. jsonata-python then evaluates the whole expression again and finds the rare
+  meaning or the right error. This is safe, because an evaluation has no effects.
+* An unexpected Python error in a closure has the same consequence as `Declined`. A mistake in the
+  closures makes an expression slower, but it does not fail an execution.
+* A `JsonataError` from a closure is final. A spent budget is one of these errors.
+
+    $order.total > 100                 closures
+    $sum($order.lines.(qty * price))   closures
+    $now()                             jsonata-python: the closures have no clock
+    $map($names, $uppercase)           jsonata-python: a built-in function as a value
+
+Budgets
+-------
+One evaluation has one budget (`EvaluationRun`): 75,000 steps and 2,000,000 items, together less
+than a second of work. A step is one evaluated node or call, and costs 25 items. `costs.py` has the
+price of each operation on large values. A clock (0.75 s of the thread's time) stops an operation
+whose price is too low. After `Declined`, jsonata-python continues with the rest of the same budget.
+So two engines never spend twice as much as one. A spent budget is the error U1001.
+
+The dialect
+-----------
 The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`, `$range`, `$hash`,
-`$random`, `$uuid` and `$parse`. Clock and chance come in with each evaluation, as a `Moment`.
+`$random`, `$uuid` and `$parse`. The caller passes clock and chance to each evaluation, as an
+`EvaluationMoment`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,46 @@
-"""ASL JSON -> `Program`, of every machine that AWS accepts, in either query language.
+"""The reader of definitions: ASL JSON -> `Program`, in either query language.
 
-`validate` says everything that is wrong with a document; what it lets through is read here without
-another look. A field that is not known is refused, because a misspelt `Retry` that is silently
-ignored costs an order.
+The problem
+-----------
+A definition comes from outside, and AWS accepts many forms of it. A misspelt `Retry` that is
+silently ignored costs an order, so an unknown field must be refused. But a worker reads stored
+definitions again and again, and must not pay for these checks each time.
+
+Two parts
+---------
+    definition ──► validation.validate ──► problems? ──► DefinitionError (HF100), with places
+                                             │ none
+                                             ▼
+                   read_program ──► Program: compiled templates, states in one flat mapping
+
+* `validation` finds every problem of a definition. `parse_definition` calls it first.
+* The reader in this file trusts the result. It does not check a field again.
+* A definition that is stored has passed validation, so a worker calls `read_program` directly. It
+  does not import the validator, which would make a cold start slower.
+* `parse_definition` refuses only what keeps a definition from running. A state that is never
+  reached does not.
+* `parse_state` reads one state that validated by itself, as TestState runs it.
+
+States and machines
+-------------------
+State names are unique in a definition, so one mapping holds the states of all levels. A branch of a
+Parallel, or the item processor of a Map, is known by the name of its first state:
+
+    {"StartAt": "Both", "States": {"Both": {"Type": "Parallel", "Branches": [
+        {"StartAt": "A", "States": {"A": …}},
+        {"StartAt": "B", "States": {"B": …}}]}}}
+
+    -> start_at "Both", states {"Both": ParallelState(branches=("A", "B")), "A": …, "B": …}
+
+Query languages
+---------------
+A state names its language, or has that of the definition, which is JSONPath by default.
+`StateFields` is the list of questions about a state's fields. `JsonataFields` and `PathFields`
+answer them with templates. A program therefore knows no query language. `PathFields` is imported
+when the first JSONPath state is read, because compiled workflows have none.
+
+The hash of a program is the sha256 of its compact JSON, with keys in the written order. Two
+definitions that differ in the order of their keys have different hashes.
 """
 
 from __future__ import annotations

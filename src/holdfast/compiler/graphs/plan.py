@@ -1,8 +1,49 @@
-"""The order of a graph's steps: what runs one after the other, what side by side, nothing else.
+"""The order of a graph's steps: which run one after the other, which side by side, and no more.
 
-A step is a number; it begins when the last of those that it depends on has ended. Where the graph
-is made of sequences and forks alone, so is its plan. The remainder (the smallest is an "N": c waits
-for a, d for a and b) is a core: branches that each wait for some of those before them.
+The problem
+-----------
+A step may begin when all steps that it depends on have ended, and must not wait for any other. ASL
+has sequences of states and Parallel states. Not every graph consists of these two alone.
+
+Plans
+-----
+A step is a number, and `graph[n]` holds the steps that step n depends on.
+
+    SingleStep   one step
+    Chain        each part begins when the part before it has ended
+    Fork         all branches begin together; it ends with the last of them
+    Core         branch n begins when the branches `after[n]` have ended
+
+A graph that is made of sequences and forks alone has a plan of chains and forks alone:
+
+    0 ─┬─► 1 ─┬─► 3       arrange([{}, {0}, {0}, {1, 2}])
+       └─► 2 ─┘           -> Chain(0, Fork(1, 2), 3)
+
+The smallest graph that is not is an "N": 2 waits for 0, and 3 waits for 0 and 1. It becomes a core:
+
+    0 ─┬───► 2            arrange([{}, {}, {0}, {0, 1}])
+       └─┐                -> Core(branches 0, 1, 2, 3; after (), (), (0), (0, 1))
+    1 ───┴─► 3
+
+The method
+----------
+1. `_parts` removes each edge that other edges imply.
+2. `_contracted` joins steps of a sequence into one part, and parts with the same edges into a fork.
+   It repeats this until nothing changes. A part stands for its first step: all of a part is before
+   all of another part, or nothing of it is.
+3. `_split` divides the rest. Unconnected parts become a fork. A cut where everything before is an
+   ancestor of everything behind becomes a chain. A rest that cannot be divided becomes a core.
+
+JSON readers limit the depth of a document. Forks in forks are therefore limited to 12 levels
+(`_NESTING_MAX`), and `_split` may add at most as many. Deeper parts become a core, which is flat.
+
+Without cores
+-------------
+A core is an extension of ASL (`After`), which AWS Step Functions does not have. `by_levels`
+replaces it by a chain of forks. Then a step may wait for steps on which it does not depend, and
+each such `FalseWait` is reported. In the "N" above, 2 would wait for 1:
+
+    Chain(Fork(0, 1), Fork(2, 3))          FalseWait(step=2, other=1)
 """
 
 from __future__ import annotations

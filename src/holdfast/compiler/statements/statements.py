@@ -1,4 +1,51 @@
-"""Statements: `ast` -> IR, in one walk along the flow that also finds out what cannot run."""
+"""Statements: `ast` -> IR, in one walk along the flow that also finds code that cannot run.
+
+The problem
+-----------
+The type of a name depends on the statements before it. So statements are lowered in the order in
+which Python runs them, and each one sees the environment that the one before it leaves behind.
+
+The walk
+--------
+`Statements` lowers the body of one function: the workflow, or a branch. It holds three things:
+
+    flow.environment   the names and types at the current point (`context.py`)
+    hoisted            results of durable calls that were moved before the current statement
+    _pending           the IR statements of the current block, in order
+
+For each Python statement:
+
+1. If `flow.environment` is None, no way leads here: the statement is refused (HF010).
+2. `flow.note()` gives the environment to the handlers around this point, because any statement may
+   fail, and a handler starts with the knowledge before the failure.
+3. `as_if` turns a conditional expression with durable calls into an `if`.
+4. The method for the kind of statement hoists durable calls, lowers the expressions, adds IR to
+   `_pending` and changes `flow.environment`.
+
+`block` lowers inner statements into a block of their own. After an `if`, both ends are joined:
+
+    if cents > 0:                          environment E
+        receipt = charge(order, cents)     body:   E + receipt: str
+    else:
+        receipt = None                     orelse: E + receipt: None
+                                           after:  E + receipt: str | None
+
+`return`, `raise`, `break` and `continue` set the environment to None. `flow.py` first records the
+environment at the place where the jump ends: the loop, the handler or the `finally`.
+
+Three rules that are easy to break
+----------------------------------
+* Order. A durable call inside an expression becomes a step before the statement. `hoisting.py`
+  refuses the cases in which this would change Python's order.
+* Failures. Choice, Succeed, Fail and Wait have no Catch. `protected` computes a value that may fail
+  in a state before them, if a handler or an undo surrounds the point. Otherwise a division by zero
+  would skip the handlers and the undo steps.
+* Aliases. A state machine has values, Python has references. `share` records that a list or dict
+  has a second name. A later change in place is then refused (`aliases.py`, `changes.py`).
+
+Loops are lowered several times (`loops.py`), so lowering a node twice must give the same names and
+the same replacements. `Unit` keeps them by node.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,49 @@
 """Durable calls inside expressions, moved before the statement in Python's order of evaluation.
 
+The problem
+-----------
+A durable call takes time and is a state of its own. A JSONata expression cannot wait for it. So the
+call becomes a step before the statement, and a variable replaces it in the expression:
+
     return Outcome(tracking=ship(order.id).tracking)
+
     -> ship_result = ship(order.id)
        return Outcome(tracking=ship_result.tracking)
 
-Parts that Python might skip or repeat (the right side of `and`, a comprehension …) are left
-alone. A durable call there is refused when its expression is lowered.
+The move must not change the behaviour of the program. Three things could change.
+
+Whether the call runs
+---------------------
+Python may skip a part of an expression, or evaluate it several times. `evaluated` lists only the
+operands that Python certainly evaluates once, and only these are searched:
+
+    a and ship(x)               only the left side of `and` is searched
+    ship(x) if ready else None  only the test is searched (`conditionals.py` may make it an `if`)
+    [ship(x) for x in xs]       only `xs` is searched
+    lambda: ship(x)             nothing is searched
+
+A durable call in any other part stays there. It is refused when its expression is lowered.
+
+The order of the calls
+----------------------
+Operands are hoisted from left to right, inner calls first:
+
+    add(first_step(x), second_step(inner_step(y)))
+
+    -> first_step, inner_step, second_step, then `add` if it is durable
+
+Failures between the calls
+--------------------------
+    report(total / count, charge(order))
+
+Python computes `total / count` first. If `count` is 0, Python never calls `charge`. The state
+machine would run `charge` first, and a customer would pay. So an operand that may fail is refused
+when a durable call follows it (HF013). The help tells the author to write two lines.
+
+An operand that cannot fail may stay behind the call: it has no effects, and values do not change.
+
+The search runs for each expression, and again in each round of a loop. `Unit.with_durable` keeps
+its results by node.
 """
 
 from __future__ import annotations
