@@ -15,6 +15,7 @@ AUTHORING = {
     "holdfast.api.boundary",
     "holdfast.api.branches",
     "holdfast.api.dag",
+    "holdfast.api.graph_model",
     "holdfast.api.harness",
     "holdfast.api.lambdas",
     "holdfast.api.scopes",
