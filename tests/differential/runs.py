@@ -21,8 +21,8 @@ from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import Difference, World, never, real, takes
 from holdfast.testing.compiled import program_of
 from holdfast.testing.outcomes import Outcome
+from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script
-from holdfast.testing.timeline import WaitingPlace
 from tests.differential import shop
 from tests.differential.choices import Choices
 from tests.differential.programs import HEADER, program

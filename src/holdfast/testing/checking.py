@@ -16,10 +16,10 @@ from holdfast.compiler.types.failures import ErrorClasses as Failures
 from holdfast.compiler.types.failures import has_plain_text
 from holdfast.testing.compare import Difference
 from holdfast.testing.outcomes import Outcome, ScriptError, never, real, takes
+from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer
 from holdfast.testing.secrecy import to_json
 from holdfast.testing.strategies import values_of
-from holdfast.testing.timeline import WaitingPlace
 from holdfast.testing.world import World
 
 if TYPE_CHECKING:

@@ -43,9 +43,10 @@ from holdfast.core.state import (
 )
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
+from holdfast.testing.places import RunPath, WaitingPlace
 from holdfast.testing.script import Diverged, Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS
-from holdfast.testing.timeline import Over, RunPath, Timeline, Trace, WaitingPlace
+from holdfast.testing.timeline import Over, Timeline, Trace
 
 #: A tick for one timer: it is made due this much earlier, so that no other is due with it.
 _TICK_MS = 2

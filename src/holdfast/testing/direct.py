@@ -17,9 +17,10 @@ from holdfast.testing.ends import End, RunTimedOut, end_of_error
 from holdfast.testing.line import ControlLine, Group, current_line
 from holdfast.testing.lines import ControlLines
 from holdfast.testing.outcomes import ScriptError
+from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS, to_json
-from holdfast.testing.timeline import Over, Timeline, Trace, WaitingPlace
+from holdfast.testing.timeline import Over, Timeline, Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 _MILLISECOND = timedelta(milliseconds=1)

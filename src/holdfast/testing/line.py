@@ -10,7 +10,8 @@ from types import FrameType
 from typing import Any, Final
 
 from holdfast.testing.finals import Final_, open_finals
-from holdfast.testing.timeline import Over, RunPath, WaitingPlace
+from holdfast.testing.places import RunPath, WaitingPlace
+from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 

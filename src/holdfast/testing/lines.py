@@ -18,7 +18,8 @@ from holdfast.api.tasks import BlockTimeout
 from holdfast.testing.finals import open_finals
 from holdfast.testing.line import ControlLine, Group, LineScope, current_line
 from holdfast.testing.outcomes import ScriptError
-from holdfast.testing.timeline import Over, Timeline, WaitingPlace
+from holdfast.testing.places import WaitingPlace
+from holdfast.testing.timeline import Over, Timeline
 
 
 class Aborted(BaseException):

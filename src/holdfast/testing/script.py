@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
@@ -34,10 +34,8 @@ from holdfast.testing.outcomes import (
     is_function,
     outcome_of,
 )
+from holdfast.testing.places import WaitingPlace
 from holdfast.testing.secrecy import SEALS, to_json
-
-if TYPE_CHECKING:
-    from holdfast.testing.timeline import WaitingPlace
 
 
 class Diverged(Exception):  # noqa: N818

@@ -11,16 +11,12 @@ import heapq
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
-from holdfast.api.boundary import JsonValue
 from holdfast.testing.ends import End
 from holdfast.testing.outcomes import ScriptError
+from holdfast.testing.places import CallKind, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer
-
-#: The branches around a step, outermost first; a child workflow's name where one is entered.
-RunPath: TypeAlias = tuple[int | str, ...]
-CallKind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep"]
 
 #: A run that calls more than this goes round for as long as its script says so: for ever.
 CALLS_MAX: Final = 10_000
@@ -60,27 +56,6 @@ class Trace:
     ended_ms: int
     why: str = ""
     result: Any = None
-
-
-@dataclass(eq=False, slots=True)
-class WaitingPlace:
-    """Something that a run waits for. `owner` is whoever goes on when it is over.
-
-    `silent` places (deadlines, the end of a run's time) are not calls. `subject` is the task, or
-    the type of an event's payload or an answer. `key` is the same for all attempts of a call.
-    """
-
-    path: RunPath
-    owner: Any
-    kind: CallKind | Literal["silent"]
-    name: str = ""
-    arguments: JsonValue = None
-    subject: Any = None
-    attempt: int = 1
-    begins_ms: int = 0
-    timeout_ms: int | None = None
-    key: int = 0
-    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

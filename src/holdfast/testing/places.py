@@ -1,0 +1,37 @@
+"""The places at which a run waits. The script and the timeline both read them.
+
+This module imports neither of the two. The timeline calls the script, so the script cannot import
+the timeline for the type of a place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from holdfast.api.boundary import JsonValue
+
+#: The branches around a step, outermost first; a child workflow's name where one is entered.
+RunPath: TypeAlias = tuple[int | str, ...]
+CallKind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep"]
+
+
+@dataclass(eq=False, slots=True)
+class WaitingPlace:
+    """One thing that a run waits for. `owner` is the part of the run that continues when it ends.
+
+    `silent` places (deadlines, the end of a run's time) are not calls. `subject` is the task, or
+    the type of an event's payload or an answer. `key` is the same for all attempts of a call.
+    """
+
+    path: RunPath
+    owner: Any
+    kind: CallKind | Literal["silent"]
+    name: str = ""
+    arguments: JsonValue = None
+    subject: Any = None
+    attempt: int = 1
+    begins_ms: int = 0
+    timeout_ms: int | None = None
+    key: int = 0
+    is_closed: bool = False
