@@ -7,7 +7,7 @@ Rules of this file:
 * The library writes undefined as `None` and null as `NULL_VALUE`. Values are converted at both
   ends, copying only what contains a null, so that untouched values keep their identity.
 * Where the library differs from JSONata 2.0.6, a method here or a function of
-  `_jsonata_functions` stands in for its part. The library itself is never changed.
+  `functions.py` stands in for its part. The library itself is never changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JSONata expressions, parsed once and evaluated many times, by any thread.
 
-Two engines stand behind one door. `_jsonata_closures` compiles the part of the language that
+Two engines stand behind one door. `closures.py` compiles the part of the language that
 workflows live on into Python closures; it refuses every syntax node that it does not know, and what
-it refuses runs on jsonata-python (`_jsonata_fallback`), the reference. Both are imported when the
+it refuses runs on jsonata-python (`fallback.py`), the reference. Both are imported when the
 first expression is compiled.
 
 The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`, `$range`, `$hash`,

@@ -35,7 +35,7 @@ def _numbers(value: Any) -> list[Any] | None:
 
 def _total(numbers: list[Any]) -> Any:
     total: float = 0
-    for number in numbers:  # not sum(): see _jsonata_functions
+    for number in numbers:  # not sum(): see functions.py
         total = values.arithmetic("+", total, number)
     require(math.isfinite(total))
     return total

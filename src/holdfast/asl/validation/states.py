@@ -1,7 +1,7 @@
 """The eight types of state and the machines around them: fields, values, languages.
 
 One table per type. Which field a type has is AWS's, measured; what a field may hold is said by the
-checks of `_validate_values`, `_validate_paths`, `_validate_choice` and `_validate_map`.
+checks of `values.py`, `paths.py`, `choice.py` and `map.py`.
 """
 
 from __future__ import annotations
