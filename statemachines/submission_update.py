@@ -10,7 +10,14 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from holdfast import WaitTimeout, compensating, days, first, wait_for_event, workflow
+from holdfast import (
+    WaitTimeout,
+    compensating,
+    days,
+    first,
+    wait_for_event,
+    workflow,
+)
 from statemachines.app_store import (
     Approved,
     MetadataRejected,

@@ -1,4 +1,4 @@
-"""The fields of a JSONPath state as templates: the older language's form of `StateFields`."""
+"""The fields of a JSONPath state as templates: the interface of `fields.py`, in the older language."""
 
 from __future__ import annotations
 

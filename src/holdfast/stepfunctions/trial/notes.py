@@ -4,7 +4,7 @@ JSONata   Task: afterArguments, result. The others: nothing of their own.
 JSONPath  afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and
           Parallel: afterResultSelector, afterResultPath. A Pass with a Result shows that, and
           nothing before it; a Parallel shows nothing before its result.
-Map       items and bounds, see `_trial_map`.
+Map       items and bounds, see `map.py`.
 """
 
 from __future__ import annotations
