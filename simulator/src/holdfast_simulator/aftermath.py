@@ -86,7 +86,7 @@ def tenants(simulation: Simulation) -> list[str]:
 
 
 def note_unguarded(simulation: Simulation) -> None:
-    """A running execution has a message, a row that the sweeper will see, or is quarantined (I16)."""
+    """Notes running executions without message, row of the sweeper, or quarantine (I16)."""
     services, evidence = simulation.services, simulation.evidence
     begun = {str(item["pk"]) for item in services.items(tables.EXECUTIONS)}
     accepted = {

@@ -267,7 +267,7 @@ class _Walk:
         self._tasks.pop(frame, None)
 
     def _leave(self, frame: str, event: Event) -> None:
-        """A state that is given up or continues also ends its lanes, without events of their own."""
+        """A state that is given up or continues also ends its lanes, without their events."""
         for entry in self._inside.pop(frame, ()):
             lanes = {place[0] for place in self._open} | self._tasks.keys() | self._inside.keys()
             for lane in sorted(lanes):

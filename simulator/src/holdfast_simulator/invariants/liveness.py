@@ -126,7 +126,7 @@ _APPLIES_MAIL: Final = ("Succeeded", "Failed", "TimedOut", "ActivityStarted")
 
 
 def _mail_of(history: StoredHistory, asked: Event, event: Event) -> tuple[str, str]:
-    """-> where the result of a task, which `asked` has scheduled and `event` reports, was stored."""
+    """-> where the result was stored of a task that `asked` scheduled and `event` ends."""
     if "event" in event.holdfast:
         arguments = asked.details["parameters"]
         partition = keys.event(history.tenant, arguments["event"], arguments["key"])

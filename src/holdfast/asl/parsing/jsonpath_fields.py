@@ -1,4 +1,4 @@
-"""The fields of a JSONPath state as templates: the interface of `fields.py`, in the older language."""
+"""The fields of a JSONPath state as templates: `fields.py` for the older language."""
 
 from __future__ import annotations
 

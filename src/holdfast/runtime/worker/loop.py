@@ -318,7 +318,7 @@ class Processing:
     # -- committing --------------------------------------------------------------------------------
 
     def _commit(self, step: Transition, now_ms: int) -> Generator[Effect, Any, bool]:
-        """-> False: another writer's record is there, and nothing that follows a commit was done."""
+        """-> False: another writer's record is there, and no follow-up of a commit was done."""
         before = self.log.state
         is_redrive = before is not None and before.is_ended  # no start message guards that
         must_open = (
