@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
+from holdfast.api.limits import Limit, Throttled, per_hour, per_minute, per_second
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -50,12 +51,14 @@ __all__ = [
     "Dag",
     "InvalidArguments",
     "InvalidResult",
+    "Limit",
     "Pure",
     "Retry",
     "Step",
     "Task",
     "TaskContext",
     "TaskError",
+    "Throttled",
     "Undo",
     "WaitTimeout",
     "Workflow",
@@ -72,6 +75,9 @@ __all__ = [
     "lambda_handler",
     "minutes",
     "parallel",
+    "per_hour",
+    "per_minute",
+    "per_second",
     "pure",
     "role",
     "seconds",

@@ -11,11 +11,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload
+from holdfast.api.limits import Limit, Throttled
 from holdfast.api.registry import Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, TaskContext, Workflow, running_task
@@ -26,7 +29,9 @@ from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.runtime.gates.memory import GateMemory
+from holdfast.runtime.gates.rules import MICROSECONDS, LimitBook, LimitRule, LimitUse
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
@@ -52,7 +57,7 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
     return found[0], found[1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Deployment:
     """`vault` seals the secrets of its tenants."""
 
@@ -89,7 +94,15 @@ class Deployment:
         self, programs: Programs, keys: Callable[[], SigningKeys], status_source: str | None = None
     ) -> WorkerConfig:
         workflows = Workflows(self.definitions, self._child_input)
-        return WorkerConfig(programs, self.knows, keys, status_source, workflows)
+        gates = GateMemory(self.limits)
+        return WorkerConfig(programs, self.knows, keys, status_source, workflows, gates=gates)
+
+    @cached_property
+    def limits(self) -> LimitBook:
+        """The limits of the deployment's tasks."""
+        of_task = self.registry.limits()
+        uses = {task: tuple(map(_use_of, limits)) for task, limits in of_task.items()}
+        return LimitBook(uses)
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys)
@@ -100,7 +113,7 @@ class Deployment:
         task = self.registry.tasks.get(name)
         return task is not None and task.is_pure == is_pure
 
-    def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+    def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
 
         Error: the exception's class name. Cause: its text. The idempotency key is that of the
@@ -124,6 +137,9 @@ class Deployment:
             raise  # the user pressed Ctrl-C; the task did not fail
         except VaultFault as fault:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
+        except Throttled as error:
+            cause = printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX]
+            return TaskThrottled(int(error.retry_after / timedelta(milliseconds=1)), cause)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             return TaskFailed(
@@ -164,6 +180,18 @@ class Deployment:
                     "HF211",
                     f"the {what} does not fit {payloads.display(reference)}: {misfit}",
                 ) from None
+
+
+def _use_of(limit: Limit) -> LimitUse:
+    interval_us = None if limit.rate is None else int(MICROSECONDS / limit.rate.per_second)
+    rule = LimitRule(
+        limit.name,
+        interval_us=interval_us,
+        burst=limit.starts_at_once,
+        concurrency=limit.concurrency,
+        weights=limit.weights,
+    )
+    return LimitUse(rule, key=limit.key, fair=limit.fair)
 
 
 @contextmanager

@@ -115,3 +115,18 @@ BLOB_RETENTION_DAYS: Final = 180  # every snapshot stores its blobs again, so yo
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400
+
+# -- Limits of what tasks call (docs/explanation/flow-control.md) ----------------------------------
+GATE_STARTS_PER_SECOND_MAX: Final = 200  # of one gate: a partition takes 1,000 writes a second
+GATE_HOLDERS_MAX: Final = 40  # permits of one gate: they are in one item
+GATE_RETENTION_SECONDS: Final = 3_600  # an idle gate's item goes after so long
+GATE_AHEAD_MS: Final = 2_000  # so far ahead a dispenser gives out the tokens of a rate
+GATE_TOKEN_MS: Final = 3_000  # so long after its time a token may be used
+GATE_HANDOVER_MS: Final = 20_000  # so long a permit waits for the worker that its wake finds
+GATE_TICK_MS_MAX: Final = 60_000  # between two ticks of a queue before permits: a lost release
+GATE_KEPT_MS: Final = 30_000  # so long an attempt keeps a permit while it waits at another gate
+GATE_SLOW_FACTOR: Final = 0.8  # of the limit's speed, after a dependency refused a call
+GATE_SLOW_MS: Final = 2_000  # the limit is slowed at most once in so long
+GATE_RECOVERY_MS: Final = 60_000  # a limit recovers its whole speed in so long
+GATE_GRANTS_MAX: Final = 400  # of one tick
+LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read

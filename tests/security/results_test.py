@@ -17,7 +17,7 @@ from holdfast import task
 from holdfast.api.registry import Registry
 from holdfast.deployment import Deployment
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, PAYLOAD_BYTES_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.runtime.storage import json_values
 from holdfast.runtime.storage.json_values import plain_text
 from holdfast_simulator.invariants import check
@@ -37,7 +37,7 @@ def odd(kind: int) -> object:
 DEPLOYMENT: Final = Deployment(Registry({"odd": odd}, {}), {})
 
 
-def performed(does: Callable[[], Any]) -> TaskSucceeded | TaskFailed:
+def performed(does: Callable[[], Any]) -> TaskResult:
     """-> what the engine is told of a task whose body is `does`."""
     _DOES[:] = [does]
     return DEPLOYMENT.run_task(asked({"kind": 0}))
@@ -301,6 +301,7 @@ def result(draw: Random) -> Outcome:
         error = named(name.replace("\x00", "").replace("\ud800", ""))
         does = draw.choice([lambda: value, raises(error(value))])
     found = performed(does)
+    assert isinstance(found, TaskSucceeded | TaskFailed)
     plain_text(found.output if isinstance(found, TaskSucceeded) else found.cause, "it")
     shop = Shop(machine({"it": call("odd", Catch=[CATCH_ALL]), "caught": {"Type": "Succeed"}}))
     shop.world.tasks = lambda _: found

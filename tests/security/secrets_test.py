@@ -13,7 +13,7 @@ from holdfast.api.sealing import NO_VAULT, LocalVault, Vault
 from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError, VaultFault
-from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Effect, RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.sealed import Sealed
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
@@ -262,7 +262,7 @@ def test_a_task_whose_secret_cannot_be_opened_fails_by_a_name_of_its_own(
     assert shown["cause"] == "KMS decrypt was refused: DisabledException"
 
 
-def run_use(deployed: Deployment, tenant: str, token: str) -> TaskSucceeded | TaskFailed:
+def run_use(deployed: Deployment, tenant: str, token: str) -> TaskResult:
     return deployed.run_task(
         RunTask(
             name="use",

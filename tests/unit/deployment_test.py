@@ -17,7 +17,7 @@ from holdfast.deployment import Deployment, load_compiled
 from holdfast.errors import GoneTypeError, RequestError, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.runtime.storage import json_values
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def deployment(module: str) -> Deployment:
     return Deployment.from_modules([module], compiled)
 
 
-def run(deployment: Deployment, name: str, arguments: Any) -> TaskSucceeded | TaskFailed:
+def run(deployment: Deployment, name: str, arguments: Any) -> TaskResult:
     return deployment.run_task(
         RunTask(
             name=name,

@@ -18,6 +18,7 @@ AUTHORING = {
     "holdfast.api.graph_model",
     "holdfast.api.harness",
     "holdfast.api.lambdas",
+    "holdfast.api.limits",
     "holdfast.api.scopes",
     "holdfast.api.sealing",
     "holdfast.api.surface",

@@ -32,6 +32,7 @@ ALLOWED = {
     "pictures": {"asl", "errors", "limits"},
     "runtime": {
         "runtime.commands",
+        "runtime.gates",
         "runtime.storage",
         "core",
         "asl",
@@ -40,6 +41,7 @@ ALLOWED = {
         "limits",
     },
     "runtime.storage": {"runtime", "core", "asl", "cost", "resources", "errors", "limits"},
+    "runtime.gates": {"runtime", "runtime.storage", "core", "limits"},
     "runtime.maintenance": {"runtime", "runtime.storage", "core", "resources", "errors", "limits"},
     "runtime.commands": {
         "runtime",
@@ -55,6 +57,7 @@ ALLOWED = {
     "runtime.worker": {
         "runtime",
         "runtime.commands",
+        "runtime.gates",
         "runtime.maintenance",
         "runtime.storage",
         "core",

@@ -18,7 +18,6 @@ from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Deadline,
     Effect,
-    Limit,
     Message,
     Put,
     PutIfAbsent,
@@ -29,6 +28,7 @@ from holdfast.runtime.effects import (
     TaskPending,
     TaskResult,
     TaskSucceeded,
+    WriteDeadline,
 )
 from holdfast.runtime.status_events import AWS_SOURCE
 from holdfast.runtime.storage import keys
@@ -103,7 +103,7 @@ def handle(world: SimulatorWorld, delivery: ReceivedMessage) -> bool:
 
     def perform(effect: Effect) -> Any:
         match effect:
-            case Limit() | Deadline():
+            case WriteDeadline() | Deadline():
                 return world.now_ms + 100_000
             case SetVisibility():
                 return None
@@ -351,7 +351,11 @@ def test_a_renewal_past_its_limit_writes_nothing() -> None:
     body = messages.renew("default", str(before[0]["pk"]).partition("#")[2])
 
     def perform(effect: Effect) -> Any:
-        return office.world.now_ms if isinstance(effect, Limit) else office.world.perform(effect)
+        return (
+            office.world.now_ms
+            if isinstance(effect, WriteDeadline)
+            else office.world.perform(effect)
+        )
 
     office.world.now_ms += 50 * 86_400_000
     delivery = ReceivedMessage(body, "m", 1, "owner", office.world.now_ms)

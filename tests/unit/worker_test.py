@@ -18,7 +18,6 @@ from holdfast.runtime.effects import (
     Deadline,
     Delete,
     Effect,
-    Limit,
     Message,
     Put,
     PutIfAbsent,
@@ -27,6 +26,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     TaskFailed,
     TaskSucceeded,
+    WriteDeadline,
 )
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.definitions import Programs, item_of
@@ -251,7 +251,7 @@ def deliver_all(
         limit_ms = shop.world.now_ms + 600_000
 
         def perform(effect: Effect, bound: Any = bound, limit_ms: int = limit_ms) -> Any:
-            if isinstance(effect, Limit | Deadline):
+            if isinstance(effect, WriteDeadline | Deadline):
                 return limit_ms
             result = bound(effect)
             after(effect)
@@ -494,7 +494,7 @@ def test_a_message_under_which_another_works_is_not_acknowledged() -> None:
 
             def perform(inner: Effect) -> Any:
                 match inner:
-                    case Limit() | Deadline():
+                    case WriteDeadline() | Deadline():
                         return shop.world.now_ms + 60_000
                     case SetVisibility(seconds):
                         return hidden.append(seconds)

@@ -29,6 +29,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     Together,
     Unlist,
+    Update,
 )
 from holdfast.runtime.messages import START, replaced_by
 from holdfast_simulator.schedule import Menu
@@ -47,6 +48,7 @@ KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
     GetBlob: _READ,
     PutIfAbsent: _CONDITIONAL,
     Replace: _CONDITIONAL,
+    Update: _CONDITIONAL,
     Put: _CONDITIONAL,
     Delete: _CONDITIONAL,
     Unlist: _CONDITIONAL,
@@ -98,14 +100,15 @@ def key_of(effect: Any) -> str:
             return partition
         case Together(queries):
             return queries[0].partition
-        case Get(_, pk, sk) | Delete(_, pk, sk):
+        case Get(_, pk, sk) | Delete(_, pk, sk) | Update(_, pk, sk):
             return f"{pk}/{sk}"
         case Unlist(pk, sk) | Extend(pk, sk):
             return f"{pk}/{sk}"
         case PutBlob(key) | GetBlob(key):
             return key
         case Send(messages, queue):
-            return f"{queue} " + ",".join(f"{one.body['k']}:{one.body['run']}" for one in messages)
+            bodies = [one.body for one in messages]
+            return f"{queue} " + ",".join(f"{body['k']}:{body.get('run', '')}" for body in bodies)
         case Begin(ticket, task):
             return f"{task.run}#{ticket}"
         case _:

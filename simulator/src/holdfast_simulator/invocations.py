@@ -15,7 +15,7 @@ from typing import Any, Final
 from holdfast.errors import ServiceFault
 from holdfast.limits import VISIBILITY_EXTENSION_SECONDS, VISIBILITY_SECONDS
 from holdfast.resources import WORKER
-from holdfast.runtime.effects import Deadline, Effect, Limit, QueueName, SetVisibility
+from holdfast.runtime.effects import Deadline, Effect, QueueName, SetVisibility, WriteDeadline
 from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
@@ -151,7 +151,7 @@ class Workers:
 
         def perform(effect: Effect) -> Any:
             match effect:
-                case Limit():
+                case WriteDeadline():
                     limit_ms = invocation.holds.limit_ms(received.message_id)
                     now_ms = simulation.now_ms + invocation.host.skew_ms
                     simulation.watcher.past_limit(now_ms, limit_ms)

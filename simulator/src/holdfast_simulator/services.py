@@ -40,10 +40,12 @@ from holdfast.runtime.effects import (
     TaskResult,
     Together,
     Unlist,
+    Update,
+    Updated,
 )
 from holdfast.runtime.storage import tables
 from holdfast_simulator.queues import AnyQueueName, MemoryQueue, Received
-from holdfast_simulator.tables import MemoryTable
+from holdfast_simulator.tables import MemoryTable, changed, holds
 
 WORK_QUEUES: Final[tuple[QueueName, ...]] = ("work", "single")
 DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
@@ -89,6 +91,7 @@ class Services:
             PutIfAbsent: self._put_if_absent,
             Put: self._put,
             Replace: self._replace,
+            Update: self._update,
             Delete: self._delete,
             Unlist: self._unlist,
             Extend: self._extend,
@@ -227,6 +230,16 @@ class Services:
             return False
         self._write(effect.table, there, item)
         return True
+
+    def _update(self, effect: Update) -> Updated:
+        table = self._tables[effect.table]
+        there = table.get(effect.pk, effect.sk)
+        if not all(holds(there or {}, condition) for condition in effect.where):
+            self._meter_refusal(there, None)
+            return Updated(is_done=False, item=there or {})
+        item = table.checked(changed(there or {"pk": effect.pk, "sk": effect.sk}, effect))
+        self._write(effect.table, there, item)
+        return Updated(is_done=True, item=item)
 
     def _delete(self, effect: Delete) -> None:
         self._write(effect.table, self._tables[effect.table].get(effect.pk, effect.sk), None)

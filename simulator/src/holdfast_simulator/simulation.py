@@ -47,7 +47,6 @@ from holdfast.runtime.effects import (
     Effect,
     Finished,
     Handler,
-    Limit,
     Measure,
     Pause,
     Put,
@@ -55,6 +54,7 @@ from holdfast.runtime.effects import (
     Replace,
     RunTask,
     Send,
+    WriteDeadline,
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults
@@ -240,7 +240,7 @@ class Simulation:
             match effect:
                 case Clock():
                     answer: Any = self.now_ms + process.host.skew_ms
-                case Limit() | Deadline():
+                case WriteDeadline() | Deadline():
                     answer = process.perform(effect)
                 case Measure():
                     answer = self.services.perform(effect)

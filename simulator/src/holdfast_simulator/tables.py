@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast import cost, limits, resources
 from holdfast.errors import ServiceFault
 from holdfast.limits import LIST_READ_MAX
-from holdfast.runtime.effects import Item, ListPage, Query, QueryList, list_page
+from holdfast.runtime.effects import (
+    Condition,
+    Item,
+    ListPage,
+    Query,
+    QueryList,
+    Update,
+    list_page,
+)
 
 KeyValue: TypeAlias = int | str
 
 PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as the next
 SORT_KEY_BYTES_MAX: Final = 1_024
 LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+
+
+def holds(item: Item, condition: Condition) -> bool:
+    """-> whether DynamoDB takes the condition for true of the item."""
+    found = item.get(condition.attribute)
+    match condition.test:
+        case "absent":
+            return found is None
+        case "present":
+            return found is not None
+        case "=" | "<" | "<=" | ">":
+            if found is None:
+                return condition.or_absent
+            # Values of different types compare as false.
+            return type(found) is type(condition.value) and _COMPARE[condition.test](
+                found, condition.value
+            )
+        case _:
+            assert_never(condition.test)
+
+
+_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+}
+
+
+def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
+    """-> the item after the update."""
+    after = {name: value for name, value in item.items() if name not in effect.remove}
+    added = {name: int(after.get(name, 0)) + more for name, more in effect.add.items()}
+    return {**after, **effect.put, **added}
 
 
 class MemoryTable:

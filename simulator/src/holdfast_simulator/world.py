@@ -30,11 +30,11 @@ from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Effect,
-    Limit,
     QueueName,
     RunTask,
     SetVisibility,
     TaskResult,
+    WriteDeadline,
 )
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage import tables
@@ -114,7 +114,7 @@ class SimulatorWorld:
         limit_ms = self.now_ms + skew_ms + VISIBILITY_SECONDS * 1_000 - LIMIT_MARGIN_MS
 
         def perform(effect: Effect) -> Any:
-            if isinstance(effect, Limit | Deadline):
+            if isinstance(effect, WriteDeadline | Deadline):
                 return limit_ms
             result = self._performed(effect, bound)
             return result + skew_ms if isinstance(effect, Clock) else result

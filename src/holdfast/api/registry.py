@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
+from holdfast.api.limits import Limit
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 
@@ -20,6 +21,23 @@ class Registry:
 
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
+
+    def limits(self) -> dict[str, tuple[Limit, ...]]:
+        """-> the limits of each task that has some.
+
+        Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
+        """
+        found = {name: task.limits for name, task in self.tasks.items() if task.limits}
+        known: dict[str, Limit] = {}
+        for limit in (limit for limits in found.values() for limit in limits):
+            bare = replace(limit, key=None, fair=None)
+            if known.setdefault(limit.name, bare) != bare:
+                raise WorkflowError(
+                    "HF068",
+                    f"the limit {limit.name!r} is declared twice, with different values",
+                    help="declare it once, in a module of its own, and import it",
+                )
+        return found
 
     @classmethod
     def from_modules(cls, names: Iterable[str]) -> Registry:

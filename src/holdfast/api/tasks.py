@@ -6,7 +6,7 @@ import contextlib
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
+from holdfast.api.limits import Limit, require_limits
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
@@ -142,8 +143,11 @@ class Task(_Declared[P, R]):
         heartbeat: timedelta | None = None,
         label: str | None = None,
         idempotent: bool = False,
+        limits: Sequence[Limit] = (),
     ) -> None:
         super().__init__(function, name)
+        self.limits = tuple(limits)
+        require_limits(self.name, inspect.signature(function).parameters, self.limits)
         self.retry = retry
         self.timeout = timeout
         self.heartbeat = heartbeat
@@ -259,6 +263,7 @@ def task(
     timeout: timedelta | None = None,
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
+    limits: Sequence[Limit] = (),
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -269,14 +274,21 @@ def task(
     timeout: timedelta | None = None,
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
+    limits: Sequence[Limit] = (),
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
-    `idempotent` declares that running it twice is the same as running it once; `holdfast check`
-    then has nothing to say about its retries.
+    `limits`: all of them must let an attempt begin. `idempotent` declares that running it twice is
+    the same as running it once; `holdfast check` then has nothing to say about its retries.
     """
     make = functools.partial(
-        Task, name=name, retry=retry, timeout=timeout, heartbeat=heartbeat, idempotent=idempotent
+        Task,
+        name=name,
+        retry=retry,
+        timeout=timeout,
+        heartbeat=heartbeat,
+        idempotent=idempotent,
+        limits=limits,
     )
     return make if function is None else make(function)
 

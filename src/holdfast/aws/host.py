@@ -34,10 +34,10 @@ from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Effect,
-    Limit,
     Measure,
     QueueName,
     SetVisibility,
+    WriteDeadline,
 )
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage.format_control import Control
@@ -167,7 +167,7 @@ class Host:
 
         def perform(effect: Effect) -> Any:
             match effect:
-                case Limit():
+                case WriteDeadline():
                     return holds.limit_ms(message_id)
                 case Deadline():
                     return holds.deadline_ms

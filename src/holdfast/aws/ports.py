@@ -36,6 +36,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     Together,
     Unlist,
+    Update,
 )
 
 
@@ -67,6 +68,7 @@ class AwsPorts:
             PutIfAbsent: store.put_if_absent,
             Put: store.put,
             Replace: store.replace,
+            Update: store.update,
             Delete: store.delete,
             Unlist: store.unlist,
             Extend: store.extend,

@@ -19,7 +19,7 @@ from holdfast.core.state import Parent
 from holdfast.errors import HoldfastError
 from holdfast.limits import BODY_BYTES_MAX, LIMIT_MARGIN_MS
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Clock, Deadline, Effect, Limit, RunTask
+from holdfast.runtime.effects import Clock, Deadline, Effect, RunTask, WriteDeadline
 from holdfast.runtime.storage.json_values import parse_json
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:
 
     def perform(effect: Effect) -> Any:
         match effect:
-            case Deadline() | Limit():
+            case Deadline() | WriteDeadline():
                 return deadline_ms - LIMIT_MARGIN_MS
             case _:
                 return host.ports.perform(effect)

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast import resources
 from holdfast.aws.clients import ClientName, Clients
@@ -27,6 +27,8 @@ from holdfast.runtime.effects import (
     Replace,
     Together,
     Unlist,
+    Update,
+    Updated,
     list_page,
 )
 
@@ -154,6 +156,19 @@ class DynamoStore:
             raise fault("put_item", error) from error
         return True
 
+    def update(self, effect: Update) -> Updated:
+        request = _update_request(effect)
+        try:
+            answer = self._clients.get("store").update_item(
+                TableName=self._names.table(effect.table), **request
+            )
+        except Exception as error:
+            if error_code(error) == CONDITION_FAILED:
+                found = error.response.get("Item", {})  # type: ignore[attr-defined]
+                return Updated(is_done=False, item=item_of(found))
+            raise fault("update_item", error) from error
+        return Updated(is_done=True, item=item_of(answer["Attributes"]))
+
     def delete(self, effect: Delete) -> None:
         self._call(
             "store",
@@ -208,6 +223,53 @@ class DynamoStore:
             raise
         except Exception as error:
             raise fault(operation, error) from error
+
+
+def _update_request(effect: Update) -> dict[str, Any]:
+    """-> the parameters of UpdateItem. Attribute names are placeholders: some hold a ":"."""
+    names: dict[str, str] = {}
+    values: dict[str, Attribute] = {}
+
+    def name_of(attribute: str) -> str:
+        return names.setdefault(attribute, f"#a{len(names)}")
+
+    def value_of(value: str | int) -> str:
+        values[f":v{len(values)}"] = _attribute(value)
+        return f":v{len(values) - 1}"
+
+    clauses = {
+        "SET": [f"{name_of(name)} = {value_of(value)}" for name, value in effect.put.items()],
+        "ADD": [f"{name_of(name)} {value_of(value)}" for name, value in effect.add.items()],
+        "REMOVE": [name_of(name) for name in effect.remove],
+    }
+    tests = []
+    for condition in effect.where:
+        attribute = name_of(condition.attribute)
+        absent = f"attribute_not_exists({attribute})"
+        match condition.test:
+            case "absent":
+                tests.append(absent)
+            case "present":
+                tests.append(f"attribute_exists({attribute})")
+            case "=" | "<" | "<=" | ">":
+                test = f"{attribute} {condition.test} {value_of(condition.value)}"
+                tests.append(f"({absent} OR {test})" if condition.or_absent else test)
+            case _:
+                assert_never(condition.test)
+    request: dict[str, Any] = {
+        "Key": _key(effect.pk, effect.sk),
+        "UpdateExpression": " ".join(
+            f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts
+        ),
+        "ReturnValues": "ALL_NEW",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        "ExpressionAttributeNames": {placeholder: name for name, placeholder in names.items()},
+    }
+    if tests:
+        request["ConditionExpression"] = " AND ".join(tests)
+    if values:
+        request["ExpressionAttributeValues"] = values
+    return request
 
 
 def attributes_of(item: Item) -> dict[str, Attribute]:

@@ -56,6 +56,7 @@ from holdfast.core.overdue import is_frozen, is_overdue, overdue
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
+    PRIORITY_DEFAULT,
     ROOT,
     Attempt,
     Awaiting,
@@ -185,6 +186,10 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _taken_over(decision, fact)
         case facts.TaskUnknown():
             _task_unknown(decision, fact)
+        case facts.Refused():
+            _refused(decision, fact)
+        case facts.Granted():
+            _granted(decision, fact)
         case facts.StopRequested():
             _stop(decision, fact)
         case facts.RedriveRequested():
@@ -225,6 +230,8 @@ def _start(decision: Decision, fact: facts.Started) -> None:
         start_at = fact.origin.get("start_at", start_at)
     if fact.parent is not None:
         own["parent"] = fact.parent
+    if fact.priority != PRIORITY_DEFAULT:
+        own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # AWS: the first state's entry hangs off nothing.
     enter(decision, ROOT, start_at, fact.input, 0)
@@ -465,6 +472,10 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
         _fail_attempt(decision, frame, state, WORKER_LOST, cause)
         return
+    _claim(decision, frame, waiting, takeovers)
+
+
+def _claim(decision: Decision, frame: Frame, waiting: Attempt, takeovers: int) -> None:
     claim = decision.moment.claim(waiting.timeout_seconds)
     if claim is not None:
         claimed = [claim.owner, claim.message, claim.receive_count, claim.until_ms]
@@ -476,6 +487,36 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
     if found is None or not isinstance(found[2], Attempt) or found[2].is_unknown:
         return
     decision.emit("TaskUnknown", frame=found[0].id)
+
+
+def _refused(decision: Decision, fact: facts.Refused) -> None:
+    """The attempt gives up its lease and waits. One that is at that gate already stays there."""
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not isinstance(found[2], Attempt):
+        return
+    queued = found[2].queued
+    if queued is not None and queued.gate == fact.queued.gate:
+        return
+    own: dict[str, Any] = {"entry": fact.entry, "gate": fact.queued.gate}
+    if fact.queued.fair:
+        own["fair"] = fact.queued.fair
+    if fact.queued.kept:
+        own["kept"] = [list(permit) for permit in fact.queued.kept]
+    if fact.queued.is_front:
+        own["front"] = True
+    if fact.queued.since_ms != decision.moment.now_ms:
+        own["since"] = fact.queued.since_ms
+    decision.emit("AttemptQueued", frame=found[0].id, **own)
+
+
+def _granted(decision: Decision, fact: facts.Granted) -> None:
+    """The attempt's turn has come. The lease decides between two wakes of one grant."""
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None or not isinstance(found[2], Attempt) or decision.state.paused is not None:
+        return
+    queued = found[2].queued
+    if queued is not None and queued.gate == fact.gate:
+        _claim(decision, found[0], found[2], found[2].takeovers)
 
 
 def _stop(decision: Decision, fact: facts.StopRequested) -> None:

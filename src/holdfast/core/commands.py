@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from holdfast.core.state import Attempt
+from holdfast.core.state import Attempt, Queued
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,34 @@ class ReadAnswer:
     attempt: int
 
 
+@dataclass(frozen=True, slots=True)
+class JoinQueue:
+    """Put the attempt into the queue of a gate, and see that the gate's queue is served.
+
+    `priority` and `started_ms` are the execution's: they are its place in the queue.
+    `run_seconds` is how long the attempt may hold a permit.
+    """
+
+    entry: int
+    attempt: int
+    queued: Queued
+    priority: int
+    started_ms: int
+    run_seconds: int | None
+
+
 #: The entry of the execution's own time-out.
 WHOLE_EXECUTION: Final = -1
 
 Command: TypeAlias = (
-    RunAttempt | StartTimer | RegisterForEvent | StartChild | StopChild | OfferActivity | ReadAnswer
+    RunAttempt
+    | JoinQueue
+    | StartTimer
+    | RegisterForEvent
+    | StartChild
+    | StopChild
+    | OfferActivity
+    | ReadAnswer
 )
 
 

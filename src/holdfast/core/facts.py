@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
-from holdfast.core.state import ChildNumber, ChildResult, Lease, MachineOrigin, Parent, PauseTimers
+from holdfast.core.state import (
+    PRIORITY_DEFAULT,
+    ChildNumber,
+    ChildResult,
+    Lease,
+    MachineOrigin,
+    Parent,
+    PauseTimers,
+    Queued,
+)
 from holdfast.errors import HoldfastBug
 
 
@@ -27,6 +36,7 @@ class Started:
     started_ms: int
     origin: MachineOrigin | None = None
     parent: Parent | None = None
+    priority: int = PRIORITY_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,26 @@ class TaskUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A limit did not let the attempt begin, or its dependency asked to be called later: the
+    attempt waits at the gate that `queued` names. It keeps its number and counts no retry.
+    """
+
+    entry: int
+    attempt: int
+    queued: Queued
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The gate `gate` has let a waiting attempt begin: the worker claims it."""
+
+    entry: int
+    attempt: int
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Control mail: end ABORTED. `control_id` orders control mail and makes it count once.
 
@@ -204,6 +234,8 @@ Fact: TypeAlias = (
     | Tick
     | TakenOver
     | TaskUnknown
+    | Refused
+    | Granted
     | StopRequested
     | RedriveRequested
     | PauseRequested

@@ -20,7 +20,7 @@ def pending_commands(state: Execution) -> list[Command]:
     if state.due_ms is not None and not state.is_ended:
         found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
     for frame in state.frames.values():
-        found.extend(commands_of(frame))
+        found.extend(commands_of(frame, state))
     found.extend(StopChild(entry, number) for entry, number in abandoned(state))
     pause = state.paused
     if pause is not None:

@@ -96,6 +96,23 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """The place of an attempt that waits at a gate until a limit lets it begin.
+
+    `gate` is the gate's id (`core/gates.py`), `since_ms` when the attempt began to wait there.
+    `fair` is the text that the limit takes turns by, "" without one. `kept` are the permits that
+    the attempt holds while it waits: pairs of gate and owner. An attempt that holds permits waits
+    in front of all others, so that two full gates cannot pass attempts to and fro.
+    """
+
+    gate: str
+    since_ms: int
+    fair: str = ""
+    kept: tuple[tuple[str, str], ...] = ()
+    is_front: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Entered:
     """The state was entered and has not been evaluated yet."""
 
@@ -125,6 +142,7 @@ class Attempt:
     `takeovers` counts the owners that were lost. `is_unknown`: a worker met it that does not know
     the function; the execution is parked until one comes that does. `heartbeat_seconds` counts
     from the end of a call that is answered later; `credentials` is the role that the call takes.
+    `queued`: a limit refused the attempt, so it has no lease and waits for its turn.
     """
 
     entry: int
@@ -139,6 +157,7 @@ class Attempt:
     is_unknown: bool = False
     heartbeat_seconds: int | None = None
     credentials: str | None = None
+    queued: Queued | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +403,11 @@ class Pause:
         return self.timers == "freeze"
 
 
+#: Of an execution whose start names none.
+PRIORITY_DEFAULT: Final = 5
+PRIORITY_LAST: Final = 9
+
+
 class Execution(NamedTuple):
     """`next_entry` numbers waiting places, `last_event` the AWS events. Times are UTC ms.
 
@@ -397,7 +421,8 @@ class Execution(NamedTuple):
     `children` are the executions that were begun, without a known end and without a stop
     (`core/children.py`).
 
-    `paused` is the pause that holds now; None in an execution that has ended.
+    `paused` is the pause that holds now; None in an execution that has ended. `priority` orders its
+    attempts among those that wait at a gate: from 0, the first, to 9, the last.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -429,6 +454,7 @@ class Execution(NamedTuple):
     stopping: Stopping | None = None
     children: frozenset[ChildNumber] = frozenset()
     paused: Pause | None = None
+    priority: int = PRIORITY_DEFAULT
 
     @property
     def is_ended(self) -> bool:

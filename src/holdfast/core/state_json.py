@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.core.children import awaited
 from holdfast.core.state import (
+    PRIORITY_DEFAULT,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -20,6 +21,7 @@ from holdfast.core.state import (
     Lease,
     OpenDeadline,
     Pause,
+    Queued,
     Timer,
     WaitingFor,
 )
@@ -72,11 +74,13 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     A new field needs the default that is right for every older snapshot.
     """
-    # Without a pause the snapshot is as before: code of an earlier release reads it.
+    # Without a pause or a priority the snapshot is as before: an earlier release reads it.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
+    priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     return {
-        **_fields(state, ("frames", "resting", "children", "paused")),
+        **_fields(state, ("frames", "resting", "children", "paused", "priority")),
         **paused,
+        **priority,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),
@@ -112,6 +116,11 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     waiting = _fields(frame.waiting, ())
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
+    if isinstance(frame.waiting, Attempt):
+        # An attempt that no limit holds is stored as before: an earlier release reads it.
+        del waiting["queued"]
+        if frame.waiting.queued is not None:
+            waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
         # Code of the release before does not know it, and would fold the whole log instead.
         del waiting["timeout_seconds"]
@@ -139,6 +148,9 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
         raise UnknownState(f"a wait of kind {name!r:.40}")
     if waiting.get("claim"):
         waiting["claim"] = Lease(**waiting["claim"])
+    if waiting.get("queued"):
+        kept = tuple(map(tuple, waiting["queued"]["kept"]))
+        waiting["queued"] = _made(Queued, {**waiting["queued"], "kept": kept})
     if waiting.get("lanes"):
         waiting["lanes"] = Lanes(**_lanes_from_json(waiting["lanes"]))
     if kind is Lanes:

@@ -50,6 +50,7 @@ from typing import Final, TypeAlias, assert_never
 
 from holdfast.core.commands import (
     Command,
+    JoinQueue,
     OfferActivity,
     ReadAnswer,
     RegisterForEvent,
@@ -66,6 +67,7 @@ from holdfast.core.state import (
     ChildNumber,
     Delay,
     Entered,
+    Execution,
     Exited,
     FailedState,
     Frame,
@@ -126,8 +128,10 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
         case Attempt(claim=claim):
             if claim is not None:
                 return ((DueKind.LEASE, claim.until_ms),)
-            # A parked attempt waits for a worker that knows its function, not for a time.
-            return () if waiting.is_unknown else ((DueKind.BEGIN, waiting.due_ms),)
+            # A parked attempt waits for a worker that knows its function, or for its turn at a
+            # gate, not for a time.
+            is_parked = waiting.is_unknown or waiting.queued is not None
+            return () if is_parked else ((DueKind.BEGIN, waiting.due_ms),)
         case Awaiting():
             dues = (
                 (DueKind.TIME_OUT, waiting.due_ms),
@@ -173,12 +177,21 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 # -- commands --------------------------------------------------------------------------------------
 
 
-def commands_of(frame: Frame) -> Iterator[Command]:
+def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
     """-> every command that the frame asks for, its blocks' deadlines first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
     match waiting:
+        case Attempt(queued=queued) if queued is not None:
+            yield JoinQueue(
+                waiting.entry,
+                waiting.attempt,
+                queued,
+                execution.priority,
+                execution.started_ms,
+                waiting.timeout_seconds,
+            )
         case Attempt():
             yield RunAttempt(frame.id, waiting)
         case Timer(entry, due_ms) | Delay(entry, due_ms):
@@ -223,7 +236,7 @@ def stays_asked(command: Command, pause: Pause) -> bool:
             return attempt.claim is not None  # in hand: it finishes, and its lease stands
         case StopChild():
             return True  # it begins nothing
-        case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer():
+        case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer() | JoinQueue():
             return False
         case _:
             assert_never(command)
@@ -274,10 +287,11 @@ def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
 def may_have_news(waiting: WaitingFor) -> bool:
     """Something may have arrived that the state does not show: the sweeper asks a worker to look.
 
-    That is an inbox message whose wake was lost, or a deployment that knows the function.
+    That is an inbox message whose wake was lost, a deployment that knows the function, or a queue
+    whose wake was lost.
     """
     if isinstance(waiting, Attempt):
-        return waiting.is_unknown
+        return waiting.is_unknown or waiting.queued is not None
     return inbox_of(waiting) != InboxSource.NOTHING
 
 
@@ -299,7 +313,13 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
         case Attempt():
             # An unknown function may have been reported by a worker whose clock is ahead of
             # `now_ms`: without that test the execution would rest for an hour, not for minutes.
-            is_in_hand = waiting.claim is not None or waiting.is_unknown or waiting.due_ms <= now_ms
+            # One that waits at a gate is checked as often: a lost message may stop a queue.
+            is_in_hand = (
+                waiting.claim is not None
+                or waiting.is_unknown
+                or waiting.queued is not None
+                or waiting.due_ms <= now_ms
+            )
             return Standing.HELD if is_in_hand else Standing.PARKED
         case Awaiting() | Timer() | Delay() | Lanes() | ChildExecutions():
             return Standing.PARKED

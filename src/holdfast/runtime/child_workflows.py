@@ -16,7 +16,7 @@ from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core import facts
 from holdfast.core.children import TOO_DEEP, too_deep
 from holdfast.core.run_ids import child_run
-from holdfast.core.state import Attempt, Execution, Parent
+from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import Effect, Message, Send
@@ -54,6 +54,12 @@ def name_in(target: str) -> str | None:
 # -- starting --------------------------------------------------------------------------------------
 
 
+def inherited(state: Execution | None) -> dict[str, int]:
+    """-> the fields of a child's start message that its parent decides: the priority."""
+    is_usual = state is None or state.priority == PRIORITY_DEFAULT
+    return {} if is_usual or state is None else {"priority": state.priority}
+
+
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
@@ -82,6 +88,7 @@ def call(
         input=stowed,
         t0=now_ms,
         parent=parent,
+        **inherited(log.state),
     )
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}

@@ -70,6 +70,7 @@ def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> NoR
         t0=now_ms,
         origin=_origin(log.state, program, frame, run),
         parent=parent,
+        **child_workflows.inherited(log.state),
     )
     yield Send((Message(body),))
 

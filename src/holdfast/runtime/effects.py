@@ -12,7 +12,7 @@ only right reaction is to read the key again (rule R6 in docs/reference/log.md).
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from holdfast.asl.program import TaskKind
@@ -135,6 +135,50 @@ class Replace:
     seen: int
 
 
+#: How `Condition` compares the stored attribute with its value.
+Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of one stored attribute. Every test but "absent" is false for an attribute that the
+    item does not have, unless `or_absent`.
+    """
+
+    attribute: str
+    test: Test
+    value: str | int = 0
+    or_absent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """-> Updated. One conditional write of some attributes of an item; an absent item is made.
+
+    `put` sets attributes, `add` adds to numbers (an absent one counts as 0), `remove` removes
+    attributes. All of `where` must hold. The SDK may send it again after a lost answer, so the
+    change may be applied twice; the handler tells from the item whether its first write was stored.
+    """
+
+    table: TableName
+    pk: str
+    sk: str
+    put: Mapping[str, str | int] = field(default_factory=dict)
+    add: Mapping[str, int] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+    where: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """`item` is the item after the write, or, when the write was refused, the item that is there
+    ({} when there is none).
+    """
+
+    is_done: bool
+    item: Item
+
+
 @dataclass(frozen=True, slots=True)
 class Delete:
     """-> None, also when nothing was there."""
@@ -243,7 +287,15 @@ class TaskPending:
     """A job that was asked for has not ended."""
 
 
-TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending
+@dataclass(frozen=True, slots=True)
+class TaskThrottled:
+    """The dependency asked to be called later, in `retry_after_ms`."""
+
+    retry_after_ms: int
+    cause: str | None
+
+
+TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +329,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """-> None, after so long. For a caller who waits for an answer; workers never pause."""
+    """-> None, after so long.
+
+    For a caller that waits for an answer, and for the seconds until a limit's next token.
+    """
 
     milliseconds: int
 
@@ -288,7 +343,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class WriteDeadline:
     """-> int, milliseconds since the epoch: past it this invocation may write nothing more.
 
     The end of the invocation or of its message's visibility, whichever comes first, less a margin.
@@ -299,7 +354,7 @@ class Limit:
 class Deadline:
     """-> int, milliseconds since the epoch: the end of this invocation, less a margin.
 
-    Later than `Limit`, which moves on with the message's visibility for as long as that is kept.
+    Later than `WriteDeadline`, which moves on with the message's visibility while that is kept.
     """
 
 
@@ -320,6 +375,7 @@ Effect: TypeAlias = (
     | PutIfAbsent
     | Put
     | Replace
+    | Update
     | Delete
     | Unlist
     | Extend
@@ -333,7 +389,7 @@ Effect: TypeAlias = (
     | Finished
     | Pause
     | Clock
-    | Limit
+    | WriteDeadline
     | Deadline
     | Measure
 )

@@ -6,7 +6,7 @@ every follow-up may be done twice. Watchdog rows come before their commit: `watc
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import Any, assert_never
 
 from holdfast import resources
@@ -16,6 +16,7 @@ from holdfast.core.advance import Transition
 from holdfast.core.children import abandoned
 from holdfast.core.commands import (
     Command,
+    JoinQueue,
     OfferActivity,
     ReadAnswer,
     RegisterForEvent,
@@ -26,7 +27,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
-from holdfast.core.state import Awaiting, ChildNumber
+from holdfast.core.state import Attempt, Awaiting, ChildNumber
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
@@ -48,6 +49,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
+from holdfast.runtime.gates import dispense
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -66,6 +68,8 @@ def carry_out(
             case RunAttempt(attempt=attempt):
                 if attempt.claim is None and not attempt.is_unknown:
                     yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
+            case JoinQueue():
+                yield from dispense.join(log.tenant, log.run, command, now_ms)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
             case RegisterForEvent(entry=entry):
@@ -84,6 +88,22 @@ def carry_out(
     if stopped:
         found.append(facts.ChildrenStopped(tuple(stopped)))
     return found
+
+
+def leave_queues(
+    log: Log, before: Iterable[Command], now: Collection[Command]
+) -> Generator[Effect, Any, None]:
+    """Deletes the rows of attempts that wait no longer and were not let in: their execution was
+    stopped or paused, or a sibling ended the branch. A row that stays costs one wake in vain.
+    """
+    assert log.state is not None
+    for command in before:
+        if isinstance(command, JoinQueue) and command not in now:
+            frame = log.state.frame_of(command.entry)
+            waiting = None if frame is None else frame.waiting
+            was_let_in = isinstance(waiting, Attempt) and waiting.claim is not None
+            if not was_let_in:
+                yield from dispense.leave(log.run, command)
 
 
 def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:

@@ -21,6 +21,10 @@ WAKE_TIMER: Final = "wake.timer"
 WAKE_MAIL: Final = "wake.mail"
 GO: Final = "go"
 RECOVER: Final = "recover"
+#: A gate has let a waiting attempt begin.
+WAKE_GRANT: Final = "wake.grant"
+#: Serves the queue of a gate; it names no execution.
+TICK: Final = "tick"
 #: `wake.mail` about events: every open event wait looks for itself.
 EVENT_MAIL: Final = "e"
 
@@ -39,7 +43,7 @@ def _body(kind: str, tenant: str, run: str, hint: Hint | None, **fields: Any) ->
 
 
 def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """`fields`: workflow, definition, name?, input or ref, t0, of?, released?, held?
+    """`fields`: workflow, definition, name?, input or ref, t0, of?, released?, held?, priority?
 
     `held`: its log begins, and nothing is evaluated before its mail is read.
     """
@@ -56,6 +60,16 @@ def wake_mail(tenant: str, run: str, key: str) -> dict[str, Any]:
 
 def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
     return _body(GO, tenant, run, hint, **{"from": owner})
+
+
+def wake_grant(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
+    """`fields`: entry, attempt, gate, own (of the permit, "" for a token), until (of a token)."""
+    return _body(WAKE_GRANT, tenant, run, None, **fields)
+
+
+def tick(gate: str, chain: int) -> dict[str, Any]:
+    """`chain`: the number of the tick; an older one is dropped."""
+    return {FORMAT_FIELD: FORMAT, "k": TICK, "t": keys.TENANT_DEFAULT, "gate": gate, "chain": chain}
 
 
 def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
@@ -157,15 +171,31 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
         "t0": _is_number,
         "name": _optional(_is_text),
         "held": _optional(lambda value: value is True),
+        "priority": _optional(_is_number),
         "origin": _optional(_ORIGIN),
         "parent": _optional(_holding(run=_is_text, entry=_is_number, attempt=_is_number)),
     },
     WAKE_TIMER: {"entry": _is_position, "due": _is_number},
     WAKE_MAIL: {"key": _is_text},
     GO: {"from": _is_text},
+    WAKE_GRANT: {
+        "entry": _is_number,
+        "attempt": _is_number,
+        "gate": _is_text,
+        "own": _is_text,
+        "until": _is_number,
+    },
     RECOVER: {"held": _optional(lambda value: value is True), "from": _optional(_is_text)},
 }
-_FIELDS: Final = {kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()}
+_TICK: Final[Mapping[str, ValueCheck]] = {
+    "t": _COMMON["t"],
+    "gate": _is_text,
+    "chain": _is_number,
+}
+_FIELDS: Final = {
+    **{kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()},
+    TICK: tuple(_TICK.items()),
+}
 
 
 def hint_of(body: Mapping[str, Any]) -> Hint | None:

@@ -27,6 +27,7 @@ from holdfast.core.apply.frames import (
 )
 from holdfast.core.events import Event
 from holdfast.core.state import (
+    PRIORITY_DEFAULT,
     ROOT,
     Delay,
     Entered,
@@ -104,6 +105,7 @@ def _started(event: Event) -> Execution:
         frames={},
         origin=own.get("origin"),
         parent=own.get("parent"),
+        priority=own.get("priority", PRIORITY_DEFAULT),
     )
 
 

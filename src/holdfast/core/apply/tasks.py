@@ -18,6 +18,7 @@ from holdfast.core.state import (
     Exited,
     FailedState,
     Lease,
+    Queued,
     is_told,
 )
 from holdfast.errors import HoldfastBug
@@ -206,6 +207,7 @@ def _claimed(state: Execution, event: Event) -> Execution:
         claim=Lease(*event.holdfast["claim"]),
         takeovers=event.holdfast["takeovers"],
         is_unknown=False,
+        queued=None,
     )
     return moved(state, frame, event, waiting=waiting)
 
@@ -214,6 +216,20 @@ def _task_unknown(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     assert isinstance(frame.waiting, Attempt)
     waiting = replace(frame.waiting, claim=None, is_unknown=True)
+    return moved(state, frame, event, waiting=waiting)
+
+
+def _attempt_queued(state: Execution, event: Event) -> Execution:
+    frame, own = frame_of_event(state, event), event.holdfast
+    assert isinstance(frame.waiting, Attempt)
+    queued = Queued(
+        gate=own["gate"],
+        since_ms=own.get("since", event.at_ms),
+        fair=own.get("fair", ""),
+        kept=tuple((gate, owner) for gate, owner in own.get("kept", ())),
+        is_front=own.get("front", False),
+    )
+    waiting = replace(frame.waiting, claim=None, is_unknown=False, queued=queued)
     return moved(state, frame, event, waiting=waiting)
 
 
@@ -242,5 +258,6 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "ActivityStarted": _activity_started,
     "Claimed": _claimed,
     "TaskUnknown": _task_unknown,
+    "AttemptQueued": _attempt_queued,
     "HeartbeatSeen": _heartbeat_seen,
 }

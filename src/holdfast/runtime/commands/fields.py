@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.asl.program import Json
+from holdfast.core.state import PRIORITY_DEFAULT, PRIORITY_LAST
 from holdfast.errors import RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
@@ -42,6 +43,18 @@ def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
             "HF233", f"`{name}` has to be true or false, and is a JSON value: {kind}"
         )
     return {name: 1} if value else {}
+
+
+def priority_of(request: Mapping[str, Any]) -> int:
+    """-> `priority`, from 0, the first, to 9. Raises RequestError HF204."""
+    value = request.get("priority", PRIORITY_DEFAULT)
+    if type(value) is not int or not 0 <= value <= PRIORITY_LAST:
+        raise RequestError(
+            "HF204",
+            f"`priority` is {value!r:.40}, expected a whole number from 0 to {PRIORITY_LAST}",
+            help=f"0 goes first; without one an execution has {PRIORITY_DEFAULT}",
+        )
+    return value
 
 
 def hash_of(value: Json) -> str:

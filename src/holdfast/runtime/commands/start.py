@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.asl.program import Json
-from holdfast.core.state import Execution
+from holdfast.core.state import PRIORITY_DEFAULT, Execution
 from holdfast.errors import HoldfastError, RequestError, is_damage
 from holdfast.limits import MESSAGE_INPUT_BYTES_MAX, NAME_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
-from holdfast.runtime.commands.fields import hash_of
+from holdfast.runtime.commands.fields import hash_of, priority_of
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import INPUT_BYTES_MAX, Start, put_start
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, PutIfAbsent, Send
@@ -41,8 +41,9 @@ class NameTakenError(Exception):
 
 
 def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """`request`: workflow, input?, name?. The same name and input give the same execution.
+    """`request`: workflow, input?, name?, priority?.
 
+    The same name and input give the same execution.
     The answer for an execution that exists and has FAILED, TIMED_OUT or is ABORTED has `started`
     False, its `status`, its `error` if any, and `undone` True when it cannot be retried. Raises
     RequestError HF201, HF205, HF210, HF212.
@@ -73,7 +74,8 @@ def of_workflow(
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
     """-> the start of a deployed workflow, and the input in the form of its type.
 
-    `request`: workflow, input?, name?. Stores the definition before an execution can name it.
+    `request`: workflow, input?, name?, priority?. Stores the definition before an execution can
+    name it.
     """
     definition = known.workflow(request.get("workflow"))
     workflow = str(request["workflow"])
@@ -84,7 +86,9 @@ def of_workflow(
     now_ms = yield Clock()
     yield from known.programs.store(tenant, definition)
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
-    return Start(run, workflow, name, now_ms, definition.hash, None, {}), data
+    priority = priority_of(request)
+    wanted = Start(run, workflow, name, now_ms, definition.hash, None, {}, priority=priority)
+    return wanted, data
 
 
 # -- every start -----------------------------------------------------------------------------------
@@ -169,4 +173,6 @@ def send(tenant: str, start: Start) -> Generator[Effect, Any, None]:
         fields["name"] = start.name
     if start.parent is not None:
         fields["parent"] = start.parent
+    if start.priority != PRIORITY_DEFAULT:
+        fields["priority"] = start.priority
     yield Send((Message(messages.start(tenant, start.run, **fields)),))

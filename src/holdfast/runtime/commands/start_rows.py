@@ -20,7 +20,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.state import MachineOrigin, Parent
+from holdfast.core.state import PRIORITY_DEFAULT, MachineOrigin, Parent
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Clock, Effect, Get, Item, PutIfAbsent, Query
 from holdfast.runtime.storage import keys, tables
@@ -42,7 +42,7 @@ class Start:
     `name`: None unless one was given. `definition`: its hash. `origin`: the machine, version and
     alias by ARN; None for a start through the API of Holdfast, which knows no ARNs. `input`:
     {"v": text} or {"ref": hash}; {} before it is stored. `parent`: the execution that waits for
-    the end.
+    the end. `priority`: from 0, the first, to 9; not stored in the row.
     """
 
     run: str
@@ -53,6 +53,7 @@ class Start:
     origin: MachineOrigin | None
     input: Mapping[str, Any]
     parent: Parent | None = None
+    priority: int = PRIORITY_DEFAULT
 
 
 def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:

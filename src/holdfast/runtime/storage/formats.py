@@ -7,7 +7,8 @@ which formats the code can read and which one it writes.
 |---|---|
 | 1 | |
 | 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
-|   | the events of a pause: a record that holds one has format 2, whatever the stack asks for |
+|   | the events of a pause and of a limit: a record that holds one has format 2, whatever the |
+|   | stack asks for |
 
 The control messages of a pause say format 2 (`runtime/inbox.py`). All other items and the messages
 have not changed since format 1, and say so.
@@ -68,7 +69,7 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
 
 #: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
 #: the message back, and a worker of this release takes it.
-_NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2}
+_NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
 
 
 def format_of(events: Iterable[Event]) -> int:

@@ -343,6 +343,32 @@ def due_until(at_ms: int) -> str:
     return f"{at_ms:015d}$"  # "$" follows "#"
 
 
+# -- gates -----------------------------------------------------------------------------------------
+
+#: The changes that operators have made to limits, one item for each limit.
+LIMIT_SETTINGS: Final = "~lim"
+
+
+def gate(gate_id: str) -> str:
+    """The partition of one gate's item. Gates belong to the stack, not to a tenant."""
+    return f"~gate#{gate_id}"
+
+
+def queue(gate_id: str) -> str:
+    """The partition of the attempts that wait at one gate, the next one first."""
+    return f"~wait#{gate_id}"
+
+
+def queue_row(place: int, fair: str, started_ms: int, permit_id: str) -> str:
+    """`place`: 0 for an attempt in front of all others, else 1 + the execution's priority."""
+    return f"{place:02d}#{fair}#{started_ms:015d}#{permit_id}"
+
+
+def text_hash(text: str) -> str:
+    """-> 16 characters in place of a key of any length."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 # -- listing ---------------------------------------------------------------------------------------
 
 

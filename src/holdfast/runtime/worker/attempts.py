@@ -28,12 +28,28 @@ from holdfast.limits import (
     OVERDUE_SECONDS,
 )
 from holdfast.runtime.child_workflows import call, name_in
-from holdfast.runtime.effects import Begin, Clock, Effect, Finished, RunTask, Ticket
+from holdfast.runtime.effects import (
+    Begin,
+    Clock,
+    Effect,
+    Finished,
+    NoResult,
+    RunTask,
+    TaskThrottled,
+    Ticket,
+)
+from holdfast.runtime.gates.permits import Permits
 from holdfast.runtime.inbox import FactsResult
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
-from holdfast.runtime.worker.leases import attempts_of, result_fact, run_seconds, ticket_of
+from holdfast.runtime.worker.leases import (
+    THROTTLED,
+    attempts_of,
+    result_fact,
+    run_seconds,
+    ticket_of,
+)
 
 _NEVER_MS: Final = 10**15
 
@@ -64,6 +80,11 @@ class Attempts:
     begun: dict[Ticket, Begun] = field(default_factory=dict)
     taken: set[Ticket] = field(default_factory=set)
     has_run_tasks: bool = False
+    permits: Permits = field(init=False)
+
+    def __post_init__(self) -> None:
+        owner = self.errand.delivery.owner
+        self.permits = Permits(self.setting.gates, self.log.run, owner)
 
     # -- which -------------------------------------------------------------------------------------
 
@@ -215,7 +236,9 @@ class Attempts:
     # -- beginning ---------------------------------------------------------------------------------
 
     def begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> FactsResult:
-        """-> what is known of them at once: that a task is unknown, that a workflow was called."""
+        """-> what is known of them at once: a task is unknown, a workflow was called, or a limit
+        lets the attempt wait.
+        """
         known: list[Fact] = []
         for attempt in attempts:
             ticket = ticket_of(attempt)
@@ -225,6 +248,11 @@ class Attempts:
                 continue
             if name_in(attempt.target) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
+                continue
+            refused = yield from self.permits.acquire(attempt, now_ms)
+            if refused is not None:
+                self.taken.discard(ticket)
+                known.append(refused)
                 continue
             deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = Begun(
@@ -293,6 +321,9 @@ class Attempts:
         seen: list[Fact] = []
         for ticket, result in done:
             begun = self.begun.get(ticket, _OVER)
+            if isinstance(result, TaskThrottled):
+                seen.append((yield from self._throttled(ticket, result)))
+                continue
             later, polls = begun.is_answered_later, begun.polls
             seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
         finished = {ticket for ticket, _ in done}
@@ -307,6 +338,21 @@ class Attempts:
             self.begun.pop(ticket, None)
             self.taken.discard(ticket)
         return seen
+
+    def release(self) -> NoResult:
+        """Gives back the permits of the attempts that are not at work any longer."""
+        over = [ticket for ticket in self.permits.held if ticket not in self.begun]
+        if over:
+            yield from self.permits.release(over)
+
+    def _throttled(self, ticket: Ticket, result: TaskThrottled) -> Generator[Effect, Any, Fact]:
+        """The task's limits slow down and its attempt waits; a task without limits has failed."""
+        frame = None if self.log.state is None else self.log.state.frame_of(ticket[0])
+        if frame is not None and isinstance(frame.waiting, Attempt):
+            refused = yield from self.permits.throttle(frame.waiting, result.retry_after_ms)
+            if refused is not None:
+                return refused
+        return facts.FailedWith(*ticket, THROTTLED, result.cause)
 
 
 #: A result that comes after its time-out; the state refuses it.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.asl.program import Program
 from holdfast.core.state import Execution
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
+from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
 
@@ -28,6 +29,7 @@ class WorkerConfig:
     status_source: str | None = None
     workflows: Workflows = NO_WORKFLOWS
     formats: Formats = FORMATS
+    gates: GateMemory = field(default_factory=GateMemory)
 
     def program_of(self, state: Execution) -> Program:
         """-> the one that the execution was started with. It has been fetched before."""

@@ -32,7 +32,7 @@ from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
-from holdfast.core.state import ROOT, Attempt, Execution, Lease
+from holdfast.core.state import PRIORITY_DEFAULT, ROOT, Attempt, Execution, Lease
 from holdfast.core.waits import place_of
 from holdfast.runtime import messages
 from holdfast.runtime.storage.codec import Record
@@ -139,6 +139,7 @@ class Delivery:
             started_ms=body["t0"],
             origin=body.get("origin"),
             parent=body.get("parent"),
+            priority=body.get("priority", PRIORITY_DEFAULT),
         )
 
     def notice_twin(self, log: Log) -> None:

@@ -45,7 +45,14 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
-from holdfast.runtime.effects import TaskFailed, TaskPending, TaskResult, TaskSucceeded, Ticket
+from holdfast.runtime.effects import (
+    TaskFailed,
+    TaskPending,
+    TaskResult,
+    TaskSucceeded,
+    TaskThrottled,
+    Ticket,
+)
 from holdfast.runtime.messages import replaced_by
 
 
@@ -114,8 +121,11 @@ class Claims:
         return until_ms
 
 
+#: The error of a task that asks to be called later and has no limit to slow down.
+THROTTLED: Final = "Throttled"
 _OF_ATTEMPTS: Final = (
     facts.FailedWith,
+    facts.Refused,
     facts.Submitted,
     facts.Succeeded,
     facts.TakenOver,
@@ -156,5 +166,7 @@ def result_fact(
             return facts.FailedWith(*ticket, error, cause)
         case TaskPending():
             return facts.Polled(*ticket, polls)
+        case TaskThrottled(_, cause):
+            return facts.FailedWith(*ticket, THROTTLED, cause)
         case _:
             assert_never(result)

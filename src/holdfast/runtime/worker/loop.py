@@ -48,9 +48,10 @@ from typing import Any, TypeAlias
 from holdfast import resources
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
+from holdfast.core.commands import JoinQueue
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.pending_commands import has_more, pending_commands
-from holdfast.core.state import Execution
+from holdfast.core.state import Attempt, Execution
 from holdfast.errors import FormatError
 from holdfast.limits import (
     FIRST_HOLD_MS,
@@ -64,13 +65,16 @@ from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Effect,
-    Limit,
     Measure,
     Message,
     NoResult,
     Send,
     SetVisibility,
+    WriteDeadline,
 )
+from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates.permits import Held
+from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
@@ -87,6 +91,7 @@ Delivers: TypeAlias = Generator[Effect, Any, bool]
 MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
+OTHER_RELEASE_SECONDS = 5
 
 
 def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
@@ -94,11 +99,23 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     try:
         require_writable(setting.formats)
         messages.require_readable(delivery.body)
+        if delivery.body["k"] == messages.TICK:
+            return (yield from _tick(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # This code must not append to a log that it cannot fold; the right one will take it.
         yield SetVisibility(OTHER_FORMAT_SECONDS)
         return False
+
+
+def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Serves the queue of a gate. Code that does not know the limit leaves it to newer code."""
+    is_done = yield from dispense.tick(
+        setting.gates, delivery.body, delivery.message_id, delivery.owner
+    )
+    if not is_done:
+        yield SetVisibility(OTHER_RELEASE_SECONDS)
+    return bool(is_done)
 
 
 @dataclass
@@ -135,6 +152,13 @@ class Processing:
     # -- the delivery ------------------------------------------------------------------------------
 
     def run(self) -> Delivers:
+        is_done = yield from self._run()
+        if is_done:
+            # Of attempts whose results left no event: their executions were stopped meanwhile.
+            yield from self.attempts.release()
+        return is_done
+
+    def _run(self) -> Delivers:
         yield from self._load(messages.hint_of(self.errand.body))
         if self.log.is_gone:
             return True
@@ -170,7 +194,7 @@ class Processing:
     def _renew(self) -> Delivers:
         """Renews the log of an execution in quarantine (R16) without evaluating its definition."""
         yield from self._fetch(self.state.definition)
-        now_ms, limit_ms = (yield Clock()), (yield Limit())
+        now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
         if now_ms >= limit_ms:
             return False
         if self.log.is_aging(now_ms) or self.log.is_behind:
@@ -235,11 +259,28 @@ class Processing:
         elif kind == messages.GO:
             # The worker that handed on may have opened the execution without reading its inbox.
             self.facts += yield from inbox.control_facts(tenant, self.state)
+        if kind == messages.WAKE_GRANT:
+            yield from self._let_in()
         if kind == messages.WAKE_TIMER:
             entry, due_ms = body["entry"], body["due"]
             is_early = yield from external_facts.again_if_early(self.log, entry, due_ms, now_ms)
             self.errand.is_sent_again = is_early
         yield from self.attempts.poll(now_ms)
+
+    def _let_in(self) -> NoResult:
+        """A gate has let an attempt begin: it is claimed, unless it waits there no longer."""
+        body, permits = self.errand.body, self.attempts.permits
+        ticket = (int(body["entry"]), int(body["attempt"]))
+        frame = self.state.frame_of(ticket[0])
+        waiting = None if frame is None else frame.waiting
+        queued = waiting.queued if isinstance(waiting, Attempt) else None
+        is_there = queued is not None and queued.gate == body["gate"]
+        if is_there and self.state.paused is None:
+            held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
+            permits.granted[ticket] = held
+            self.facts.append(facts.Granted(*ticket, body["gate"]))
+        else:
+            yield from permits.refuse_grant(body, self.state)
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         program = self.setting.program_of(self.state)
@@ -254,7 +295,7 @@ class Processing:
         does not wait for them for long: an execution without a log cannot be stopped.
         """
         while True:
-            now_ms, limit_ms = (yield Clock()), (yield Limit())
+            now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
             if now_ms >= limit_ms:
                 return False
             state = pending.state if pending is not None else self.state
@@ -346,6 +387,7 @@ class Processing:
             return False
         self.offered = []
         self.moments.draws = self.races = 0
+        yield from self._release(before)
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
         if not self.state.is_ended:  # else all that is owed belongs to the end
@@ -362,6 +404,15 @@ class Processing:
             # Just opened: mail from before. A full record: a loop without a wait has no other look.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
+
+    def _release(self, before: Execution | None) -> NoResult:
+        """After the record: gives back the permits of attempts that are over, leaves queues."""
+        yield from self.attempts.release()
+        if before is not None and not before.is_ended:
+            asked = pending_commands(before)
+            if any(isinstance(command, JoinQueue) for command in asked):
+                now = [] if self.state.is_ended else pending_commands(self.state)
+                yield from follow_ups.leave_queues(self.log, asked, now)
 
     def _must_open(self, state: Execution, now_ms: int) -> bool:
         """It parks, or has run for so long that its start message is a poor guard."""

@@ -34,6 +34,7 @@ from holdfast.core import facts
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.commands import (
     Command,
+    JoinQueue,
     OfferActivity,
     ReadAnswer,
     RegisterForEvent,
@@ -140,7 +141,14 @@ def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
             return is_due and (_has_place_for_all(state) or not _is_question(state, entry))
         case RunAttempt(attempt=attempt):
             return attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms
-        case RegisterForEvent() | StartChild() | StopChild() | OfferActivity() | ReadAnswer():
+        case (
+            RegisterForEvent()
+            | StartChild()
+            | StopChild()
+            | OfferActivity()
+            | ReadAnswer()
+            | JoinQueue()
+        ):
             return False
         case _:
             assert_never(command)

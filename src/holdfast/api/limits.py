@@ -1,0 +1,133 @@
+"""Limits: how fast, and how many at once, a stack calls what its tasks depend on.
+
+A limit belongs to the stack. All executions of all workflows whose tasks name it share it, on every
+worker. docs/how-to/limits.md shows its use, docs/explanation/flow-control.md how it works.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from holdfast.errors import WorkflowError
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+#: A tick serves a rate once a second and gives out 400 tokens; a limit is split into 64 gates.
+_PER_SECOND_MAX: Final = 12_800.0
+_CONCURRENCY_MAX: Final = 2_560
+_DAY_SECONDS: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`count` starts in `seconds`, evenly spread."""
+
+    count: float
+    seconds: float
+
+    @property
+    def per_second(self) -> float:
+        return self.count / self.seconds
+
+
+def per_second(count: float) -> Rate:
+    return Rate(count, 1)
+
+
+def per_minute(count: float) -> Rate:
+    return Rate(count, 60)
+
+
+def per_hour(count: float) -> Rate:
+    return Rate(count, 3_600)
+
+
+class Throttled(Exception):  # noqa: N818  # named for what the dependency said
+    """Raised by a task: the dependency asked to be called later.
+
+    The limits of the task begin nothing for `retry_after` and are slower for a minute after it. The
+    attempt waits and counts no retry. In a task without limits it is an error like any other.
+    """
+
+    def __init__(self, message: str = "", *, retry_after: timedelta = timedelta(seconds=1)) -> None:
+        super().__init__(message or f"called too often; the next call in {retry_after}")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on the attempts of tasks: `rate` of starts, or `concurrency` of attempts at once.
+
+    `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
+    task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
+    turns, `weights` how many turns a value has (one, where none is given).
+    """
+
+    name: str
+    rate: Rate | None = None
+    burst: int | None = None
+    concurrency: int | None = None
+    fair: str | None = None
+    weights: Mapping[str, int] = field(default_factory=dict)
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise _bad(self.name, f"has the name {self.name!r}", "1 to 40 of A-Z a-z 0-9 _ -")
+        if (self.rate is None) == (self.concurrency is None):
+            raise _bad(self.name, "has not one of rate and concurrency", "give one; two limits may")
+        if self.rate is not None:
+            self._check_rate(self.rate)
+        if self.concurrency is not None and not 1 <= self.concurrency <= _CONCURRENCY_MAX:
+            found = f"has concurrency={self.concurrency}"
+            raise _bad(self.name, found, f"1 to {_CONCURRENCY_MAX}")
+        if self.concurrency is not None and self.burst is not None:
+            raise _bad(self.name, "has a burst and no rate", "leave burst out")
+        if self.weights and self.fair is None:
+            raise _bad(self.name, "has weights and no fair", "name the parameter: fair='tenant'")
+        if any(not 1 <= weight <= 100 for weight in self.weights.values()):
+            raise _bad(self.name, f"has weights={dict(self.weights)}", "whole numbers, 1 to 100")
+
+    def _check_rate(self, rate: Rate) -> None:
+        is_slow = rate.count <= 0 or rate.seconds / rate.count > _DAY_SECONDS
+        if is_slow or rate.per_second > _PER_SECOND_MAX:
+            expected = f"from one a day to {_PER_SECOND_MAX:g} a second"
+            raise _bad(self.name, f"has a rate of {rate.per_second:g} a second", expected)
+        if self.burst is not None and self.burst < 1:
+            raise _bad(self.name, f"has burst={self.burst}", "1 or more")
+
+    @property
+    def starts_at_once(self) -> int:
+        """-> the burst, or by default the starts of one second."""
+        if self.burst is not None:
+            return self.burst
+        return 1 if self.rate is None else max(1, int(self.rate.per_second))
+
+    def by(self, parameter: str) -> Limit:
+        """-> the same limit for each value of the task's parameter."""
+        return replace(self, key=parameter)
+
+
+def _bad(name: str, found: str, expected: str) -> WorkflowError:
+    return WorkflowError("HF067", f"the limit {name!r:.60} {found}", help=f"expected: {expected}")
+
+
+def require_limits(task: str, parameters: Mapping[str, object], limits: tuple[Limit, ...]) -> None:
+    """Raises WorkflowError HF067: a limit names a parameter that the task does not have."""
+    for limit in limits:
+        for parameter in (limit.key, limit.fair):
+            if parameter is not None and parameter not in parameters:
+                known = ", ".join(parameters) or "none"
+                raise WorkflowError(
+                    "HF067",
+                    f"the limit {limit.name!r} of task {task} names the parameter {parameter!r}",
+                    help=f"the task's parameters are: {known}",
+                )
+    names = [limit.name for limit in limits]
+    if len(set(names)) < len(names):
+        raise WorkflowError(
+            "HF067", f"task {task} names a limit twice: {', '.join(names)}", help="name it once"
+        )

@@ -1,0 +1,352 @@
+"""Dispensers: who waits at a gate is let in, by the worker that freed a place or by a tick.
+
+The problem. Waiting attempts cost nothing while they wait, so none of them looks whether its turn
+has come. Something else has to wake the right one, in order, as soon as there is room, and exactly
+as many as there is room for.
+
+    concurrency   a worker gives its permit back ─► the gate says that attempts wait
+                  ─► the same worker gives the place to the next row and wakes it
+    rate          a tick, a delayed message, comes when the next token does
+                  ─► gives out the tokens of the next two seconds ─► sends the next tick
+
+Ticks. One chain of ticks serves a queue: each tick moves the chain's number `tn` on, in the same
+write in which it gives out tokens or permits, and the next tick carries the new number. A duplicate
+tick, or one of an older chain, finds another number and is dropped (F15). A queue before permits
+has a chain too, with one tick a minute or when the next permit lapses: a worker may crash between
+giving back and dispensing.
+
+Rules of this file:
+* F8  The dispenser that finds the queue empty clears `w`, then looks again: an attempt may have put
+      its row between the two. In the reverse order that attempt would wait for ever.
+* F10 First the grant, then the wake: the woken worker must find its permit.
+* F12 No answer to the write: the item names the message that wrote it, so the next delivery of the
+      tick knows.
+* F22 Turns are decided here and not when a row is put, so new weights hold for the whole queue.
+
+Example: rate 20/s, burst 1, 100 rows.
+
+    12:00:00.000  tick 7: tokens for 0.00, 0.05, … 2.00 s: 41 rows; tat, tn = 8: one write
+                  41 wakes with delays of 0, 1 and 2 s; the rows are deleted; tick 8 in 1 s
+    12:00:01.000  tick 8: 20 more rows
+    12:00:04.000  tick 11: the last rows; `w` is cleared; no row is left: the chain ends
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.core.commands import JoinQueue
+from holdfast.limits import (
+    CLAIM_GRACE_MS,
+    CLAIM_SECONDS_DEFAULT,
+    CLOCK_ERROR_MS,
+    GATE_AHEAD_MS,
+    GATE_GRANTS_MAX,
+    GATE_HANDOVER_MS,
+    GATE_TICK_MS_MAX,
+    GATE_TOKEN_MS,
+    SQS_DELAY_SECONDS_MAX,
+)
+from holdfast.runtime import messages
+from holdfast.runtime.effects import (
+    Clock,
+    Condition,
+    Delete,
+    Effect,
+    Get,
+    Message,
+    NoResult,
+    Put,
+    Query,
+    Send,
+    Update,
+)
+from holdfast.runtime.gates import gate as gates
+from holdfast.runtime.gates import queue
+from holdfast.runtime.gates.gate import OWNER, UNTIL, Gate, gate_from
+from holdfast.runtime.gates.memory import GateMemory
+from holdfast.runtime.gates.queue import Choice, Waiter
+from holdfast.runtime.gates.rules import GateId, LimitRule
+from holdfast.runtime.storage import keys, tables
+
+#: Writes of one dispenser that others were before, in a row.
+_RACES_MAX: Final = 8
+#: So long a paused limit's chain rests: a resume begins a new one.
+_REST_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The tick at work: the number that it carries, and its message."""
+
+    number: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dispenser:
+    """One dispenser at work on one gate. `chain` is the tick's; None for a worker that has given a
+    permit back. `owner` begins the owners of the permits that it gives out.
+    """
+
+    gate_id: GateId
+    rule: LimitRule
+    owner: str
+    chain: Chain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A waiter that is let in: the owner of its permit ("" for a token), and when it may begin."""
+
+    waiter: Waiter
+    owner: str
+    slot_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One write of a dispenser: the grants in it, and when the next tick is due."""
+
+    write: Update
+    grants: tuple[Grant, ...]
+    choice: Choice
+    next_ms: int
+
+
+# -- joining and leaving a queue -------------------------------------------------------------------
+
+
+def join(tenant: str, run: str, command: JoinQueue, now_ms: int) -> NoResult:
+    """Puts the row, then looks at the gate (F7): a queue without a chain gets one."""
+    yield Put(tables.MAIL, queue.row_of(tenant, run, command, now_ms))
+    yield from _serve_from_now_on(GateId.parse(command.queued.gate), now_ms)
+
+
+def leave(run: str, command: JoinQueue) -> NoResult:
+    yield Delete(tables.MAIL, keys.queue(command.queued.gate), queue.row_key(run, command))
+
+
+def _serve_from_now_on(gate_id: GateId, now_ms: int) -> NoResult:
+    item = yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)
+    gate = gate_from(item)
+    if gate.has_waiters and not gate.is_chain_dead(now_ms):
+        return
+    begun = yield gates.begin_chain(gate_id, gate, now_ms)
+    if begun.is_done:
+        yield next_tick(gate_id, gate_from(begun.item).chain, 0)
+
+
+def next_tick(gate_id: GateId, chain: int, delay_seconds: int) -> Send:
+    return Send((Message(messages.tick(str(gate_id), chain), delay_seconds),))
+
+
+# -- dispensing ------------------------------------------------------------------------------------
+
+
+def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[Effect, Any, bool]:
+    """-> True when the tick may be deleted. False: this code does not know the limit, or others
+    changed the gate again and again; it comes back.
+    """
+    gate_id, chain = GateId.parse(body["gate"]), Chain(int(body["chain"]), message)
+    declared = memory.book.rule(gate_id.limit)
+    if declared is None:
+        return False
+    now_ms = yield Clock()
+    rule = (yield from memory.rule(declared, now_ms, is_fresh=True)).of_shard(gate_id.shard)
+    for _ in range(_RACES_MAX):
+        now_ms = yield Clock()
+        gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+        if gate.chain_message == message and gate.chain == chain.number + 1:
+            # An earlier delivery of this tick moved the chain on and crashed: go on from there.
+            chain = Chain(gate.chain, message)
+        if gate.chain != chain.number or not gate.has_waiters:
+            return True
+        if rule.is_paused:
+            yield _rest(gate_id, chain, now_ms)
+            return True
+        step = yield from _plan(Dispenser(gate_id, rule, owner, chain), gate, now_ms)
+        written = yield step.write
+        if written.is_done:
+            yield from _let_in(gate_id, step, now_ms)
+            yield from _go_on(gate_id, gate_from(written.item), step, now_ms)
+            return True
+    return False
+
+
+def after_release(
+    memory: GateMemory, gate_id: GateId, gate: Gate, owner: str, now_ms: int
+) -> NoResult:
+    """A permit was given back, and attempts wait: the worker lets the next ones in itself."""
+    declared = memory.book.rule(gate_id.limit)
+    if declared is None:
+        return
+    rule = (yield from memory.rule(declared, now_ms)).of_shard(gate_id.shard)
+    for _ in range(_RACES_MAX):
+        if not gate.has_waiters or rule.is_paused or gate.is_closed(now_ms):
+            return
+        step = yield from _plan(Dispenser(gate_id, rule, owner), gate, now_ms)
+        if not step.grants and not step.choice.is_all:
+            return  # another dispenser has given the place away
+        written = yield step.write
+        gate = gate_from(written.item)
+        if written.is_done:
+            yield from _let_in(gate_id, step, now_ms)
+            if step.choice.is_all:
+                yield from _empty(gate_id, gate.chain, now_ms)
+            return
+
+
+def _rest(gate_id: GateId, chain: Chain, now_ms: int) -> Update:
+    """A paused queue needs no ticks; the next tick of the chain would be due in an hour."""
+    mine = Condition("tn", "=", chain.number)
+    put: dict[str, str | int] = {"nx": now_ms + _REST_MS, "tm": chain.message}
+    return gates.update(gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=now_ms + _REST_MS)
+
+
+def _plan(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Effect, Any, Round]:
+    plan = _plan_tokens if dispenser.rule.is_rate else _plan_permits
+    return (yield from plan(dispenser, gate, now_ms))
+
+
+def _plan_tokens(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Effect, Any, Round]:
+    gate_id, rule = dispenser.gate_id, dispenser.rule
+    slots = gates.tokens_until(rule, gate, now_ms, now_ms + GATE_AHEAD_MS, GATE_GRANTS_MAX)
+    choice = Choice((), gate.cursor, is_all=False)
+    if slots:
+        choice = yield from queue.choose(str(gate_id), rule, gate.cursor, len(slots))
+    slots = slots[: len(choice.waiters)]
+    put: dict[str, str | int] = {"cu": choice.cursor}
+    where = [_same("tat", gate.tat_us)]
+    after = gate
+    if slots:
+        put["tat"] = gates.tat_after(rule, gate, now_ms, slots)
+        after = Gate(tat_us=int(put["tat"]), permits={}, closed_ms=gate.closed_ms)
+    next_slot_ms = gates.tokens_until(rule, after, now_ms, now_ms + _REST_MS, 1)
+    due_ms = (next_slot_ms[0] if next_slot_ms else now_ms + _REST_MS) - GATE_AHEAD_MS
+    due_ms = _within(due_ms, now_ms)
+    grants = tuple(
+        Grant(waiter, "", slot) for waiter, slot in zip(choice.waiters, slots, strict=True)
+    )
+    write = _write(dispenser, now_ms, due_ms, where=where, put=put)
+    return Round(write, grants, choice, due_ms)
+
+
+def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Effect, Any, Round]:
+    gate_id, rule, owner = dispenser.gate_id, dispenser.rule, dispenser.owner
+    dead = gates.lapsed(gate, now_ms)
+    is_open = not gate.is_closed(now_ms)
+    free = max(0, gate.places(rule, now_ms) - (gate.count - len(dead))) if is_open else 0
+    choice = Choice((), gate.cursor, is_all=False)
+    if free:
+        choice = yield from queue.choose(str(gate_id), rule, gate.cursor, free)
+    put: dict[str, str | int] = {"cu": choice.cursor}
+    where = [_same("n", gate.count)]
+    grants: list[Grant] = []
+    for number, waiter in enumerate(choice.waiters):
+        held = gate.permits.get(waiter.permit_id)
+        if held is not None and waiter.permit_id not in dead:
+            # A dispenser crashed before its wake, or the row was put again: the permit stands.
+            grants.append(Grant(waiter, held.owner, now_ms))
+            continue
+        if waiter.permit_id in dead:
+            dead.remove(waiter.permit_id)  # replaced: its place is counted already
+            where.append(_same(UNTIL + waiter.permit_id, gate.permits[waiter.permit_id].until_ms))
+        else:
+            where.append(Condition(UNTIL + waiter.permit_id, "absent"))
+        run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
+        until_ms = now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS
+        put[UNTIL + waiter.permit_id] = until_ms
+        put[OWNER + waiter.permit_id] = f"{owner}.{number}"
+        grants.append(Grant(waiter, f"{owner}.{number}", now_ms))
+    where += [_same(UNTIL + name, gate.permits[name].until_ms) for name in dead]
+    remove = tuple(prefix + name for name in dead for prefix in (UNTIL, OWNER))
+    granted = {name.removeprefix(UNTIL) for name in put if name.startswith(UNTIL)}
+    more = sum(name not in gate.permits for name in granted) - len(dead)
+    ends_ms = [permit.until_ms for name, permit in gate.permits.items() if name not in dead]
+    ends_ms += [int(value) for name, value in put.items() if name.startswith(UNTIL)]
+    due_ms = min(ends_ms, default=now_ms) + 2 * CLOCK_ERROR_MS + 1_000
+    if gate.is_closed(now_ms):
+        due_ms = gate.closed_ms
+    due_ms = _within(min(due_ms, now_ms + GATE_TICK_MS_MAX), now_ms)
+    write = _write(dispenser, now_ms, due_ms, where=where, put=put, add={"n": more}, remove=remove)
+    return Round(write, tuple(grants), choice, due_ms)
+
+
+def _within(due_ms: int, now_ms: int) -> int:
+    """-> the time of the next tick: in a second at least, and in as long as a message can wait."""
+    return min(max(due_ms, now_ms + 1_000), now_ms + SQS_DELAY_SECONDS_MAX * 1_000)
+
+
+def _same(attribute: str, value: int) -> Condition:
+    """The attribute is as it was read; 0 is never stored but by a counter that came down."""
+    return Condition(attribute, "=", value, or_absent=value == 0)
+
+
+def _write(
+    dispenser: Dispenser,
+    now_ms: int,
+    due_ms: int,
+    *,
+    where: list[Condition],
+    put: dict[str, str | int],
+    add: dict[str, int] | None = None,
+    remove: tuple[str, ...] = (),
+) -> Update:
+    added = {name: value for name, value in (add or {}).items() if value}
+    ends_ms = [int(value) for name, value in put.items() if name.startswith(UNTIL)]
+    chain = dispenser.chain
+    if chain is not None:
+        where = [*where, Condition("tn", "=", chain.number)]
+        put = {**put, "tm": chain.message, "nx": due_ms}
+        added["tn"] = 1
+    return gates.update(
+        dispenser.gate_id,
+        now_ms,
+        *where,
+        put=put,
+        add=added,
+        remove=remove,
+        ends_ms=max([due_ms, *ends_ms]),
+    )
+
+
+def _let_in(gate_id: GateId, step: Round, now_ms: int) -> NoResult:
+    """Sends the wakes, then deletes the rows: a crash between the two wakes an attempt twice, and
+    the log takes one of them.
+    """
+    if not step.grants:
+        return
+    yield Send(tuple(_wake(gate_id, grant, now_ms) for grant in step.grants))
+    for grant in step.grants:
+        yield Delete(tables.MAIL, keys.queue(str(gate_id)), grant.waiter.sk)
+
+
+def _wake(gate_id: GateId, grant: Grant, now_ms: int) -> Message:
+    waiter = grant.waiter
+    body = messages.wake_grant(
+        waiter.tenant,
+        waiter.run,
+        entry=waiter.entry,
+        attempt=waiter.attempt,
+        gate=str(gate_id),
+        own=grant.owner,
+        until=grant.slot_ms + GATE_TOKEN_MS,
+    )
+    return Message(body, -(-(grant.slot_ms - now_ms) // 1_000))
+
+
+def _go_on(gate_id: GateId, gate: Gate, step: Round, now_ms: int) -> NoResult:
+    if step.choice.is_all:
+        yield from _empty(gate_id, gate.chain, now_ms)
+    else:
+        yield next_tick(gate_id, gate.chain, -(-(step.next_ms - now_ms) // 1_000))
+
+
+def _empty(gate_id: GateId, chain: int, now_ms: int) -> NoResult:
+    """F8: clears the sign that attempts wait, then looks again."""
+    yield gates.end_chain(gate_id, chain, now_ms)
+    if (yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=1)):
+        yield from _serve_from_now_on(gate_id, now_ms)

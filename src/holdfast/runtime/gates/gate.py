@@ -1,0 +1,339 @@
+"""A gate: the state of one limit for one key, and the conditional writes that change it.
+
+The problem. A thousand workers must not begin more attempts than a dependency takes. They share no
+memory, each may crash between any two effects, and their clocks differ. A counter in one place
+drifts: a worker that crashes never counts down, and one that repeats a write counts twice.
+
+A gate is one item of the table `mail`. Every change is one conditional write of it:
+
+    take a token    rate          tat moves on by T                  IF no waiters, enough tokens
+    take a permit   concurrency   u:<id>, o:<id> are set, n + 1      IF no waiters, n < places
+    give back       concurrency   u:<id>, o:<id> are removed, n - 1  IF o:<id> is mine
+    begin a queue   both          w is set, the chain gets number tn + 1
+    dispense        both          tat or permits for waiters, tn + 1 IF the chain is mine
+
+Rates use GCRA: `tat` is the theoretical arrival time of the next token, in microseconds. A token is
+free while tat <= now + (burst - 1) x T, with T the time between two tokens. So a rate needs one
+number, and an idle limit costs nothing: `tat` in the past means a full bucket.
+
+    T = 50 ms, burst 2                     tat
+    12:00:00.000  first start: bucket full  12:00:00.050
+    12:00:00.001  second: tat <= now + T    12:00:00.100
+    12:00:00.002  third: tat > now + T      refused: it queues, and is let in at 12:00:00.050
+
+A permit is named by its attempt and has an owner and an end, `u:<id>`. It is never a mere count:
+`n` changes only in the write that adds or removes a permit, so it cannot drift. A permit whose
+worker crashed lapses at its end, and the next taker replaces it in the same write.
+
+Rules of this file:
+* F1 Every change is one conditional write: two workers cannot take the last place.
+* F2 Only the owner gives a permit back: a worker that was frozen would free its successor's place.
+* F9 While there are waiters, no newcomer passes.
+* F14 A permit lapses at its end + 2 x clock error: a clock that is ahead frees no place too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.limits import (
+    CLOCK_ERROR_MS,
+    GATE_RECOVERY_MS,
+    GATE_RETENTION_SECONDS,
+    GATE_SLOW_FACTOR,
+)
+from holdfast.runtime.effects import Condition, Update
+from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
+from holdfast.runtime.storage import keys, tables
+
+UNTIL: Final = "u:"
+OWNER: Final = "o:"
+_WHOLE: Final = 1_000  # the factor of a limit that nothing has slowed, in thousandths
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The right of one attempt to run until `until_ms`."""
+
+    until_ms: int
+    owner: str
+
+    def has_lapsed(self, now_ms: int) -> bool:
+        return self.until_ms + 2 * CLOCK_ERROR_MS < now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The decoded item; a gate that was never used has the default of every field.
+
+    `tat_us`: when the next token arrives. `permits` by id. `has_waiters`: attempts queue. `chain`:
+    the number of the tick that serves the queue; `chain_message` wrote it; `chain_ms`: when the
+    next tick is due, 0 when the chain has ended. `cursor`: the fair key that was served last.
+    `slowed`: how often the limit was slowed down; `factor`, in thousandths, holds from `slowed_ms`
+    and recovers with time. `closed_ms`: nothing begins before. `failures` since `failing_ms`.
+    """
+
+    tat_us: int = 0
+    permits: Mapping[str, Permit] = ()  # type: ignore[assignment]  # an empty mapping, made below
+    count: int = 0
+    has_waiters: bool = False
+    chain: int = 0
+    chain_message: str = ""
+    chain_ms: int = 0
+    cursor: str = ""
+    slowed: int = 0
+    slowed_ms: int = 0
+    factor: int = _WHOLE
+    closed_ms: int = 0
+    failures: int = 0
+    failing_ms: int = 0
+    run_ms: int = 0
+
+    def factor_at(self, now_ms: int) -> float:
+        """-> the part of the limit that is allowed: it recovers linearly, without a write."""
+        recovered = (now_ms - self.slowed_ms) / GATE_RECOVERY_MS
+        return min(1.0, self.factor / _WHOLE + max(0.0, recovered)) if self.slowed else 1.0
+
+    def interval_us(self, rule: LimitRule, now_ms: int) -> int:
+        assert rule.interval_us is not None
+        return max(1, int(rule.interval_us / self.factor_at(now_ms)))
+
+    def places(self, rule: LimitRule, now_ms: int) -> int:
+        assert rule.concurrency is not None
+        return max(1, int(rule.concurrency * self.factor_at(now_ms)))
+
+    def is_closed(self, now_ms: int) -> bool:
+        return self.closed_ms > now_ms
+
+    def is_chain_dead(self, now_ms: int) -> bool:
+        """No tick is under way: the last one's time has passed by more than messages take."""
+        return self.has_waiters and self.chain_ms + CHAIN_GRACE_MS < now_ms
+
+
+#: So long after its time a tick that has not come is taken for lost.
+CHAIN_GRACE_MS: Final = 5_000
+
+
+def gate_from(item: Mapping[str, Any] | None) -> Gate:
+    stored: Mapping[str, Any] = item or {}
+    permits = {
+        name.removeprefix(UNTIL): Permit(
+            int(value), str(stored.get(OWNER + name.removeprefix(UNTIL), ""))
+        )
+        for name, value in stored.items()
+        if name.startswith(UNTIL)
+    }
+    return Gate(
+        tat_us=int(stored.get("tat", 0)),
+        permits=permits,
+        count=int(stored.get("n", 0)),
+        has_waiters="w" in stored,
+        chain=int(stored.get("tn", 0)),
+        chain_message=str(stored.get("tm", "")),
+        chain_ms=int(stored.get("nx", 0)),
+        cursor=str(stored.get("cu", "")),
+        slowed=int(stored.get("fv", 0)),
+        slowed_ms=int(stored.get("fa", 0)),
+        factor=int(stored.get("fc", _WHOLE)),
+        closed_ms=int(stored.get("nb", 0)),
+        failures=int(stored.get("xn", 0)),
+        failing_ms=int(stored.get("xa", 0)),
+        run_ms=int(stored.get("sv", 0)),
+    )
+
+
+# -- writes ----------------------------------------------------------------------------------------
+
+
+def update(
+    gate: GateId,
+    now_ms: int,
+    *where: Condition,
+    put: Mapping[str, str | int] | None = None,
+    add: Mapping[str, int] | None = None,
+    remove: tuple[str, ...] = (),
+    ends_ms: int = 0,
+) -> Update:
+    """A write of the gate's item; each one moves the end of an idle gate's item."""
+    ttl = max(now_ms, ends_ms) // 1_000 + GATE_RETENTION_SECONDS
+    return Update(
+        tables.MAIL,
+        keys.gate(str(gate)),
+        keys.ONLY,
+        put={**(put or {}), "ttl": ttl},
+        add=add or {},
+        remove=remove,
+        where=where,
+    )
+
+
+NO_WAITERS: Final = Condition("w", "absent")
+
+
+def _unchanged(gate: Gate, now_ms: int) -> tuple[Condition, ...]:
+    """The gate is open, and as slow as the writer believes."""
+    slowed = Condition("fv", "=", gate.slowed) if gate.slowed else Condition("fv", "absent")
+    return (Condition("nb", "<=", now_ms, or_absent=True), slowed)
+
+
+def take_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """One token for a newcomer. `seen` says which of two forms is tried: DynamoDB has no max()."""
+    interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
+    conditions = (NO_WAITERS, *_unchanged(seen, now_ms))
+    if seen.tat_us <= now_us:
+        is_full = Condition("tat", "<=", now_us, or_absent=True)
+        put: dict[str, str | int] = {"tat": now_us + interval_us}
+        return update(gate_id, now_ms, *conditions, is_full, put=put)
+    return update(
+        gate_id,
+        now_ms,
+        *conditions,
+        Condition("tat", ">", now_us),
+        Condition("tat", "<=", now_us + (rule.burst - 1) * interval_us),
+        add={"tat": interval_us},
+    )
+
+
+def may_take_token(rule: LimitRule, gate: Gate, now_ms: int) -> bool:
+    ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
+    return gate.tat_us <= now_ms * 1_000 + ahead_us
+
+
+def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """The next token, although others wait: for an attempt whose own token is too old to use."""
+    interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
+    same = Condition("tat", "=", seen.tat_us) if seen.tat_us else Condition("tat", "absent")
+    put = {"tat": max(seen.tat_us, now_us) + interval_us}
+    return update(gate_id, now_ms, *_unchanged(seen, now_ms), same, put=put)
+
+
+def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
+    """-> when the token that moved `tat` from `tat_us` may be used."""
+    ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
+    return max(now_ms, -(-(tat_us - ahead_us) // 1_000))
+
+
+def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """The token of an attempt that another gate refused."""
+    used = Condition("tat", ">", now_ms * 1_000)
+    return update(gate_id, now_ms, used, add={"tat": -seen.interval_us(rule, now_ms)})
+
+
+def take_permit(
+    gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, *, permit_id: str, permit: Permit
+) -> Update:
+    """One place for a newcomer; a permit that has lapsed is replaced in the same write."""
+    conditions = [NO_WAITERS, *_unchanged(seen, now_ms), Condition(UNTIL + permit_id, "absent")]
+    put = _stored(permit_id, permit)
+    places = seen.places(rule, now_ms)
+    if seen.count < places:
+        fits = Condition("n", "<", places, or_absent=True)
+        return update(
+            gate_id, now_ms, *conditions, fits, put=put, add={"n": 1}, ends_ms=permit.until_ms
+        )
+    dead = lapsed(seen, now_ms)[0]
+    same = Condition(UNTIL + dead, "=", seen.permits[dead].until_ms)
+    fits = Condition("n", "<=", places)
+    gone = (UNTIL + dead, OWNER + dead)
+    return update(
+        gate_id, now_ms, *conditions, same, fits, put=put, remove=gone, ends_ms=permit.until_ms
+    )
+
+
+def _stored(permit_id: str, permit: Permit) -> dict[str, str | int]:
+    return {UNTIL + permit_id: permit.until_ms, OWNER + permit_id: permit.owner}
+
+
+def may_take_permit(rule: LimitRule, gate: Gate, now_ms: int) -> bool:
+    places = gate.places(rule, now_ms)
+    return gate.count < places or (gate.count == places and bool(lapsed(gate, now_ms)))
+
+
+def lapsed(gate: Gate, now_ms: int) -> list[str]:
+    return [name for name, permit in gate.permits.items() if permit.has_lapsed(now_ms)]
+
+
+def own_permit(gate_id: GateId, permit_id: str, permit: Permit, owner: str, now_ms: int) -> Update:
+    """The permit of this attempt, from its earlier owner to the present one.
+
+    The caller has the attempt's lease. The log gives it to one worker, so any earlier owner of the
+    permit is the attempt's place in the queue, or a worker that counts as lost.
+    """
+    put = _stored(permit_id, permit)
+    return update(
+        gate_id,
+        now_ms,
+        Condition(OWNER + permit_id, "=", owner),
+        put=put,
+        ends_ms=permit.until_ms,
+    )
+
+
+def give_permit_back(gate_id: GateId, permit_id: str, owner: str, now_ms: int) -> Update:
+    return update(
+        gate_id,
+        now_ms,
+        Condition(OWNER + permit_id, "=", owner),
+        remove=(UNTIL + permit_id, OWNER + permit_id),
+        add={"n": -1},
+    )
+
+
+# -- the queue's chain of ticks --------------------------------------------------------------------
+
+
+def begin_chain(gate_id: GateId, seen: Gate, now_ms: int) -> Update:
+    """Says that attempts wait, and gives the chain of ticks that serves them a new number."""
+    same = Condition("tn", "=", seen.chain) if seen.chain else Condition("tn", "absent")
+    put: dict[str, str | int] = {"w": 1, "nx": now_ms, "tm": ""}
+    return update(gate_id, now_ms, same, put=put, add={"tn": 1})
+
+
+def end_chain(gate_id: GateId, chain: int, now_ms: int) -> Update:
+    """The queue is empty: newcomers may pass again."""
+    return update(gate_id, now_ms, Condition("tn", "=", chain), remove=("w", "nx"))
+
+
+# -- slowing down ----------------------------------------------------------------------------------
+
+
+def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
+    """The dependency refused a call: the limit closes for `hold_ms` and is slower after it.
+
+    One of the attempts in flight lowers the factor, the others find it lowered (F20).
+    """
+    same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
+    factor = max(1, int(seen.factor_at(now_ms) * GATE_SLOW_FACTOR * _WHOLE))
+    put = {"fc": factor, "fa": now_ms + hold_ms, "nb": max(seen.closed_ms, now_ms + hold_ms)}
+    return update(gate_id, now_ms, same, put=put, add={"fv": 1})
+
+
+def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted: int) -> list[int]:
+    """-> the slots, in ms, of the next tokens that may be used by `until_ms`, at most `wanted`."""
+    interval_us = gate.interval_us(rule, now_ms)
+    ahead_us = (rule.burst - 1) * interval_us
+    tat_us = max(gate.tat_us, now_ms * 1_000)
+    begin_ms = max(now_ms, gate.closed_ms)
+    slots: list[int] = []
+    while len(slots) < wanted:
+        slot = max(begin_ms, -(-(tat_us - ahead_us) // 1_000))
+        if slot > until_ms:
+            break
+        slots.append(slot)
+        tat_us = max(tat_us, slot * 1_000) + interval_us
+    return slots
+
+
+def tat_after(rule: LimitRule, gate: Gate, now_ms: int, slots: list[int]) -> int:
+    """-> `tat` once the slots of `tokens_until` are given out."""
+    interval_us = gate.interval_us(rule, now_ms)
+    tat_us = max(gate.tat_us, now_ms * 1_000)
+    for slot in slots:
+        tat_us = max(tat_us, slot * 1_000) + interval_us
+    return tat_us
+
+
+def per_second(interval_us: int) -> float:
+    return MICROSECONDS / interval_us

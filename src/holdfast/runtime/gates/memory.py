@@ -1,0 +1,63 @@
+"""What one process remembers of limits: their rules, the operators' changes, the gates it has seen.
+
+Nothing here decides. A write that was made by an outdated memory is refused by its condition, and
+the answer brings the gate as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.limits import LIMIT_SETTINGS_MS
+from holdfast.runtime.effects import Effect, Get, Item
+from holdfast.runtime.gates.gate import Gate, gate_from
+from holdfast.runtime.gates.rules import (
+    NO_LIMITS,
+    GateId,
+    LimitBook,
+    LimitRule,
+    Settings,
+    effective,
+    settings_of,
+)
+from holdfast.runtime.storage import keys, tables
+
+_GATES_MAX = 10_000
+#: So long a gate that had waiters is taken to have some: the write would be refused.
+_BUSY_MS = 1_000
+
+
+@dataclass
+class GateMemory:
+    """Mutable; lives as long as the process."""
+
+    book: LimitBook = NO_LIMITS
+    _gates: dict[GateId, tuple[int, Gate]] = field(default_factory=dict)
+    _settings: dict[str, tuple[int, Settings]] = field(default_factory=dict)
+
+    def rule(
+        self, rule: LimitRule, now_ms: int, *, is_fresh: bool = False
+    ) -> Generator[Effect, Any, LimitRule]:
+        """-> the limit as operators have changed it, read at most `LIMIT_SETTINGS_MS` ago."""
+        read_ms, settings = self._settings.get(rule.name, (0, Settings()))
+        if is_fresh or now_ms - read_ms > LIMIT_SETTINGS_MS or now_ms < read_ms:
+            settings = settings_of((yield Get(tables.MAIL, keys.LIMIT_SETTINGS, rule.name)))
+            self._settings[rule.name] = (now_ms, settings)
+        return effective(rule, settings)
+
+    def seen(self, gate_id: GateId) -> Gate:
+        return self._gates.get(gate_id, (0, Gate(permits={})))[1]
+
+    def see(self, gate_id: GateId, item: Item, now_ms: int) -> Gate:
+        gate = gate_from(item)
+        if len(self._gates) >= _GATES_MAX:
+            self._gates.clear()
+        self._gates[gate_id] = (now_ms, gate)
+        return gate
+
+    def is_busy(self, gate_id: GateId, now_ms: int) -> bool:
+        """-> whether attempts waited there a moment ago: then the refused write is saved."""
+        seen_ms, gate = self._gates.get(gate_id, (0, None))
+        return gate is not None and gate.has_waiters and 0 <= now_ms - seen_ms < _BUSY_MS

@@ -1,0 +1,100 @@
+"""What operators do with limits: look at them, change them, pause and resume them.
+
+A change is one item per limit, with who made it and why. It stays over deployments, above the
+value of the code, until it is cleared. Hosts read it at most every five seconds, dispensers at each
+tick. A pause also marks the gates of a limit without keys as having waiters, so that newcomers stop
+at once; a resume, and every change, begins a new chain of ticks at gates that have waiters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from holdfast.runtime.effects import Clock, Effect, Get, NoResult, PutIfAbsent, Query, Replace
+from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import gate as gates
+from holdfast.runtime.gates.gate import gate_from
+from holdfast.runtime.gates.rules import (
+    NO_KEY,
+    GateId,
+    LimitRule,
+    Settings,
+    effective,
+    settings_item,
+    settings_of,
+)
+from holdfast.runtime.storage import keys, tables
+
+#: Writers of one limit's settings that were first, in a row.
+_RACES_MAX: Final = 5
+#: So many rows of a queue are counted; a longer one is "1,000 or more".
+COUNTED_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """One gate as it is now. `waiting` counts up to `COUNTED_MAX`; `oldest_ms` is when the first
+    in the queue began to wait, None for an empty queue; `factor` is 1.0 unless it was slowed.
+    """
+
+    gate: GateId
+    rule: LimitRule
+    in_use: int
+    waiting: int
+    oldest_ms: int | None
+    factor: float
+    closed_ms: int
+
+
+def settings_now(limit: str) -> Generator[Effect, Any, Settings]:
+    return settings_of((yield Get(tables.MAIL, keys.LIMIT_SETTINGS, limit)))
+
+
+def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any, Settings | None]:
+    """Stores the fields of `Settings` that `changed` names, then lets the queues see them.
+
+    -> None: others changed the limit again and again; nothing was stored.
+    """
+    for _ in range(_RACES_MAX):
+        settings = yield from settings_now(rule.name)
+        now_ms = yield Clock()
+        later = replace(settings, **changed, at_ms=now_ms, rv=settings.rv + 1)
+        item = settings_item(rule.name, later)
+        if settings.rv == 0:
+            is_stored = (yield PutIfAbsent(tables.MAIL, item)) is None
+        else:
+            is_stored = yield Replace(tables.MAIL, item, settings.rv)
+        if is_stored:
+            # The shards of before, too: a lower rate has fewer, and attempts wait at the others.
+            shards = max(effective(rule, one).shards for one in (settings, later))
+            for shard in range(shards):
+                yield from _announce(GateId(rule.name, NO_KEY, shard), later, now_ms)
+            return later
+    return None
+
+
+def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
+    """A gate with keys is not visited: it is reached by its own ticks, or by the next newcomer."""
+    gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+    if gate.has_waiters or settings.is_paused:
+        begun = yield gates.begin_chain(gate_id, gate, now_ms)
+        if begun.is_done:
+            yield dispense.next_tick(gate_id, gate_from(begun.item).chain, 0)
+
+
+def report(gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, GateReport]:
+    """-> the use of one gate. `rule` is the whole limit's, with the operator's changes."""
+    now_ms = yield Clock()
+    gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+    rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=COUNTED_MAX)
+    return GateReport(
+        gate_id,
+        rule.of_shard(gate_id.shard),
+        in_use=gate.count - len(gates.lapsed(gate, now_ms)),
+        waiting=len(rows),
+        oldest_ms=min((int(row["since"]) for row in rows), default=None),
+        factor=gate.factor_at(now_ms),
+        closed_ms=gate.closed_ms,
+    )

@@ -1,0 +1,278 @@
+"""The permits and tokens of one delivery: taken before its attempts begin, given back after.
+
+Order. A task may have several limits. They are taken in one order everywhere: concurrency by name,
+then rates by name. If one refuses, the others are given back and the attempt waits at that gate,
+holding nothing. Once a gate has let it in and another one refuses, the attempt keeps the permits
+that come before the refusing gate and waits there in front of all others (F17). Waiting with
+permits from the start could stop both limits for each other; giving everything back each time
+could pass two attempts to and fro between two full gates.
+
+Rules of this file:
+* F2  A permit is given back under the owner that took it, never by count.
+* F4  Every start has its own token: after a take-over, too.
+* F5  The worker holds the attempt's lease, or the start message implies it, before it takes a
+      permit: after a crash the log names the attempt that the permit belongs to.
+* F13 A token is used within three seconds of its time, or another one is taken. Else wakes that
+      were held up would all begin at once.
+* F19 An attempt gives its permits back before its next try is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from holdfast.core.facts import Refused
+from holdfast.core.state import Attempt, Execution, Queued
+from holdfast.limits import (
+    CLAIM_GRACE_MS,
+    CLAIM_SECONDS_DEFAULT,
+    GATE_AHEAD_MS,
+    GATE_SLOW_MS,
+    INLINE_TIMEOUT_SECONDS_MAX,
+)
+from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Pause, Ticket
+from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import gate as gates
+from holdfast.runtime.gates.gate import Gate, Permit, gate_from
+from holdfast.runtime.gates.memory import GateMemory
+from holdfast.runtime.gates.queue import permit_id
+from holdfast.runtime.gates.rules import (
+    GateId,
+    LimitRule,
+    LimitUse,
+    argument_text,
+    gate_of,
+)
+from holdfast.runtime.storage import keys, tables
+
+#: Tries of one write whose condition was made from an outdated view of the gate.
+_TRIES_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One permit, or with `owner` "" one token, which may be used until `until_ms`."""
+
+    gate: GateId
+    owner: str
+    until_ms: int = 0
+
+
+@dataclass
+class Permits:
+    """Mutable; lives for one delivery. `granted`: what the wake of this delivery brought."""
+
+    memory: GateMemory
+    run: str
+    owner: str
+    held: dict[Ticket, list[Held]] = field(default_factory=dict)
+    granted: dict[Ticket, Held] = field(default_factory=dict)
+
+    def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
+        """-> the limits of the attempt's task, in the order in which they are taken."""
+        uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
+        return tuple(sorted(uses, key=lambda use: (use.rule.is_rate, use.rule.name)))
+
+    # -- before an attempt begins ------------------------------------------------------------------
+
+    def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
+        """-> None when every limit of the attempt lets it begin."""
+        ticket = (attempt.entry, attempt.attempt)
+        granted = self.granted.pop(ticket, None)
+        taken: list[Held] = []
+        for use in self.uses(attempt):
+            rule = yield from self.memory.rule(use.rule, now_ms)
+            gate_id = gate_of(use, rule, attempt, self.run)
+            found = yield from self._take(gate_id, rule, attempt, granted, now_ms)
+            if found is not None:
+                taken.append(found)
+                continue
+            is_passed = granted is not None and granted.gate != gate_id
+            kept = tuple((one.gate, one.owner) for one in taken if one.owner) if is_passed else ()
+            yield from self._give_back(
+                [one for one in taken if (one.gate, one.owner) not in kept], attempt, now_ms
+            )
+            if granted is not None and granted.owner and granted not in taken:
+                yield from self._give_back([granted], attempt, now_ms)
+            queued = Queued(
+                gate=str(gate_id),
+                since_ms=now_ms,
+                fair="" if use.fair is None else argument_text(attempt, use.fair),
+                kept=tuple((str(gate), owner) for gate, owner in kept),
+                is_front=is_passed,
+            )
+            return Refused(*ticket, queued)
+        if taken:
+            self.held[ticket] = taken
+        return None
+
+    def _take(
+        self,
+        gate_id: GateId,
+        rule: LimitRule,
+        attempt: Attempt,
+        granted: Held | None,
+        now_ms: int,
+    ) -> Generator[Effect, Any, Held | None]:
+        part = rule.of_shard(gate_id.shard)
+        if granted is not None and granted.gate == gate_id:
+            if granted.owner or now_ms <= granted.until_ms:
+                return granted
+            return (yield from self._take_late(gate_id, part))
+        if rule.is_paused:
+            return None
+        # An attempt that was let in elsewhere, or taken over, may have its permit here already.
+        is_new = granted is None and not attempt.takeovers
+        if is_new and self.memory.is_busy(gate_id, now_ms):
+            return None
+        if part.is_rate:
+            return (yield from self._take_token(gate_id, part, now_ms))
+        return (yield from self._take_permit(gate_id, part, attempt, now_ms))
+
+    def _take_token(
+        self, gate_id: GateId, rule: LimitRule, now_ms: int
+    ) -> Generator[Effect, Any, Held | None]:
+        gate = self.memory.seen(gate_id)
+        for _ in range(_TRIES_MAX):
+            written = yield gates.take_token(gate_id, rule, gate, now_ms)
+            gate = self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done:
+                return Held(gate_id, "")
+            is_full = not gates.may_take_token(rule, gate, now_ms)
+            if gate.has_waiters or gate.is_closed(now_ms) or is_full:
+                return None
+        return None
+
+    def _take_late(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
+        """F13. The next token, past those who wait, if it comes within seconds: if workers were
+        slow for long, every wake would be too late, and no attempt would ever begin.
+        """
+        for _ in range(_TRIES_MAX):
+            now_ms = yield Clock()
+            gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+            slot_ms = gates.slot_ms(rule, gate, gate.tat_us, now_ms)
+            if gate.is_closed(now_ms) or slot_ms - now_ms > 2 * GATE_AHEAD_MS:
+                return None
+            written = yield gates.reserve_token(gate_id, rule, gate, now_ms)
+            self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done:
+                if slot_ms > now_ms:
+                    yield Pause(slot_ms - now_ms)
+                return Held(gate_id, "")
+        return None
+
+    def _take_permit(
+        self, gate_id: GateId, rule: LimitRule, attempt: Attempt, now_ms: int
+    ) -> Generator[Effect, Any, Held | None]:
+        name = permit_id(self.run, attempt.entry, attempt.attempt)
+        permit = Permit(_until_ms(attempt, now_ms), self.owner)
+        gate = self.memory.seen(gate_id)
+        if not gates.may_take_permit(rule, gate, now_ms):
+            gate = Gate(permits={})  # seen full a while ago: the write says what is true now
+        for _ in range(_TRIES_MAX):
+            written = yield gates.take_permit(
+                gate_id, rule, gate, now_ms, permit_id=name, permit=permit
+            )
+            gate = self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done:
+                return Held(gate_id, self.owner)
+            mine = gate.permits.get(name)
+            if mine is not None:
+                # The attempt's own: it was kept, granted, or taken by a worker that was lost.
+                written = yield gates.own_permit(gate_id, name, permit, mine.owner, now_ms)
+                gate = self.memory.see(gate_id, written.item, now_ms)
+                if written.is_done:
+                    return Held(gate_id, self.owner)
+                continue
+            is_full = not gates.may_take_permit(rule, gate, now_ms)
+            if gate.has_waiters or gate.is_closed(now_ms) or is_full:
+                return None
+        return None
+
+    # -- after it has ended ------------------------------------------------------------------------
+
+    def release(self, tickets: list[Ticket]) -> NoResult:
+        """Gives back what ended attempts held, and lets in those that wait for it."""
+        for ticket in tickets:
+            held = self.held.pop(ticket, [])
+            if any(one.owner for one in held):
+                now_ms = yield Clock()
+                for one in held:
+                    if one.owner:
+                        yield from self._give_permit_back(one, ticket, now_ms)
+
+    def refuse_grant(self, body: Any, state: Execution) -> NoResult:
+        """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit
+        is given back, unless the attempt is at work: then an earlier wake has begun it.
+        """
+        ticket = (int(body["entry"]), int(body["attempt"]))
+        frame = state.frame_of(ticket[0])
+        waiting = None if frame is None else frame.waiting
+        is_open = isinstance(waiting, Attempt) and waiting.attempt == ticket[1]
+        if body["own"] and (not is_open or state.paused is not None):
+            held = Held(GateId.parse(body["gate"]), body["own"])
+            yield from self._give_permit_back(held, ticket, (yield Clock()))
+
+    def _give_back(self, taken: list[Held], attempt: Attempt, now_ms: int) -> NoResult:
+        for one in taken:
+            if one.owner:
+                ticket = (attempt.entry, attempt.attempt)
+                yield from self._give_permit_back(one, ticket, now_ms)
+                continue
+            declared = self.memory.book.rule(one.gate.limit)
+            if declared is not None:
+                rule = (yield from self.memory.rule(declared, now_ms)).of_shard(one.gate.shard)
+                seen = self.memory.seen(one.gate)
+                yield gates.give_token_back(one.gate, rule, seen, now_ms)
+
+    def _give_permit_back(self, held: Held, ticket: Ticket, now_ms: int) -> NoResult:
+        name = permit_id(self.run, *ticket)
+        written = yield gates.give_permit_back(held.gate, name, held.owner, now_ms)
+        gate = self.memory.see(held.gate, written.item, now_ms)
+        if written.is_done and gate.has_waiters:
+            owner = f"{self.owner}.{ticket[0]}.{ticket[1]}"
+            yield from dispense.after_release(self.memory, held.gate, gate, owner, now_ms)
+
+    # -- slowing down ------------------------------------------------------------------------------
+
+    def throttle(
+        self, attempt: Attempt, retry_after_ms: int
+    ) -> Generator[Effect, Any, Refused | None]:
+        """The dependency asked to be called later. Every rate of the attempt's task slows down, or,
+        without one, every limit; the attempt waits at the first of them. None: it has no limits.
+        """
+        uses = self.uses(attempt)
+        chosen = [use for use in uses if use.rule.is_rate] or list(uses)
+        now_ms = yield Clock()
+        first: Refused | None = None
+        for use in chosen:
+            rule = yield from self.memory.rule(use.rule, now_ms)
+            gate_id = gate_of(use, rule, attempt, self.run)
+            yield from self._slow_down(gate_id, retry_after_ms)
+            if first is None:
+                fair = "" if use.fair is None else argument_text(attempt, use.fair)
+                queued = Queued(str(gate_id), now_ms, fair)
+                first = Refused(attempt.entry, attempt.attempt, queued)
+        return first
+
+    def _slow_down(self, gate_id: GateId, hold_ms: int) -> NoResult:
+        """F20: once in two seconds, whatever the number of attempts in flight."""
+        for _ in range(_TRIES_MAX):
+            now_ms = yield Clock()
+            gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+            if gate.slowed and now_ms - gate.slowed_ms < GATE_SLOW_MS:
+                return
+            written = yield gates.slow_down(gate_id, gate, now_ms, hold_ms)
+            self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done:
+                return
+
+
+def _until_ms(attempt: Attempt, now_ms: int) -> int:
+    """-> the end of the attempt's lease: a permit holds for as long."""
+    if attempt.claim is not None:
+        return attempt.claim.until_ms
+    seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
+    return now_ms + seconds * 1_000 + CLAIM_GRACE_MS

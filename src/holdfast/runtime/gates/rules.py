@@ -1,0 +1,199 @@
+"""The rule of one limit: what the code declares, and what an operator has changed at run time."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from holdfast.core.state import Attempt
+from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX
+from holdfast.runtime.storage import keys
+
+MICROSECONDS: Final = 1_000_000
+NO_KEY: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A circuit breaker: after `failures` failures within `within_ms`, nothing begins for
+    `hold_ms`; then one attempt probes.
+    """
+
+    failures: int
+    within_ms: int
+    hold_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRule:
+    """One limit of the stack. Either `interval_us` (between two starts) or `concurrency` is set.
+
+    `burst`: starts that an idle limit allows at once. `weights`: turns for each text of the
+    parameter that the limit takes turns by.
+    """
+
+    name: str
+    interval_us: int | None = None
+    burst: int = 1
+    concurrency: int | None = None
+    weights: Mapping[str, int] = field(default_factory=dict)
+    trip: Trip | None = None
+    is_paused: bool = False
+
+    @property
+    def is_rate(self) -> bool:
+        return self.interval_us is not None
+
+    @property
+    def shards(self) -> int:
+        """-> into how many gates one key is split, so that no gate's partition becomes hot."""
+        if self.interval_us is not None:
+            return -(-MICROSECONDS // (self.interval_us * GATE_STARTS_PER_SECOND_MAX))
+        assert self.concurrency is not None
+        return -(-self.concurrency // GATE_HOLDERS_MAX)
+
+    def of_shard(self, shard: int) -> LimitRule:
+        """-> the part of the limit that one of its gates enforces."""
+        count = self.shards
+        if count == 1:
+            return self
+        if self.interval_us is not None:
+            burst = max(1, self.burst // count)
+            return replace(self, interval_us=self.interval_us * count, burst=burst)
+        assert self.concurrency is not None
+        places = self.concurrency // count + (shard < self.concurrency % count)
+        return replace(self, concurrency=places)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """One limit of a task. `key` and `fair` are names of the task's parameters, or None."""
+
+    rule: LimitRule
+    key: str | None = None
+    fair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateId:
+    """One gate: a limit, the hash of the key (or "-"), and the shard."""
+
+    limit: str
+    key: str = NO_KEY
+    shard: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.limit}#{self.key}.{self.shard}"
+
+    @classmethod
+    def parse(cls, text: str) -> GateId:
+        limit, _, rest = text.rpartition("#")
+        key, _, shard = rest.rpartition(".")
+        return cls(limit, key, int(shard))
+
+
+def gate_of(use: LimitUse, rule: LimitRule, attempt: Attempt, run: str) -> GateId:
+    """`rule` is that of the use, as an operator may have changed it."""
+    key = NO_KEY if use.key is None else keys.text_hash(argument_text(attempt, use.key))
+    return GateId(rule.name, key, zlib.crc32(run.encode()) % rule.shards)
+
+
+def argument_text(attempt: Attempt, parameter: str) -> str:
+    """-> the value of the parameter as text: a text as it is, other values as JSON."""
+    arguments: Any = attempt.arguments
+    value = arguments.get(parameter) if isinstance(arguments, dict) else None
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+#: -> the limits of a task, by its name. Most tasks have none.
+LimitsOf: TypeAlias = Callable[[str], tuple[LimitUse, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBook:
+    """The limits that this process's code declares: `of_task` by the name of the task."""
+
+    of_task: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
+
+    def uses(self, task: str) -> tuple[LimitUse, ...]:
+        return self.of_task.get(task, ())
+
+    def rule(self, limit: str) -> LimitRule | None:
+        """-> the rule as the code declares it; None for a limit that this code does not know."""
+        rules = (use.rule for uses in self.of_task.values() for use in uses)
+        return next((rule for rule in rules if rule.name == limit), None)
+
+    @property
+    def rules(self) -> dict[str, LimitRule]:
+        return {use.rule.name: use.rule for uses in self.of_task.values() for use in uses}
+
+
+NO_LIMITS: Final = LimitBook()
+
+
+# -- what an operator has changed ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The changes of one limit that operators have made; they outlive deployments.
+
+    `rv` is the version of the stored item, 0 when there is none.
+    """
+
+    interval_us: int | None = None
+    burst: int | None = None
+    concurrency: int | None = None
+    is_paused: bool = False
+    reason: str = ""
+    by: str = ""
+    at_ms: int = 0
+    rv: int = 0
+
+
+def effective(rule: LimitRule, settings: Settings) -> LimitRule:
+    """-> the rule with the operator's changes over the code's values."""
+    return replace(
+        rule,
+        interval_us=rule.interval_us if settings.interval_us is None else settings.interval_us,
+        burst=rule.burst if settings.burst is None else settings.burst,
+        concurrency=rule.concurrency if settings.concurrency is None else settings.concurrency,
+        is_paused=settings.is_paused,
+    )
+
+
+def settings_item(limit: str, settings: Settings) -> dict[str, str | int | bytes]:
+    changed = {
+        "interval": settings.interval_us,
+        "burst": settings.burst,
+        "concurrency": settings.concurrency,
+    }
+    return {
+        "pk": keys.LIMIT_SETTINGS,
+        "sk": limit,
+        "f": 1,
+        "rv": settings.rv,
+        "paused": int(settings.is_paused),
+        "reason": settings.reason,
+        "by": settings.by,
+        "at": settings.at_ms,
+        **{name: value for name, value in changed.items() if value is not None},
+    }
+
+
+def settings_of(item: Mapping[str, Any] | None) -> Settings:
+    if item is None:
+        return Settings()
+    return Settings(
+        interval_us=item.get("interval"),
+        burst=item.get("burst"),
+        concurrency=item.get("concurrency"),
+        is_paused=bool(item.get("paused")),
+        reason=str(item.get("reason", "")),
+        by=str(item.get("by", "")),
+        at_ms=int(item.get("at", 0)),
+        rv=int(item["rv"]),
+    )
