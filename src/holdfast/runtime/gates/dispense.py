@@ -68,7 +68,7 @@ from holdfast.runtime.gates import queue
 from holdfast.runtime.gates.gate import OWNER, UNTIL, Gate, gate_from
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.queue import Choice, Waiter
-from holdfast.runtime.gates.rules import GateId, LimitRule
+from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
 #: Writes of one dispenser that others were before, in a row.
@@ -165,7 +165,7 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         if gate.chain != chain.number or not gate.has_waiters:
             return True
         if rule.is_paused:
-            yield _rest(gate_id, chain, now_ms)
+            yield from _rest(gate_id, chain, now_ms)
             return True
         step = yield from _plan(Dispenser(gate_id, rule, owner, chain), gate, now_ms)
         written = yield step.write
@@ -199,11 +199,29 @@ def after_release(
             return
 
 
-def _rest(gate_id: GateId, chain: Chain, now_ms: int) -> Update:
-    """A paused queue needs no ticks; the next tick of the chain would be due in an hour."""
+def _rest(gate_id: GateId, chain: Chain, now_ms: int) -> NoResult:
+    """A paused queue. A resume begins a new chain at the gates of a limit without keys. It does not
+    know the keys of others, so their queues keep a tick a minute.
+    """
+    has_key = gate_id.key != NO_KEY
+    due_ms = now_ms + (GATE_TICK_MS_MAX if has_key else _REST_MS)
     mine = Condition("tn", "=", chain.number)
-    put: dict[str, str | int] = {"nx": now_ms + _REST_MS, "tm": chain.message}
-    return gates.update(gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=now_ms + _REST_MS)
+    put: dict[str, str | int] = {"nx": due_ms, "tm": chain.message}
+    written = yield gates.update(gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=due_ms)
+    if written.is_done and has_key:
+        yield next_tick(gate_id, chain.number + 1, GATE_TICK_MS_MAX // 1_000)
+
+
+def reopen(gate_id: GateId, gate: Gate, now_ms: int) -> NoResult:
+    """A limit was closed for a while: a new chain serves its queue from the moment it opens. The
+    next tick of the chain at work may be a minute away.
+    """
+    if gate.has_waiters:
+        begun = yield gates.begin_chain(gate_id, gate, now_ms, gate.closed_ms)
+        if begun.is_done:
+            delay_seconds = -(-(gate.closed_ms - now_ms) // 1_000)
+            within = min(max(0, delay_seconds), SQS_DELAY_SECONDS_MAX)
+            yield next_tick(gate_id, gate_from(begun.item).chain, within)
 
 
 def _plan(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Effect, Any, Round]:

@@ -284,10 +284,13 @@ def give_permit_back(gate_id: GateId, permit_id: str, owner: str, now_ms: int) -
 # -- the queue's chain of ticks --------------------------------------------------------------------
 
 
-def begin_chain(gate_id: GateId, seen: Gate, now_ms: int) -> Update:
-    """Says that attempts wait, and gives the chain of ticks that serves them a new number."""
+def begin_chain(gate_id: GateId, seen: Gate, now_ms: int, due_ms: int = 0) -> Update:
+    """Says that attempts wait, and gives the chain of ticks that serves them a new number.
+
+    `due_ms`: when its first tick is due; 0: now.
+    """
     same = Condition("tn", "=", seen.chain) if seen.chain else Condition("tn", "absent")
-    put: dict[str, str | int] = {"w": 1, "nx": now_ms, "tm": ""}
+    put: dict[str, str | int] = {"w": 1, "nx": due_ms or now_ms, "tm": ""}
     return update(gate_id, now_ms, same, put=put, add={"tn": 1})
 
 

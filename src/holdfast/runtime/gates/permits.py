@@ -265,8 +265,9 @@ class Permits:
             if gate.slowed and now_ms - gate.slowed_ms < GATE_SLOW_MS:
                 return
             written = yield gates.slow_down(gate_id, gate, now_ms, hold_ms)
-            self.memory.see(gate_id, written.item, now_ms)
+            gate = self.memory.see(gate_id, written.item, now_ms)
             if written.is_done:
+                yield from dispense.reopen(gate_id, gate, now_ms)
                 return
 
 
