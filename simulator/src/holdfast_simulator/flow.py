@@ -51,6 +51,7 @@ from holdfast.runtime.gates import operate
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import LimitBook, LimitRule, LimitUse
 from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.messages import WAKE_GRANT
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
@@ -82,12 +83,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """`chance`: of a fault at one effect, until `end_ms` after the start."""
+    """`chance`: of a fault at one effect, until `end_ms` after the start.
+
+    `duplicates`: of a message that comes twice; `late`: of a wake that is half a minute late.
+    """
 
     chance: float = 0.0
     end_ms: int = 0
     skew_ms: int = 0
     duplicates: float = 0.0
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,7 @@ class FlowWorld:
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = count()
         self._polls: set[int] = set()
+        self._running: set[_Host] = set()
         self._sweep_at = START_MS + SWEEP_SECONDS * 1_000
         self.at(self._sweep_at, self._sweep)
 
@@ -319,6 +325,7 @@ class FlowWorld:
         """The process has ended; tasks that ran in it end with it."""
         if host.is_alive:
             host.is_alive = False
+            self._running.discard(host)
             self.busy -= 1
             for one in host.runs:
                 if one.ended_ms is None:
@@ -453,9 +460,24 @@ class FlowWorld:
         if isinstance(effect, Send):
             for message in effect.messages:
                 self.sent[str(message.body.get("run", message.body["k"]))] += 1
+            is_wake = effect.messages[0].body["k"] == WAKE_GRANT
+            if is_wake and self.has_faults and self.random.random() < self.faults.late:
+                self._delay(effect)
             self._poll()
         elif isinstance(effect, SetVisibility):
             self._poll()
+
+    def _delay(self, effect: Send) -> None:
+        stored = self.services.queue(effect.queue)
+        for one in list(stored.messages.values())[-len(effect.messages) :]:
+            one.visible_at += 30_000
+            stored.place(one)
+
+    def kill(self, run: str) -> None:
+        """Kills the hosts that run a task of the execution."""
+        for host in list(self._running):
+            if any(one.began.run == run and one.ended_ms is None for one in host.runs):
+                self._over(host)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -467,6 +489,7 @@ class FlowWorld:
         self.task_runs.append(one)
         host.runs.append(one)
         host.running += 1
+        self._running.add(host)
         ends_ms = self.now_ms + int(work.seconds * 1_000)
 
         def over() -> None:

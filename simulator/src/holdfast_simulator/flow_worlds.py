@@ -6,7 +6,7 @@
     CLEAN  then no row waits, no gate says that attempts wait, no permit is left
     BOUND  an execution needs at most so many messages
 
-A world is drawn from its seed: limits, keys, tasks with one to three limits, executions, and faults.
+A world is drawn from its seed: limits, keys, tasks with one to three limits, executions, faults.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def drawn(seed: int) -> tuple[FlowWorld, list[Work], tuple[LimitRule, ...]]:
         end_ms=draw.choice([20_000, 90_000, 240_000]),
         skew_ms=draw.choice([0, 50, CLOCK_ERROR_MS // 2]),
         duplicates=draw.choice([0.0, 0.02]) if faulty else 0.0,
+        late=draw.choice([0.0, 0.0, 0.2]) if faulty else 0.0,
     )
     world = FlowWorld(uses, machine(tasks, draw.choice([5, 20, 60])), seed=seed, faults=faults)
     spread_ms = draw.choice([1_000, 20_000, 120_000])
@@ -56,7 +57,7 @@ def drawn(seed: int) -> tuple[FlowWorld, list[Work], tuple[LimitRule, ...]]:
     for number, work in enumerate(works):
         world.start(work, f"o{number}")
     if draw.random() < 0.3:
-        rule = draw.choice(rules)
+        rule = draw.choice([use.rule for found in uses.values() for use in found])
         at_ms = draw.randint(0, 60_000)
         world.change(rule, at_ms, is_paused=True)
         world.change(rule, at_ms + draw.choice([500, 5_000, 60_000]), is_paused=False)
@@ -177,5 +178,12 @@ def _rest(world: FlowWorld) -> Iterator[str]:
         if any(int(item[name]) > world.now_ms for name in late):
             yield f"CLEAN {item['pk']} has permits beyond the end"
     for run, sent in world.sent.items():
-        if run in world.works and sent > MESSAGES_MAX:
+        if run in world.works and sent > _messages_max(world, world.works[run]):
             yield f"BOUND {run} needed {sent} messages"
+
+
+def _messages_max(world: FlowWorld, work: Work) -> int:
+    """Each attempt of each task may wait once at each of its limits, and be retried."""
+    tries = 2 + work.throttled + work.failed
+    waits = sum(1 + len(uses) for uses in world.book.of_task.values())
+    return MESSAGES_MAX + tries * waits

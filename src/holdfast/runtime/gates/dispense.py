@@ -351,7 +351,7 @@ def _wake(gate_id: GateId, grant: Grant, now_ms: int) -> Message:
         attempt=waiter.attempt,
         gate=str(gate_id),
         own=grant.owner,
-        until=grant.slot_ms + GATE_TOKEN_MS,
+        until=grant.slot_ms + (GATE_HANDOVER_MS if grant.owner else GATE_TOKEN_MS),
     )
     return Message(body, -(-(grant.slot_ms - now_ms) // 1_000))
 

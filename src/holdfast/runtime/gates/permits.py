@@ -1,14 +1,17 @@
 """The permits and tokens of one delivery: taken before its attempts begin, given back after.
 
 Order. A task may have several limits. They are taken in one order everywhere: concurrency by name,
-then rates by name. If one refuses, the others are given back and the attempt waits at that gate,
-holding nothing. Once a gate has let it in and another one refuses, the attempt keeps the permits
-that come before the refusing gate and waits there in front of all others (F17). Waiting with
-permits from the start could stop both limits for each other; giving everything back each time
-could pass two attempts to and fro between two full gates.
+then rates from the slowest on. If one refuses, the others are given back and the attempt waits at
+that gate, holding nothing. Once a gate has let it in and another one refuses, the attempt keeps the
+permits that come before the refusing gate and waits there in front of all others (F17). Waiting
+with permits from the start could stop both limits for each other; giving everything back each time
+could pass two attempts to and fro between two full gates. A token cannot be kept, so an attempt
+that was let in once takes the next token of each further rate past those who wait there.
 
 Rules of this file:
 * F2  A permit is given back under the owner that took it, never by count.
+* F3  Without a lease in the log a delivery respects the permit that another delivery for the same
+      attempt has: both would run under it, and the first to end would free it.
 * F4  Every start has its own token: after a take-over, too.
 * F5  The worker holds the attempt's lease, or the start message implies it, before it takes a
       permit: after a crash the log names the attempt that the permit belongs to.
@@ -20,7 +23,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from holdfast.core.facts import Refused
@@ -30,6 +33,7 @@ from holdfast.limits import (
     CLAIM_SECONDS_DEFAULT,
     GATE_AHEAD_MS,
     GATE_SLOW_MS,
+    GATE_TOKEN_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
 from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Pause, Ticket
@@ -53,7 +57,9 @@ _TRIES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One permit, or with `owner` "" one token, which may be used until `until_ms`."""
+    """One permit, or with `owner` "" one token. `until_ms`: what was granted may be used as it is
+    until then; 0 for what the worker took itself.
+    """
 
     gate: GateId
     owner: str
@@ -73,7 +79,7 @@ class Permits:
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
         """-> the limits of the attempt's task, in the order in which they are taken."""
         uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
-        return tuple(sorted(uses, key=lambda use: (use.rule.is_rate, use.rule.name)))
+        return tuple(sorted(uses, key=_order))
 
     # -- before an attempt begins ------------------------------------------------------------------
 
@@ -96,17 +102,26 @@ class Permits:
             )
             if granted is not None and granted.owner and granted not in taken:
                 yield from self._give_back([granted], attempt, now_ms)
-            queued = Queued(
-                gate=str(gate_id),
-                since_ms=now_ms,
-                fair="" if use.fair is None else argument_text(attempt, use.fair),
+            queued = replace(
+                self._place(gate_id, use, attempt, now_ms),
                 kept=tuple((str(gate), owner) for gate, owner in kept),
                 is_front=is_passed,
             )
             return Refused(*ticket, queued)
-        if taken:
-            self.held[ticket] = taken
+        if not taken:
+            return None
+        if (yield Clock()) - now_ms > GATE_TOKEN_MS:
+            # The host stood still meanwhile: what it took may be too old to begin with.
+            yield from self._give_back(taken, attempt, now_ms)
+            use = self.uses(attempt)[0]
+            return Refused(*ticket, self._place(taken[0].gate, use, attempt, now_ms))
+        self.held[ticket] = taken
         return None
+
+    def _place(self, gate_id: GateId, use: LimitUse, attempt: Attempt, now_ms: int) -> Queued:
+        """-> the place of an attempt that holds nothing."""
+        fair = "" if use.fair is None else argument_text(attempt, use.fair)
+        return Queued(str(gate_id), now_ms, fair)
 
     def _take(
         self,
@@ -118,11 +133,16 @@ class Permits:
     ) -> Generator[Effect, Any, Held | None]:
         part = rule.of_shard(gate_id.shard)
         if granted is not None and granted.gate == gate_id:
-            if granted.owner or now_ms <= granted.until_ms:
+            if now_ms <= granted.until_ms:
                 return granted
+            if granted.owner:
+                return (yield from self._keep(granted, attempt, now_ms))
             return (yield from self._take_late(gate_id, part))
         if rule.is_paused:
             return None
+        if granted is not None and part.is_rate:
+            # Tokens cannot be kept: between two queues it would give up one for the other.
+            return (yield from self._take_late(gate_id, part))
         # An attempt that was let in elsewhere, or taken over, may have its permit here already.
         is_new = granted is None and not attempt.takeovers
         if is_new and self.memory.is_busy(gate_id, now_ms):
@@ -146,8 +166,9 @@ class Permits:
         return None
 
     def _take_late(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
-        """F13. The next token, past those who wait, if it comes within seconds: if workers were
-        slow for long, every wake would be too late, and no attempt would ever begin.
+        """The next token, past those who wait, if it comes within seconds.
+
+        F13: if workers were slow for long, every wake would be too late, and nothing would begin.
         """
         for _ in range(_TRIES_MAX):
             now_ms = yield Clock()
@@ -179,6 +200,9 @@ class Permits:
             if written.is_done:
                 return Held(gate_id, self.owner)
             mine = gate.permits.get(name)
+            is_ours = attempt.claim is not None and attempt.claim.owner == self.owner
+            if mine is not None and not is_ours and not mine.has_lapsed(now_ms):
+                return None  # F3: another delivery of the same message runs the attempt
             if mine is not None:
                 # The attempt's own: it was kept, granted, or taken by a worker that was lost.
                 written = yield gates.own_permit(gate_id, name, permit, mine.owner, now_ms)
@@ -190,6 +214,17 @@ class Permits:
             if gate.has_waiters or gate.is_closed(now_ms) or is_full:
                 return None
         return None
+
+    def _keep(
+        self, granted: Held, attempt: Attempt, now_ms: int
+    ) -> Generator[Effect, Any, Held | None]:
+        """The wake was held up, so that the permit could lapse while the attempt runs: it is
+        prolonged. None: another attempt has the place by now.
+        """
+        name = permit_id(self.run, attempt.entry, attempt.attempt)
+        permit = Permit(_until_ms(attempt, now_ms), self.owner)
+        written = yield gates.own_permit(granted.gate, name, permit, granted.owner, now_ms)
+        return Held(granted.gate, self.owner) if written.is_done else None
 
     # -- after it has ended ------------------------------------------------------------------------
 
@@ -252,9 +287,8 @@ class Permits:
             gate_id = gate_of(use, rule, attempt, self.run)
             yield from self._slow_down(gate_id, retry_after_ms)
             if first is None:
-                fair = "" if use.fair is None else argument_text(attempt, use.fair)
-                queued = Queued(str(gate_id), now_ms, fair)
-                first = Refused(attempt.entry, attempt.attempt, queued)
+                place = self._place(gate_id, use, attempt, now_ms)
+                first = Refused(attempt.entry, attempt.attempt, place)
         return first
 
     def _slow_down(self, gate_id: GateId, hold_ms: int) -> NoResult:
@@ -269,6 +303,12 @@ class Permits:
             if written.is_done:
                 yield from dispense.reopen(gate_id, gate, now_ms)
                 return
+
+
+def _order(use: LimitUse) -> tuple[int, int, str]:
+    """Concurrency first, then rates, the slowest first: its token is the hardest to replace."""
+    interval_us = use.rule.interval_us
+    return (1, -interval_us, use.rule.name) if interval_us is not None else (0, 0, use.rule.name)
 
 
 def _until_ms(attempt: Attempt, now_ms: int) -> int:

@@ -262,6 +262,8 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     except HoldfastError as error:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
+    if body["k"] == messages.TICK:
+        return  # it names no execution; the next attempt that looks at the queue begins a new chain
     rounds = (*messages.replaced_by(body), letter.message_id)
     released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
@@ -298,6 +300,8 @@ def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
 
 def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
     """-> whether there is one. Raises HF301, HF302."""
+    if body["k"] == messages.TICK:
+        return False
     partition = keys.execution(body["t"], body["run"])
     newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1)
     for record in newest:

@@ -58,12 +58,13 @@ _NEVER_MS: Final = 10**15
 class Begun:
     """`deadline_ms` is 0 for an attempt without a time-out.
 
-    `polls` is how often the job had been asked for.
+    `polls` is how often the job had been asked for. `attempt`: None for such a question.
     """
 
     deadline_ms: int
     is_answered_later: bool
     polls: int = 0
+    attempt: Attempt | None = None
 
 
 @dataclass
@@ -256,7 +257,9 @@ class Attempts:
                 continue
             deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = Begun(
-                deadline_ms if attempt.timeout_seconds else 0, attempt.kind in ANSWERED_LATER
+                deadline_ms if attempt.timeout_seconds else 0,
+                attempt.kind in ANSWERED_LATER,
+                attempt=attempt,
             )
             self.has_run_tasks = True
             yield Begin(ticket, self._task(state, attempt, deadline_ms))
@@ -322,7 +325,7 @@ class Attempts:
         for ticket, result in done:
             begun = self.begun.get(ticket, _OVER)
             if isinstance(result, TaskThrottled):
-                seen.append((yield from self._throttled(ticket, result)))
+                seen.append((yield from self._throttled(ticket, begun, result)))
                 continue
             later, polls = begun.is_answered_later, begun.polls
             seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
@@ -345,11 +348,12 @@ class Attempts:
         if over:
             yield from self.permits.release(over)
 
-    def _throttled(self, ticket: Ticket, result: TaskThrottled) -> Generator[Effect, Any, Fact]:
+    def _throttled(
+        self, ticket: Ticket, begun: Begun, result: TaskThrottled
+    ) -> Generator[Effect, Any, Fact]:
         """The task's limits slow down and its attempt waits; a task without limits has failed."""
-        frame = None if self.log.state is None else self.log.state.frame_of(ticket[0])
-        if frame is not None and isinstance(frame.waiting, Attempt):
-            refused = yield from self.permits.throttle(frame.waiting, result.retry_after_ms)
+        if begun.attempt is not None:
+            refused = yield from self.permits.throttle(begun.attempt, result.retry_after_ms)
             if refused is not None:
                 return refused
         return facts.FailedWith(*ticket, THROTTLED, result.cause)

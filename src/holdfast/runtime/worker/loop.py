@@ -91,7 +91,7 @@ Delivers: TypeAlias = Generator[Effect, Any, bool]
 MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
-OTHER_RELEASE_SECONDS = 5
+OTHER_RELEASE_SECONDS = 60
 
 
 def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:

@@ -1,0 +1,370 @@
+"""Limited tasks through the whole engine, on virtual time: never too many, in order, to the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.effects import (
+    Begin,
+    Condition,
+    TaskFailed,
+    TaskResult,
+    TaskSucceeded,
+    TaskThrottled,
+)
+from holdfast.runtime.gates import dispense, gate, permits, queue
+from holdfast.runtime.gates.memory import GateMemory
+from holdfast.runtime.gates.rules import LimitRule, LimitUse
+from holdfast_simulator import flow_worlds
+from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
+
+BANK = LimitRule("bank", interval_us=50_000, burst=2)
+LEDGER = LimitRule("ledger", concurrency=5)
+MINUTE_MS = 60_000
+
+
+def world_of(*uses: LimitUse, tasks: int = 1, seed: int = 1, **options: Any) -> FlowWorld:
+    """A world whose executions run `tasks` tasks in a row, each with these limits."""
+    names = tuple(f"task{number}" for number in range(tasks))
+    return FlowWorld(dict.fromkeys(names, uses), machine(names, 20), seed=seed, **options)
+
+
+def ran(world: FlowWorld, works: Iterable[Work], minutes: float = 30) -> FlowWorld:
+    for number, work in enumerate(works):
+        world.start(work, f"o{number}")
+    world.run(START_MS + int(minutes * MINUTE_MS))
+    assert world.errors == []
+    return world
+
+
+def starts_of(world: FlowWorld) -> list[float]:
+    """-> when attempts began, in seconds after the start of the world."""
+    return sorted((one.began.at_ms - START_MS) / 1_000 for one in world.task_runs)
+
+
+# -- never too many, and never idle ----------------------------------------------------------------
+
+
+def test_a_rate_lets_no_more_attempts_begin_in_any_window_and_wastes_no_token() -> None:
+    world = ran(world_of(LimitUse(BANK)), [Work(number) for number in range(400)])
+    assert world.open_runs() == []
+    starts = starts_of(world)
+    assert len(starts) == 400
+    for first in range(400):
+        in_window = sum(starts[first] <= start < starts[first] + 5 for start in starts)
+        assert in_window <= 2 + 20 * (5 + 1.2)  # wakes come with whole seconds of delay
+    assert starts[-1] <= 400 / 20 * 1.01 + 1.2
+
+
+def test_a_concurrency_limit_is_full_and_never_overfull() -> None:
+    works = [Work(number, seconds=2) for number in range(200)]
+    world = ran(world_of(LimitUse(LEDGER)), works)
+    assert world.open_runs() == []
+    assert list(flow_worlds._holders(world, [LEDGER])) == []
+    busy_seconds = sum((one.ended_ms or 0) - one.began.at_ms for one in world.task_runs) / 1_000
+    assert busy_seconds / (starts_of(world)[-1] + 2) / 5 >= 0.94
+
+
+def test_each_key_has_a_limit_of_its_own() -> None:
+    one_each = LimitUse(LimitRule("customer", concurrency=1), key="customer")
+    works = [Work(number, seconds=1, customer=f"c{number % 20}") for number in range(100)]
+    world = ran(world_of(one_each), works)
+    assert world.open_runs() == []
+    assert starts_of(world)[-1] < 7  # five after each other, twenty side by side
+    runs = sorted(world.task_runs, key=lambda one: one.began.at_ms)
+    for customer in {one.began.customer for one in runs}:
+        own = [one for one in runs if one.began.customer == customer]
+        assert all(b.began.at_ms >= (a.ended_ms or 0) for a, b in pairwise(own))
+
+
+def test_a_task_with_two_limits_keeps_both() -> None:
+    works = [Work(number, seconds=1) for number in range(100)]
+    world = ran(world_of(LimitUse(BANK), LimitUse(LEDGER)), works)
+    assert world.open_runs() == []
+    assert list(flow_worlds._holders(world, [LEDGER])) == []
+    assert list(flow_worlds._starts(world, [BANK])) == []
+    assert starts_of(world)[-1] < 100 / 5 * 1.3
+
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+def test_work_in_flight_ends_before_new_work_begins() -> None:
+    """An execution's second task waits at the same limit as the first tasks of younger ones."""
+    works = [Work(number * 10, seconds=0.1) for number in range(100)]
+    world = ran(world_of(LimitUse(BANK), tasks=2), works)
+    ends = {one.began.run: (one.ended_ms or 0) for one in world.task_runs}
+    assert len(ends) == 100
+    in_order = [ends[run] for run in world.works]  # in the order of their starts
+    late = sum(b < a - 3_000 for a, b in pairwise(in_order))
+    assert late == 0
+
+
+def test_an_urgent_execution_goes_first() -> None:
+    works = [Work(number) for number in range(200)]
+    world = ran(world_of(LimitUse(BANK)), [*works, Work(3_000, priority=0)])
+    urgent = next(run for run, work in world.works.items() if work.priority == 0)
+    began = next(one.began.at_ms for one in world.task_runs if one.began.run == urgent)
+    assert began - START_MS - 3_000 <= 3_500  # tokens of two seconds were given out already
+
+
+def test_two_tenants_share_by_weight_however_long_their_queues_are() -> None:
+    fair = LimitUse(replace(BANK, weights={"small": 1, "large": 1}), fair="tenant")
+    works = [Work(number, tenant="large") for number in range(1_000)]
+    works += [Work(1_000 + number, tenant="small") for number in range(100)]
+    world = ran(world_of(fair), works, minutes=10)
+    small = sorted(one.began.at_ms for one in world.task_runs if one.began.tenant == "small")
+    before = [one for one in world.task_runs if small[0] <= one.began.at_ms <= small[-1]]
+    shares = Counter(one.began.tenant for one in before)
+    assert 0.9 <= shares["small"] / shares["large"] <= 1.1
+
+
+# -- slowing down, pausing, stopping ---------------------------------------------------------------
+
+
+def test_a_throttled_attempt_counts_no_retry_and_slows_the_limit() -> None:
+    works = [Work(number, throttled=number == 0) for number in range(100)]
+    names = ("task0",)
+    world = FlowWorld({"task0": (LimitUse(BANK),)}, machine(names, 20, retry=False), seed=3)
+    told: list[str] = []
+
+    def act(work: Work, effect: Begin) -> TaskResult:
+        if work.throttled and not told:
+            told.append(effect.effect.run)
+            return TaskThrottled(10_000, "busy")
+        return TaskSucceeded(None)
+
+    world.act = act
+    ran(world, works)
+    assert world.open_runs() == []  # with a retry counted, the first would have failed
+    assert {item["st"] for item in world.services.items("executions")} == {"RUNNING", "SUCCEEDED"}
+    gaps = [b - a for a, b in pairwise(starts_of(world))]
+    assert max(gaps) >= 7  # closed for ten seconds; two seconds' tokens were given out before
+
+
+def test_a_paused_limit_lets_nothing_begin_until_it_is_resumed() -> None:
+    world = world_of(LimitUse(BANK))
+    world.change(BANK, 1_000, is_paused=True, by="kim", reason="outage")
+    world.change(BANK, 31_000, is_paused=False)
+    ran(world, [Work(number * 50) for number in range(200)])
+    assert world.open_runs() == []
+    assert not any(1 + 4.5 < start < 31 for start in starts_of(world))
+
+
+def test_a_rate_that_an_operator_lowers_holds_at_once() -> None:
+    world = world_of(LimitUse(BANK))
+    world.change(BANK, 2_000, interval_us=1_000_000)
+    ran(world, [Work(number) for number in range(100)])
+    starts = starts_of(world)
+    assert sum(start > 5 for start in starts) >= 5
+    assert sum(10 <= start < 40 for start in starts) <= 30 + 2
+
+
+def test_a_stopped_execution_leaves_the_queue() -> None:
+    world = world_of(LimitUse(replace(BANK, interval_us=10_000_000)))
+    world.at(START_MS + 5_000, lambda: world.stop(list(world.works)[10]))
+    ran(world, [Work(number) for number in range(20)], minutes=1)
+    stopped = list(world.works)[10]
+    assert stopped not in world.open_runs()
+    assert not any(stopped in str(row["sk"]) for row in world.stored("~wait"))
+
+
+# -- a bank that answers 429 -----------------------------------------------------------------------
+
+
+class Bank:
+    """Takes `per_second` calls, 20 at once after a pause; refuses what is beyond."""
+
+    def __init__(self, world: FlowWorld, per_second: Callable[[int], float], burst: float) -> None:
+        self._world, self._per_second, self._burst = world, per_second, burst
+        self._tokens, self._at_ms = burst, START_MS
+        self.calls: list[tuple[int, bool]] = []
+
+    def call(self, work: Work, effect: Begin) -> TaskResult:
+        del work, effect
+        now_ms = self._world.now_ms
+        gained = (now_ms - self._at_ms) / 1_000 * self._per_second(now_ms - START_MS)
+        self._tokens, self._at_ms = min(self._burst, self._tokens + gained), now_ms
+        is_taken = self._tokens >= 1
+        self._tokens -= is_taken
+        self.calls.append((now_ms, is_taken))
+        return TaskSucceeded(None) if is_taken else TaskThrottled(1_000, "429")
+
+
+def test_with_an_exact_limit_a_bank_never_refuses_a_call() -> None:
+    world = world_of(LimitUse(BANK))
+    bank = Bank(world, lambda _: 20, burst=40)
+    world.act = bank.call
+    ran(world, [Work(number, seconds=0.1) for number in range(1_000)])
+    assert world.open_runs() == []
+    assert sum(not is_taken for _, is_taken in bank.calls) == 0
+
+
+# -- what it costs ---------------------------------------------------------------------------------
+
+
+def _write_units(world: FlowWorld, works: list[Work]) -> float:
+    ran(world, works, minutes=10)
+    assert world.open_runs() == []
+    return float(world.services.usage.write_units) / len(works)
+
+
+def test_an_uncontended_start_costs_one_write_for_a_rate_and_two_for_concurrency() -> None:
+    works = [Work(number * 1_000) for number in range(50)]
+    free = _write_units(world_of(), works)
+    assert _write_units(world_of(LimitUse(BANK)), works) - free == pytest.approx(1, abs=0.05)
+    assert _write_units(world_of(LimitUse(LEDGER)), works) - free == pytest.approx(2, abs=0.05)
+
+
+def test_an_idle_limit_costs_nothing() -> None:
+    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=1)
+    before = world.services.usage.write_units, world.services.usage.sqs_send_requests
+    world.run(START_MS + 60 * MINUTE_MS)
+    assert (world.services.usage.write_units, world.services.usage.sqs_send_requests) == before
+
+
+def test_five_thousand_starts_a_second_are_spread_over_gates() -> None:
+    rule = LimitRule("wide", interval_us=200, burst=5_000)
+    assert rule.shards == 25
+    parts = [rule.of_shard(shard) for shard in range(rule.shards)]
+    assert all(part.interval_us == 5_000 and part.burst == 200 for part in parts)
+    wide = LimitRule("many", concurrency=101)
+    places = [wide.of_shard(shard).concurrency or 0 for shard in range(wide.shards)]
+    assert sum(places) == 101
+
+
+# -- random worlds, and bugs that they find --------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_in_random_worlds_with_faults_every_promise_holds(first: int) -> None:
+    for seed in range(first, first + 10):
+        assert flow_worlds.play(seed).violations == (), f"seed {seed}"
+
+
+def _without(condition: str) -> Callable[[Any], Any]:
+    """-> the writes of a gate, each without its tests of one attribute."""
+    plain = gate.update
+
+    def update(gate_id: Any, now_ms: int, *where: Condition, **fields: Any) -> Any:
+        kept = (one for one in where if not one.attribute.startswith(condition))
+        return plain(gate_id, now_ms, *kept, **fields)
+
+    return update  # type: ignore[return-value]
+
+
+def _no_answer_to_none(*_: Any, **__: Any) -> Any:
+    yield from ()
+
+
+BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "F1 a place is taken without a look at how many are": lambda patch: patch.setattr(
+        gate, "update", _without("n")
+    ),
+    "F2 a permit is given back by whoever comes": lambda patch: patch.setattr(
+        gate, "update", _without(gate.OWNER)
+    ),
+    "F8 an empty queue is not looked at again": lambda patch: patch.setattr(
+        dispense, "_serve_from_now_on", _no_answer_to_none
+    ),
+    "a permit lapses at once": lambda patch: patch.setattr(
+        gate.Permit, "has_lapsed", lambda *_: True
+    ),
+    "a permit is not given back": lambda patch: patch.setattr(
+        permits.Permits, "release", _no_answer_to_none
+    ),
+    "a row stays when its attempt is let in": lambda patch: patch.setattr(
+        queue, "row_key", lambda *_: "x"
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BUGS[bug](monkeypatch)
+    assert any(flow_worlds.play(seed).violations for seed in range(40)), bug
+
+
+RATE_BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "F1 a token is taken without a look at the time": lambda patch: patch.setattr(
+        gate, "update", _without("tat")
+    ),
+    "F13 a late token is used": lambda patch: patch.setattr(dispense, "GATE_TOKEN_MS", 10**9),
+}
+
+
+def _held_up() -> list[str]:
+    """The wakes of twenty seconds come half a minute late; -> what is wrong with the rate."""
+    world = world_of(LimitUse(BANK), faults=Faults(end_ms=20_000, late=1))
+    ran(world, [Work(number) for number in range(1_200)], minutes=10)
+    assert world.open_runs() == []
+    return list(flow_worlds._starts(world, [BANK]))
+
+
+def test_wakes_that_were_held_up_do_not_exceed_the_rate() -> None:
+    assert _held_up() == []
+
+
+@pytest.mark.parametrize("bug", RATE_BUGS)
+def test_a_planted_bug_of_a_rate_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    RATE_BUGS[bug](monkeypatch)
+    assert _held_up()
+
+
+def _inversions() -> int:
+    """Executions come a little faster than one place serves them; -> how often one was passed."""
+    world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
+    ran(world, [Work(number * 50, seconds=0.05) for number in range(300)])
+    began = {one.began.run: one.began.at_ms for one in world.task_runs}
+    order = [began[run] for run in world.works]
+    return sum(b < a for a, b in pairwise(order))
+
+
+def test_newcomers_do_not_pass_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _inversions() == 0
+    monkeypatch.setattr(GateMemory, "is_busy", lambda *_: False)
+    monkeypatch.setattr(gate, "NO_WAITERS", Condition("ttl", ">", 0, or_absent=True))
+    assert _inversions() > 0  # F9, planted
+
+
+def _after_a_crash() -> FlowWorld:
+    """The only holder's worker dies; its execution is stopped before the message is back."""
+    world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
+    world.at(START_MS + 2_000, lambda: world.kill(next(iter(world.works))))
+    world.at(START_MS + 3_000, lambda: world.stop(next(iter(world.works))))
+    return ran(world, [Work(0, seconds=5), Work(500), Work(600)], minutes=10)
+
+
+def test_the_place_of_a_crashed_worker_is_free_when_its_permit_has_lapsed() -> None:
+    world = _after_a_crash()
+    assert world.open_runs() == []
+    assert starts_of(world)[-1] < 20 + 5 + 2 + 62  # time-out, grace, clocks, the queue's tick
+
+
+def test_a_permit_that_never_lapses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate.Permit, "has_lapsed", lambda *_: False)
+    assert len(_after_a_crash().open_runs()) == 2
+
+
+def _failed(_: Work, __: Begin) -> TaskResult:
+    return TaskFailed("Broken", "it failed")
+
+
+def test_a_failed_attempt_holds_nothing_while_it_waits_for_its_next_try() -> None:
+    world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
+    failing = {"o0"}
+    world.act = lambda work, effect: (
+        _failed(work, effect)
+        if effect.effect.run_name in failing and effect.effect.attempt < 4
+        else TaskSucceeded(None)
+    )
+    ran(world, [Work(0), *(Work(200 + number) for number in range(5))], minutes=5)
+    assert world.open_runs() == []
+    others = [one for one in world.task_runs if one.began.run != next(iter(world.works))]
+    assert max(one.began.at_ms for one in others) - START_MS < 10_000
