@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_local(commands)
     _add_starting(commands)
     _add_pausing(commands)
+    _add_limits(commands)
     _add_seeing(commands)
     _add_telling(commands)
     _add_repairing(commands)
@@ -192,6 +193,12 @@ def _add_starting(commands: Any) -> None:
     start.add_argument("--name", help="its business key; the same name and input start once")
     start.add_argument("--input", default="{}", metavar="JSON", help="or @FILE, or - for stdin")
     start.add_argument("--wait", type=float, metavar="SECONDS", help="for its end")
+    start.add_argument(
+        "--priority",
+        type=int,
+        metavar="N",
+        help="its place before limits: 0, the first, to 9; without it 5",
+    )
     stop = _remote(commands, "stop", remote.stop, "End an execution as ABORTED, after undoing.")
     stop.add_argument("execution", metavar="ID", help=_NAMED)
     stop.add_argument("--error")
@@ -226,6 +233,37 @@ def _add_pausing(commands: Any) -> None:
     resume.add_argument("execution", metavar="ID", help=_NAMED)
     resume.add_argument("--reason", required=True, help="the history keeps it")
     resume.add_argument("--by", help="who asks; default: the user of this machine")
+
+
+def _add_limits(commands: Any) -> None:
+    shown = _remote(commands, "limits", remote.limits, "Show the limits of tasks and their queues.")
+    shown.add_argument("limit", nargs="?", metavar="NAME", help="only this one")
+    change = commands.add_parser("limit", help="Change, pause or resume a limit without a deploy.")
+    changes = change.add_subparsers(dest="change", required=True, metavar="CHANGE")
+    told = {
+        "set": "Let a limit differ from the code, until it is cleared.",
+        "pause": "Let nothing begin that the limit covers.",
+        "resume": "Let a paused limit go on.",
+        "clear": "Give a limit the values of the code again.",
+    }
+    for name, about in told.items():
+        one = _remote(changes, name, remote.change_limit, about)
+        one.add_argument("limit", metavar="NAME", help="as `holdfast limits` shows it")
+        one.add_argument("--reason", required=True, help="`holdfast limits` and `show` print it")
+        one.add_argument("--by", help="who asks; default: the user of this machine")
+        if name == "set":
+            one.add_argument("--rate", type=_rate, metavar="N/UNIT", help="5/s, 300/min or 1000/h")
+            one.add_argument("--burst", type=int, metavar="N", help="starts at once after a pause")
+            one.add_argument("--concurrency", type=int, metavar="N", help="attempts at once")
+
+
+def _rate(text: str) -> float:
+    """-> starts a second."""
+    seconds = {"s": 1, "min": 60, "h": 3_600}
+    count, _, unit = text.partition("/")
+    if unit not in seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate: write 5/s, 300/min or 1000/h")
+    return float(count) / seconds[unit]
 
 
 def _add_seeing(commands: Any) -> None:

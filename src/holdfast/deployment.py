@@ -105,7 +105,7 @@ class Deployment:
         return LimitBook(uses)
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
-        return Front(programs, self.definitions, self, keys)
+        return Front(programs, self.definitions, self, keys, limit_book=self.limits)
 
     # -- tasks -------------------------------------------------------------------------------------
 

@@ -38,6 +38,12 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/retry": ((), ("reason",)),
     "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
     "POST /executions/{id}/resume": ((), ("reason", "by")),
+    "GET /limits": ((), ()),
+    "GET /limits/{name}": ((), ()),
+    "POST /limits/{name}": (
+        (),
+        ("rate", "burst", "concurrency", "paused", "clear", "reason", "by"),
+    ),
     "POST /events": ((), ("name", "key", "data", "id")),
     "GET /events": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause")),
@@ -169,6 +175,22 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
             lambda: front.resume(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
+
+    @app.get("/limits")
+    def limits() -> Any:
+        return answer(front.limits, "GET /limits")
+
+    @app.get("/limits/<name>")
+    def limit(name: str) -> Any:
+        return answer(lambda: front.limit(name), "GET /limits/{name}")
+
+    @app.post("/limits/<name>")
+    def change_limit(name: str) -> Any:
+        def change() -> JsonResult:
+            require_operator(request())
+            return front.change_limit(name, asked_by_caller("POST /limits/{name}"))
+
+        return answer(change, "POST /limits/{name}")
 
     @app.post("/events")
     def event() -> Any:

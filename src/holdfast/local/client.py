@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -48,9 +48,12 @@ class Client:
     carry: Carry
     where: str
 
-    def start(self, workflow: str, data: AnyJson, name: str | None = None) -> AnyJson:
+    def start(
+        self, workflow: str, data: AnyJson, name: str | None = None, priority: int | None = None
+    ) -> AnyJson:
         request = {"workflow": workflow, "input": data}
-        return self._post("/executions", request if name is None else {**request, "name": name})
+        request |= _without_none({"name": name, "priority": priority})
+        return self._post("/executions", request)
 
     def stop(
         self,
@@ -74,6 +77,17 @@ class Client:
 
     def resume(self, identifier: str, reason: str, by: str) -> AnyJson:
         return self._post(f"{_path(identifier)}/resume", {"reason": reason, "by": by})
+
+    def limits(self) -> list[AnyJson]:
+        found: list[AnyJson] = self._call("GET", "/limits")["limits"]
+        return found
+
+    def limit(self, name: str) -> AnyJson:
+        return self._call("GET", f"/limits/{quote(name, safe='')}")
+
+    def change_limit(self, name: str, changed: Mapping[str, AnyJson]) -> AnyJson:
+        """`changed`: rate?, burst?, concurrency?, paused?, clear?, reason, by?."""
+        return self._post(f"/limits/{quote(name, safe='')}", dict(changed))
 
     def event(self, name: str, key: str, data: AnyJson, event_id: str | None = None) -> AnyJson:
         request = {"name": name, "key": key, "data": data}
@@ -176,7 +190,7 @@ def _path(identifier: str) -> str:
     return f"/executions/{quote(identifier, safe='')}"
 
 
-def _without_none(fields: dict[str, str | None]) -> dict[str, str]:
+def _without_none(fields: Mapping[str, AnyJson]) -> dict[str, AnyJson]:
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -27,7 +27,7 @@ def _client(arguments: argparse.Namespace) -> Client:
 def start(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.input, "--input")
     client = _client(arguments)
-    started = client.start(arguments.workflow, data, arguments.name)
+    started = client.start(arguments.workflow, data, arguments.name, arguments.priority)
     is_new = started.get("started", True)
     if arguments.wait is None:
         text = f"started {started['execution']}" if is_new else _exists(started)
@@ -164,6 +164,41 @@ def resume(arguments: argparse.Namespace) -> int:
     by = arguments.by or _local_user()
     told = _client(arguments).resume(arguments.execution, arguments.reason, by)
     return say(arguments, told, f"asked {told['execution']} to resume")
+
+
+def limits(arguments: argparse.Namespace) -> int:
+    from holdfast.local import screen  # noqa: PLC0415
+
+    client = _client(arguments)
+    rows = client.limits() if arguments.limit is None else [client.limit(arguments.limit)]
+    if arguments.json:
+        print_json(rows)
+    elif rows:
+        screen.put(screen.limits(rows, datetime.now(UTC)))
+    else:
+        print("no task has a limit")
+    return FINE
+
+
+def change_limit(arguments: argparse.Namespace) -> int:
+    """`holdfast limit set`, `pause`, `resume` and `clear`."""
+    changed: dict[str, Any] = {"reason": arguments.reason, "by": arguments.by or _local_user()}
+    match arguments.change:
+        case "set":
+            given = {
+                "rate": arguments.rate,
+                "burst": arguments.burst,
+                "concurrency": arguments.concurrency,
+            }
+            changed |= {name: value for name, value in given.items() if value is not None}
+        case "clear":
+            changed["clear"] = True
+        case change:
+            changed["paused"] = change == "pause"
+    told = _client(arguments).change_limit(arguments.limit, changed)
+    done = {"set": "is set", "clear": "has the values of the code again"}
+    text = done.get(arguments.change, f"is {arguments.change.removesuffix('e')}ed")
+    return say(arguments, told, f"the limit {told['name']} {text}")
 
 
 def _local_user() -> str:

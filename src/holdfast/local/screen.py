@@ -98,6 +98,47 @@ def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> No
         put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
 
 
+def limits(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table(
+        "limit",
+        "allows",
+        "in use",
+        "waiting",
+        "oldest",
+        "the last begins",
+        "changed",
+        right=("in use", "waiting"),
+    )
+    for row in map(_on_one_line, rows):
+        last = row.get("seconds")
+        table.add_row(
+            row["name"],
+            _allows(row),
+            str(row.get("in_use", "")),
+            str(row.get("waiting", f"by {row['key']}" if "key" in row else "")),
+            ago(row["oldest"], now) if "oldest" in row else "",
+            "" if last is None else f"in about {duration(timedelta(seconds=last))}",
+            _limit_change(row, now),
+        )
+    return table
+
+
+def _allows(row: JsonRow) -> str:
+    if "concurrency" in row:
+        return f"{row['concurrency']} at once"
+    slowed = f", slowed to {row['speed']:.0%}" if "speed" in row else ""
+    return f"{row['rate']:g}/s, burst {row['burst']}{slowed}"
+
+
+def _limit_change(row: JsonRow, now: datetime) -> str:
+    change = row.get("changed")
+    if change is None:
+        return ""
+    what = "paused" if change.get("paused") else "set"
+    by = f" by {change['by']}" if "by" in change else ""
+    return f"{what}{by} {ago(change['at'], now)}: {change['reason']}"
+
+
 # -- one execution ---------------------------------------------------------------------------------
 
 
@@ -182,6 +223,8 @@ def _waits_for(wait: JsonRow) -> str:
             return f"an answer: {wait.get('title', '')}"
         case "timer":
             return "the time to pass"
+        case "limit":
+            return _waits_at_limit(wait)
         case "task" if "retry_at" in wait:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
@@ -198,6 +241,20 @@ def _waits_for(wait: JsonRow) -> str:
             return f"a worker that knows the task {wait['task']}"
         case kind:
             return str(kind)
+
+
+def _waits_at_limit(wait: JsonRow) -> str:
+    limit, ahead = f"limit {wait['limit']}", wait["ahead"]
+    if "paused_since" in wait:
+        by = f" by {wait['paused_by']}" if "paused_by" in wait else ""
+        return f"{limit}, paused{by} since {moment(wait['paused_since'])}"
+    place = f"{ahead} before it" if ahead < _COUNTED_MAX else f"{ahead} or more before it"
+    soon = f", about {duration(timedelta(seconds=wait['seconds']))}" if "seconds" in wait else ""
+    return f"{limit}: {place}{soon}"
+
+
+#: The API counts no more of a queue.
+_COUNTED_MAX: Final = 1_000
 
 
 def _go_on(wait: JsonRow) -> str | None:

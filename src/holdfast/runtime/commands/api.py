@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.runtime.commands import answers, events, pause, queries, retry, start, stop
+from holdfast.runtime.commands import answers, events, limits, pause, queries, retry, start, stop
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import JsonResult
+from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
 
@@ -31,10 +32,13 @@ class Front:
     types: Types
     keys: SigningKeys
     formats: Formats = FORMATS
+    limit_book: LimitBook = NO_LIMITS
 
     @property
     def known(self) -> Lookup:
-        return Lookup(self.programs, self.workflows, self.keys, self.formats, self.types)
+        return Lookup(
+            self.programs, self.workflows, self.keys, self.formats, self.types, self.limit_book
+        )
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return start.start(self.known, tenant, request, chance)
@@ -63,6 +67,15 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return pause.resume(self.known, tenant, identifier, request, chance)
+
+    def limits(self) -> JsonResult:
+        return limits.limits(self.known)
+
+    def limit(self, name: str) -> JsonResult:
+        return limits.limit(self.known, name)
+
+    def change_limit(self, name: str, request: Mapping[str, Any]) -> JsonResult:
+        return limits.change(self.known, name, request)
 
     def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return events.event(self.known, tenant, request, chance)

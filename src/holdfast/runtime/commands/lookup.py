@@ -24,6 +24,7 @@ from holdfast.runtime import children
 from holdfast.runtime.commands.payloads import Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
+from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
@@ -50,6 +51,7 @@ class Lookup:
     keys: SigningKeys
     formats: Formats
     types: Types
+    limits: LimitBook = NO_LIMITS
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)

@@ -124,6 +124,9 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
             "reason": f"no worker knows a task named {attempt.target!r}",
         }
     task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
+    if attempt.queued is not None:
+        # `entry` leads to its place in the queue, which `limits.with_places` adds.
+        return {**task, "kind": "limit", "entry": attempt.entry}
     return {**task, **_retry(attempt)}
 
 

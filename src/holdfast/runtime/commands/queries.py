@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
-from holdfast.runtime.commands import presentation
+from holdfast.runtime.commands import limits, presentation
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
@@ -53,6 +53,8 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
     shown: dict[str, Any] = hidden(
         presentation.execution(log.state, definition.source_map, token_of)
     )
+    if "waits" in shown:
+        shown["waits"] = yield from limits.with_places(known, log.state, shown["waits"])
     if held is not None:
         shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
     return _without_large(shown)

@@ -68,13 +68,17 @@ class Held:
 
 @dataclass
 class Permits:
-    """Mutable; lives for one delivery. `granted`: what the wake of this delivery brought."""
+    """Mutable; lives for one delivery. `granted`: what the wake of this delivery brought.
+
+    `is_logged`: the execution has a log, so that a lease of this delivery is written there.
+    """
 
     memory: GateMemory
     run: str
     owner: str
     held: dict[Ticket, list[Held]] = field(default_factory=dict)
     granted: dict[Ticket, Held] = field(default_factory=dict)
+    is_logged: bool = False
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
         """-> the limits of the attempt's task, in the order in which they are taken."""
@@ -200,7 +204,8 @@ class Permits:
             if written.is_done:
                 return Held(gate_id, self.owner)
             mine = gate.permits.get(name)
-            is_ours = attempt.claim is not None and attempt.claim.owner == self.owner
+            claim = attempt.claim if self.is_logged else None
+            is_ours = claim is not None and claim.owner == self.owner
             if mine is not None and not is_ours and not mine.has_lapsed(now_ms):
                 return None  # F3: another delivery of the same message runs the attempt
             if mine is not None:

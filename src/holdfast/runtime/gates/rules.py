@@ -126,6 +126,11 @@ class LimitBook:
         rules = (use.rule for uses in self.of_task.values() for use in uses)
         return next((rule for rule in rules if rule.name == limit), None)
 
+    def key_of(self, limit: str) -> str | None:
+        """-> the parameter whose every value has a gate of its own, where the limit has one."""
+        uses = (use for uses in self.of_task.values() for use in uses)
+        return next((use.key for use in uses if use.rule.name == limit and use.key), None)
+
     @property
     def rules(self) -> dict[str, LimitRule]:
         return {use.rule.name: use.rule for uses in self.of_task.values() for use in uses}

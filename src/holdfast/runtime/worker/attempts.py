@@ -250,6 +250,7 @@ class Attempts:
             if name_in(attempt.target) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
+            self.permits.is_logged = self.log.state is not None
             refused = yield from self.permits.acquire(attempt, now_ms)
             if refused is not None:
                 self.taken.discard(ticket)

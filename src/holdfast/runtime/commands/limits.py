@@ -1,0 +1,235 @@
+"""The limits of the stack, for operators: look at them, change them, pause and resume them.
+
+A limit is declared in code (`Limit`). A change made here stays above the value of the code, also
+over deployments, until it is cleared. docs/how-to/limits.md shows the commands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from holdfast.core.decision import iso_time
+from holdfast.core.state import Attempt, Execution
+from holdfast.errors import RequestError, ServiceFault
+from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.effects import Clock, Effect, JsonResult, Query
+from holdfast.runtime.gates import operate
+from holdfast.runtime.gates.operate import COUNTED_MAX, GateReport
+from holdfast.runtime.gates.queue import permit_id
+from holdfast.runtime.gates.rules import (
+    MICROSECONDS,
+    NO_KEY,
+    GateId,
+    LimitRule,
+    Settings,
+    effective,
+)
+from holdfast.runtime.storage import keys, tables
+
+_RATE_MAX: Final = 12_800.0
+_PLACES_MAX: Final = 2_560
+_DAY_SECONDS: Final = 86_400
+
+
+def limits(known: Lookup) -> JsonResult:
+    """-> {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
+    found = list[dict[str, Any]]()
+    for name in sorted(known.limits.rules):
+        found += [(yield from limit(known, name))]
+    return {"limits": found}
+
+
+def limit(known: Lookup, name: str) -> JsonResult:
+    """-> name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting` (counted
+    to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits begins),
+    `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has set.
+
+    A limit with keys has one queue for each key: it is shown by its `key` parameter alone.
+    Raises RequestError HF238 (404).
+    """
+    declared = _declared(known, name)
+    settings = yield from operate.settings_now(name)
+    rule = effective(declared, settings)
+    shown: dict[str, Any] = {"name": name, **_values(rule)}
+    key = known.limits.key_of(name)
+    if key is not None:
+        shown["key"] = key
+    else:
+        reports = list[GateReport]()
+        for shard in range(rule.shards):
+            reports += [(yield from operate.report(GateId(name, NO_KEY, shard), rule))]
+        shown |= _use(reports, (yield Clock()))
+    if settings.rv:
+        shown["changed"] = _changed(settings, declared)
+    return shown
+
+
+def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
+    """`request`: rate? (a second), burst?, concurrency?, paused?, clear?, reason, by?.
+
+    -> the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
+    """
+    declared = _declared(known, name)
+    changed = {
+        **_new_values(declared, request),
+        "reason": _text(request, "reason", CAUSE_CHARACTERS_MAX),
+        "by": _text(request, "by", NAME_CHARACTERS_MAX, default=""),
+    }
+    stored = yield from operate.change(declared, changed)
+    if stored is None:
+        raise ServiceFault("HF321", f"others changed the limit {name} meanwhile", retry="now")
+    return (yield from limit(known, name))
+
+
+def place_in_queue(known: Lookup, state: Execution, attempt: Attempt) -> JsonResult:
+    """-> what `show` says of an attempt that waits: `limit`, `ahead` (counted to 1,000),
+    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit
+    is paused.
+    """
+    queued = attempt.queued
+    assert queued is not None
+    gate_id = GateId.parse(queued.gate)
+    shown: dict[str, Any] = {"limit": gate_id.limit}
+    rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
+    own = permit_id(state.run, attempt.entry, attempt.attempt)
+    places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
+    shown["ahead"] = places[0] if places else len(rows)
+    declared = known.limits.rule(gate_id.limit)
+    if declared is None:
+        return shown
+    settings = yield from operate.settings_now(gate_id.limit)
+    if settings.is_paused:
+        since = {"paused_by": settings.by, "paused_since": iso_time(settings.at_ms)}
+        return {**shown, **{name: text for name, text in since.items() if text}}
+    rule = effective(declared, settings)
+    report = yield from operate.report(gate_id, rule)
+    seconds = _seconds(report, shown["ahead"] + 1)
+    return shown if seconds is None else {**shown, "seconds": seconds}
+
+
+def _declared(known: Lookup, name: str) -> LimitRule:
+    found = known.limits.rule(name)
+    if found is None:
+        declared = ", ".join(sorted(known.limits.rules)) or "none"
+        raise RequestError(
+            "HF238", f"there is no limit {name!r:.60}", status=404, help=f"declared: {declared}"
+        )
+    return found
+
+
+def _values(rule: LimitRule) -> dict[str, Any]:
+    if rule.interval_us is not None:
+        return {"rate": round(MICROSECONDS / rule.interval_us, 6), "burst": rule.burst}
+    return {"concurrency": rule.concurrency}
+
+
+def _use(reports: list[GateReport], now_ms: int) -> dict[str, Any]:
+    shown: dict[str, Any] = {"waiting": sum(one.waiting for one in reports)}
+    if not reports[0].rule.is_rate:
+        shown["in_use"] = sum(one.in_use for one in reports)
+    oldest = [one.oldest_ms for one in reports if one.oldest_ms is not None]
+    if oldest:
+        shown["oldest"] = iso_time(min(oldest))
+    seconds = [_seconds(one, one.waiting) for one in reports if one.waiting]
+    known_seconds = [one for one in seconds if one is not None]
+    if known_seconds:
+        shown["seconds"] = max(known_seconds)
+    speed = min(one.factor for one in reports)
+    if speed < 1:
+        shown["speed"] = round(speed, 3)
+    closed_ms = max(one.closed_ms for one in reports)
+    if closed_ms > now_ms:
+        shown["closed_until"] = iso_time(closed_ms)
+    return shown
+
+
+def _seconds(report: GateReport, place: int) -> int | None:
+    """-> until the attempt at that place, from 1, begins; None for concurrency: nothing says how
+    long those that run will take.
+    """
+    if report.rule.interval_us is None:
+        return None
+    return math.ceil(place * report.rule.interval_us / MICROSECONDS / report.factor)
+
+
+def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
+    shown: dict[str, Any] = {"at": iso_time(settings.at_ms), "reason": settings.reason}
+    if settings.by:
+        shown["by"] = settings.by
+    if settings.is_paused:
+        shown["paused"] = True
+    plain = {"burst": settings.burst, "concurrency": settings.concurrency}
+    shown |= {name: value for name, value in plain.items() if value is not None}
+    if settings.interval_us is not None:
+        shown["rate"] = round(MICROSECONDS / settings.interval_us, 6)
+    return {**shown, "code": _values(declared)}
+
+
+# -- the fields of a request -----------------------------------------------------------------------
+
+
+def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, Any]:
+    """-> the fields of `Settings` that the request changes."""
+    if request.get("clear") is True:
+        return {"interval_us": None, "burst": None, "concurrency": None, "is_paused": False}
+    found: dict[str, Any] = {}
+    if request.get("rate") is not None:
+        _require_kind(declared, "rate", is_rate=True)
+        rate = _number(request, "rate", 1 / _DAY_SECONDS, _RATE_MAX)
+        found["interval_us"] = int(MICROSECONDS / rate)
+    if request.get("burst") is not None:
+        _require_kind(declared, "burst", is_rate=True)
+        found["burst"] = int(_number(request, "burst", 1, _RATE_MAX))
+    if request.get("concurrency") is not None:
+        _require_kind(declared, "concurrency", is_rate=False)
+        found["concurrency"] = int(_number(request, "concurrency", 1, _PLACES_MAX))
+    if isinstance(request.get("paused"), bool):
+        found["is_paused"] = request["paused"]
+    if not found:
+        raise _bad("the request changes nothing", "send rate, burst, concurrency, paused or clear")
+    return found
+
+
+def _require_kind(declared: LimitRule, field: str, *, is_rate: bool) -> None:
+    if declared.is_rate != is_rate:
+        kind = "a rate" if declared.is_rate else "a concurrency"
+        raise _bad(
+            f"the limit {declared.name} has {kind}, and no `{field}`", "see `holdfast limits`"
+        )
+
+
+def _number(request: Mapping[str, Any], field: str, least: float, most: float) -> float:
+    value = request[field]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
+        raise _bad(f"`{field}` is {value!r:.40}", f"a number from {least:.6g} to {most:g}")
+    return float(value)
+
+
+def _text(request: Mapping[str, Any], field: str, longest: int, default: str | None = None) -> str:
+    value = request.get(field, default)
+    if not isinstance(value, str) or (not value.strip() and default is None):
+        raise _bad(f"`{field}` is missing", "say why: operators read it in `holdfast limits`")
+    return value[:longest]
+
+
+def _bad(found: str, expected: str) -> RequestError:
+    return RequestError("HF239", found, help=expected)
+
+
+def with_places(
+    known: Lookup, state: Execution, waits: list[dict[str, Any]]
+) -> Generator[Effect, Any, list[dict[str, Any]]]:
+    """-> the waits of an execution, each queued attempt with its place in the queue."""
+    found = []
+    for wait in waits:
+        entry = wait.pop("entry", None)
+        frame = None if entry is None else state.frame_of(entry)
+        if frame is not None and isinstance(frame.waiting, Attempt):
+            found.append({**wait, **(yield from place_in_queue(known, state, frame.waiting))})
+        else:
+            found.append(wait)
+    return found
