@@ -19,7 +19,7 @@ _MESSAGE_AGE_SECONDS_MAX = limits.SQS_DELAY_SECONDS_MAX + resources.WORK.visibil
 _SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
 # The sweeper takes these dead letters up every minute: where they lie for five, it does not run.
 # One that it cannot read it hides again and again, so for those there is SweepRefused.
-_DRAINED = ("Work", "Single")
+_DRAINED = ("Work", "Single", "Starts")
 _DRAINED_MINUTES = 5
 
 

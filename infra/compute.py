@@ -88,11 +88,13 @@ class HoldfastFunction(Construct):
             dead_letter_queue=failed_events,
         )
 
-    def consume(self, queue: sqs.IQueue, shape: resources.Queue, batch_size: int) -> None:
+    def consume(
+        self, source_id: str, queue: sqs.IQueue, shape: resources.Queue, batch_size: int
+    ) -> None:
         """Feed the function from `queue`; the rights to do so stand among the role's."""
         lambda_.EventSourceMapping(
             self,
-            "Source",
+            source_id,
             target=self.function,
             event_source_arn=queue.queue_arn,
             batch_size=batch_size,

@@ -31,21 +31,24 @@ class Messaging(Construct):
         self._key = key
         self.work_dead = self._queue("WorkDead", _retention(resources.WORK))
         self.single_dead = self._queue("SingleDead", _retention(resources.SINGLE))
+        self.starts_dead = self._queue("StartsDead", _retention(resources.STARTS))
         self.events_dead = self._queue("EventsDead", _EVENT_RETENTION)
         self.sweeper_dead = self._queue("SweeperDead", _SWEEP_RETENTION)
         self.work = self._work_queue("Work", resources.WORK, self.work_dead)
         self.single = self._work_queue("Single", resources.SINGLE, self.single_dead)
+        self.starts = self._work_queue("Starts", resources.STARTS, self.starts_dead)
         self.bus = events.EventBus(self, "Bus", event_bus_name=Stack.of(self).stack_name)
 
     @property
     def queues(self) -> dict[str, sqs.Queue]:
-        return {"Work": self.work, "Single": self.single}
+        return {"Work": self.work, "Single": self.single, "Starts": self.starts}
 
     @property
     def dead_letters(self) -> dict[str, sqs.Queue]:
         return {
             "Work": self.work_dead,
             "Single": self.single_dead,
+            "Starts": self.starts_dead,
             "Events": self.events_dead,
             "Sweeper": self.sweeper_dead,
         }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
+from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.resources import WORK, LambdaFunction, Queue
 
@@ -26,6 +27,8 @@ _LOG_DAYS: Final = (
 )
 # IAM quota: managed policies attached to one role, unless AWS has raised it.
 _POLICIES_MAX: Final = 10
+#: SQS: an event source has at least two batches at once.
+_BATCHES_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,19 @@ class Settings:
     def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
         """-> how many batches of `queue` the function works on at once."""
         sized = self.functions[function.name]
-        if self.caps_concurrency or sized.reserved_concurrency != function.reserved_concurrency:
-            return sized.reserved_concurrency
-        return queue.batches_unreserved
+        if (
+            not self.caps_concurrency
+            and sized.reserved_concurrency == function.reserved_concurrency
+        ):
+            return queue.batches_unreserved
+        starts = max(_BATCHES_MIN, sized.reserved_concurrency // 3)
+        match queue:
+            case resources.STARTS:
+                return starts
+            case resources.WORK:
+                return max(_BATCHES_MIN, sized.reserved_concurrency - starts)
+            case _:
+                return sized.reserved_concurrency
 
 
 def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> None:

@@ -62,18 +62,23 @@ class HoldfastStack(Stack):
         Tags.of(self).add("application", "holdfast")
 
     def _worker(self) -> HoldfastFunction:
-        worker = self._function(resources.WORKER, self._worker_rights(self._messaging.work))
-        worker.consume(self._messaging.work, resources.WORK, self._settings.work_batch)
+        """It takes starts with a third of its concurrency, and the work under way with the rest."""
+        messaging = self._messaging
+        rights = self._worker_rights(messaging.work, messaging.starts)
+        worker = self._function(resources.WORKER, rights)
+        worker.consume("Source", messaging.work, resources.WORK, self._settings.work_batch)
+        worker.consume("Starts", messaging.starts, resources.STARTS, self._settings.work_batch)
         return worker
 
     def _worker_single(self) -> HoldfastFunction:
         worker = self._function(
             resources.WORKER_SINGLE, self._worker_rights(self._messaging.single)
         )
-        worker.consume(self._messaging.single, resources.SINGLE, resources.SINGLE.batch_size)
+        single = resources.SINGLE
+        worker.consume("Source", self._messaging.single, single, single.batch_size)
         return worker
 
-    def _worker_rights(self, queue: sqs.IQueue) -> list[iam.PolicyStatement]:
+    def _worker_rights(self, *queues: sqs.IQueue) -> list[iam.PolicyStatement]:
         """Its own work, and Step Functions' API, which a state machine's task may call."""
         storage, messaging = self._storage, self._messaging
         return [
@@ -90,7 +95,8 @@ class HoldfastStack(Stack):
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # Only to extend the time that a name is kept while its execution is open.
+                # To extend the time that a name is kept while its execution is open, and the gates
+                # of limits.
                 "dynamodb:UpdateItem",
                 # Only of state machines, aliases, versions, activities and what they offer, and of
                 # what a stop takes out of quarantine.
@@ -100,13 +106,13 @@ class HoldfastStack(Stack):
             *self._blob_rights("s3:GetObject", "s3:PutObject"),
             # Work that killed its workers goes to a queue where no other work can die with the next
             # one.
-            allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+            allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow(
                 "sqs:ReceiveMessage",
                 "sqs:DeleteMessage",
                 "sqs:ChangeMessageVisibility",
                 "sqs:GetQueueAttributes",
-                on=[queue.queue_arn],
+                on=[queue.queue_arn for queue in queues],
             ),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             *self._status_rights(),
@@ -192,7 +198,11 @@ class HoldfastStack(Stack):
                 allow(
                     "sqs:ReceiveMessage",
                     "sqs:DeleteMessage",
-                    on=[messaging.work_dead.queue_arn, messaging.single_dead.queue_arn],
+                    on=[
+                        messaging.work_dead.queue_arn,
+                        messaging.single_dead.queue_arn,
+                        messaging.starts_dead.queue_arn,
+                    ],
                 ),
                 allow("sqs:SendMessage", on=[messaging.sweeper_dead.queue_arn]),
             ],
@@ -228,12 +238,17 @@ class HoldfastStack(Stack):
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
+                    # Only of the gates of limits, when an operator changes a limit.
+                    "dynamodb:UpdateItem",
                     "dynamodb:DeleteItem",
                     on=[storage.mail.table_arn],
                 ),
                 *self._blob_rights("s3:GetObject", "s3:PutObject"),
                 # An execution that is taken out of quarantine runs alone in its batch.
-                allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+                allow(
+                    "sqs:SendMessage",
+                    on=[queue.queue_arn for queue in messaging.queues.values()],
+                ),
                 allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             ],
         )
@@ -300,12 +315,14 @@ class HoldfastStack(Stack):
             resources.ENV_BLOBS_BUCKET: storage.blobs.bucket_name,
             resources.ENV_WORK_QUEUE_URL: messaging.work.queue_url,
             resources.ENV_SINGLE_QUEUE_URL: messaging.single.queue_url,
+            resources.ENV_STARTS_QUEUE_URL: messaging.starts.queue_url,
             resources.ENV_MODULES: ",".join(self._settings.modules),
             resources.ENV_STACK: self.stack_name,
         }
         if shape is resources.SWEEPER:
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
             names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
+            names[resources.ENV_STARTS_DLQ_URL] = messaging.starts_dead.queue_url
         if self._secrets is not None and shape in _SEAL:
             names[resources.ENV_SECRETS_KEY] = self._secrets.arn
         if shape in _RUN_TASKS:

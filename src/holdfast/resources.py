@@ -116,7 +116,12 @@ FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 # before a message is set aside. A task that kills its worker ends sooner, by its fourth owner.
 # Unreserved: a new account runs ten functions at once, and three of ours have no queue.
 WORK: Final = Queue(
-    "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=5
+    "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=3
+)
+# The starts of new executions, apart from the work under way: the worker function takes them with a
+# third of its concurrency, so ten thousand starts do not delay the event of one waiting order.
+STARTS: Final = Queue(
+    "starts", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=2
 )
 SINGLE: Final = Queue(
     "single",
@@ -125,7 +130,7 @@ SINGLE: Final = Queue(
     batch_size=1,
     batches_unreserved=2,
 )
-QUEUES: Final = (WORK, SINGLE)
+QUEUES: Final = (WORK, SINGLE, STARTS)
 
 BUS: Final = "holdfast"
 # Anything put on the bus with this detail-type is an event for a waiting execution; its detail is
@@ -140,8 +145,10 @@ ENV_MAIL_TABLE: Final = "HOLDFAST_MAIL_TABLE"
 ENV_BLOBS_BUCKET: Final = "HOLDFAST_BLOBS_BUCKET"
 ENV_WORK_QUEUE_URL: Final = "HOLDFAST_WORK_QUEUE_URL"
 ENV_SINGLE_QUEUE_URL: Final = "HOLDFAST_SINGLE_QUEUE_URL"
+ENV_STARTS_QUEUE_URL: Final = "HOLDFAST_STARTS_QUEUE_URL"
 ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
 ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
+ENV_STARTS_DLQ_URL: Final = "HOLDFAST_STARTS_DLQ_URL"
 # Python modules, separated by commas, that hold the user's @workflow and @task functions.
 ENV_MODULES: Final = "HOLDFAST_MODULES"
 # The name of the stack: the dimension of every metric, so that two stacks do not add up.

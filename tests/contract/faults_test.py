@@ -40,7 +40,8 @@ from holdfast.runtime.effects import (
 )
 
 ITEM: Item = {"pk": "default#r", "sk": 0}
-NAMES = ResourceNames("executions", "mail", "blobs", "https://sqs/work", "https://sqs/single")
+QUEUES = ("https://sqs/work", "https://sqs/single", "https://sqs/starts")
+NAMES = ResourceNames("executions", "mail", "blobs", *QUEUES)
 
 
 class Scripted(Clients):

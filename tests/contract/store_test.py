@@ -68,7 +68,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 
 def remote(clients: Clients) -> Remote:
     """-> the stack with two empty tables."""
-    names = ResourceNames("executions", "mail", "blobs", work_queue_url="", single_queue_url="")
+    names = ResourceNames("executions", "mail", "blobs", "", "", "")
     store = clients.get("store")
     for table in store.list_tables()["TableNames"]:
         store.delete_table(TableName=table)

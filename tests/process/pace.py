@@ -44,11 +44,12 @@ def shorten() -> None:
     for name, value in LIMITS.items():
         assert hasattr(limits, name), f"there is no limit {name}"
         setattr(limits, name, value)
-    for name in ("WORK", "SINGLE"):
+    for name in ("WORK", "SINGLE", "STARTS"):
         queue: Any = getattr(resources, name)
         setattr(
             resources,
             name,
             replace(queue, visibility_seconds=SECONDS, receives_max=RECEIVES_MAX),
         )
-    resources.QUEUES = (resources.WORK, resources.SINGLE)  # type: ignore[misc]
+    queues = (resources.WORK, resources.SINGLE, resources.STARTS)
+    resources.QUEUES = queues  # type: ignore[misc]

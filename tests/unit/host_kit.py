@@ -18,7 +18,8 @@ from holdfast_simulator.services import Services
 from tests.builders import Machine, Shop
 
 PREFIX = "https://sqs.eu-west-1.amazonaws.com/111111111111/holdfast-"
-NAMES = ResourceNames("executions", "mail", "blobs", f"{PREFIX}work", f"{PREFIX}single")
+QUEUES = tuple(f"{PREFIX}{name}" for name in ("work", "single", "starts"))
+NAMES = ResourceNames("executions", "mail", "blobs", *QUEUES)
 
 
 class MemoryPorts:

@@ -82,7 +82,7 @@ class Workers:
             return  # an earlier look has taken its place
         del self._polls[queue]
         simulation = self._simulation
-        size = simulation.swarm.batch_size if queue == "work" else 1
+        size = 1 if queue == "single" else simulation.swarm.batch_size
         batch = simulation.services.receive(queue, size)
         if simulation.services.next_visible_ms((_DEAD_LETTERS_OF[queue],)) is not None:
             for told in simulation.on_due:

@@ -13,7 +13,9 @@ from holdfast import limits, resources
 from holdfast.runtime.effects import Message
 from holdfast_simulator.tables import refused
 
-AnyQueueName: TypeAlias = Literal["work", "single", "work-dlq", "single-dlq"]
+AnyQueueName: TypeAlias = Literal[
+    "work", "single", "starts", "work-dlq", "single-dlq", "starts-dlq"
+]
 
 VISIBILITY_SECONDS_MAX: Final = 43_200  # SQS quota
 

@@ -47,8 +47,12 @@ from holdfast.runtime.storage import tables
 from holdfast_simulator.queues import AnyQueueName, MemoryQueue, Received
 from holdfast_simulator.tables import MemoryTable, changed, holds
 
-WORK_QUEUES: Final[tuple[QueueName, ...]] = ("work", "single")
-DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = ("work-dlq", "single-dlq")
+WORK_QUEUES: Final[tuple[QueueName, ...]] = ("work", "single", "starts")
+DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = (
+    "work-dlq",
+    "single-dlq",
+    "starts-dlq",
+)
 
 
 class Services:

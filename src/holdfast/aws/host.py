@@ -47,7 +47,7 @@ from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
 
-QUEUES: tuple[QueueName, ...] = ("work", "single")
+QUEUES: tuple[QueueName, ...] = ("work", "single", "starts")
 TASK_THREADS: Final = "task"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from holdfast import resources
 from holdfast.errors import ServiceFault
@@ -18,8 +19,10 @@ class ResourceNames:
     blobs_bucket: str
     work_queue_url: str
     single_queue_url: str
+    starts_queue_url: str
     work_dlq_url: str = ""
     single_dlq_url: str = ""
+    starts_dlq_url: str = ""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ResourceNames:
@@ -38,8 +41,10 @@ class ResourceNames:
             blobs_bucket=need(resources.ENV_BLOBS_BUCKET),
             work_queue_url=need(resources.ENV_WORK_QUEUE_URL),
             single_queue_url=need(resources.ENV_SINGLE_QUEUE_URL),
+            starts_queue_url=need(resources.ENV_STARTS_QUEUE_URL),
             work_dlq_url=environ.get(resources.ENV_WORK_DLQ_URL, ""),
             single_dlq_url=environ.get(resources.ENV_SINGLE_DLQ_URL, ""),
+            starts_dlq_url=environ.get(resources.ENV_STARTS_DLQ_URL, ""),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -50,15 +55,33 @@ class ResourceNames:
             resources.ENV_BLOBS_BUCKET: self.blobs_bucket,
             resources.ENV_WORK_QUEUE_URL: self.work_queue_url,
             resources.ENV_SINGLE_QUEUE_URL: self.single_queue_url,
+            resources.ENV_STARTS_QUEUE_URL: self.starts_queue_url,
             resources.ENV_WORK_DLQ_URL: self.work_dlq_url,
             resources.ENV_SINGLE_DLQ_URL: self.single_dlq_url,
+            resources.ENV_STARTS_DLQ_URL: self.starts_dlq_url,
         }
 
     def table(self, name: TableName) -> str:
         return self.executions_table if name == tables.EXECUTIONS else self.mail_table
 
     def queue_url(self, name: QueueName) -> str:
-        return self.work_queue_url if name == "work" else self.single_queue_url
+        match name:
+            case "work":
+                return self.work_queue_url
+            case "single":
+                return self.single_queue_url
+            case "starts":
+                return self.starts_queue_url
+            case _:
+                assert_never(name)
 
     def dead_letter_url(self, name: QueueName) -> str:
-        return self.work_dlq_url if name == "work" else self.single_dlq_url
+        match name:
+            case "work":
+                return self.work_dlq_url
+            case "single":
+                return self.single_dlq_url
+            case "starts":
+                return self.starts_dlq_url
+            case _:
+                assert_never(name)

@@ -125,8 +125,10 @@ class LocalCloud:
             blobs_bucket=blobs_bucket,
             work_queue_url=live[resources.WORK.name],
             single_queue_url=live[resources.SINGLE.name],
+            starts_queue_url=live[resources.STARTS.name],
             work_dlq_url=dead[resources.WORK.name],
             single_dlq_url=dead[resources.SINGLE.name],
+            starts_dlq_url=dead[resources.STARTS.name],
         )
         return names, self._create_bus()
 

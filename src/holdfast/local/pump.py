@@ -39,6 +39,7 @@ LOOK_DIGITS: Final = 15  # a due row's sort key begins with the moment at which 
 SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
 SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
 ROUNDS_MAX: Final = 1_000_000
+STARTS_MAX: Final = 10  # invocations with starts at once: a third, as on AWS
 INVOCATIONS_MAX: Final = 32  # at once, when the clock is the system's
 IDLE_SECONDS: Final = 0.02  # a delayed message shows itself by the clock alone
 FAILURES_KEPT_MAX: Final = 1_000
@@ -91,6 +92,7 @@ class _Source:
     function: resources.LambdaFunction
     handler: FunctionBody
     is_bus: bool = False
+    is_starts: bool = False
 
 
 class Pump:
@@ -110,8 +112,17 @@ class Pump:
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
+            # The last: new executions wait until what is under way has its turn.
+            _Source(
+                names.starts_queue_url,
+                resources.STARTS.batch_size,
+                resources.WORKER,
+                handlers.worker,
+                is_starts=True,
+            ),
         )
-        self._dead_letter_urls = (names.work_dlq_url, names.single_dlq_url)
+        self._dead_letter_urls = (names.work_dlq_url, names.single_dlq_url, names.starts_dlq_url)
+        self._starting: set[Future[None]] = set()
         self._numbers = count(1)
         self._scheduled: list[tuple[int, int, Callable[[], None]]] = []
         self._swept_ms = -SWEEP_MS
@@ -170,16 +181,23 @@ class Pump:
             begun.append(pool.submit(self._sweep))
             self._swept_ms = self._clock()
         for source in self._sources:
-            batch = self._receive(source) if len(begun) < free else []
+            is_free = len(begun) < free and (not source.is_starts or self._may_start())
+            batch = self._receive(source) if is_free else []
             if batch:
                 begun.append(pool.submit(self._deliver, source, batch))
+                if source.is_starts:
+                    self._starting.add(begun[-1])
         return begun
+
+    def _may_start(self) -> bool:
+        self._starting = {one for one in self._starting if not one.done()}
+        return len(self._starting) < STARTS_MAX
 
     def _round(self) -> bool:
         """-> whether anything happened of what can happen now."""
         happened = self._act()
         for source in self._sources:
-            if self._is_ready(source):
+            if self._is_ready(source) and not (source.is_starts and happened):
                 happened = True
                 batch = self._receive(source)
                 if batch:

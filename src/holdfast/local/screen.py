@@ -296,6 +296,8 @@ def _what(row: JsonRow) -> str:
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
+    if "gate" in own:
+        parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
     if row["type"] == "ExecutionRedriven":

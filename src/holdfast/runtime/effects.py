@@ -22,7 +22,7 @@ from holdfast.resources import LIST_SORT
 #: A stored item: flat, attribute name -> text, whole number or bytes.
 Item: TypeAlias = Mapping[str, str | int | bytes]
 TableName: TypeAlias = Literal["executions", "mail"]
-QueueName: TypeAlias = Literal["work", "single"]
+QueueName: TypeAlias = Literal["work", "single", "starts"]
 Handler: TypeAlias = Generator["Effect", Any, Any]
 #: Names one begun task of a handler: its entry and its attempt.
 Ticket: TypeAlias = tuple[int, int]

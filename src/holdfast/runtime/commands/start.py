@@ -19,7 +19,15 @@ from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands.fields import hash_of, priority_of
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import INPUT_BYTES_MAX, Start, put_start
-from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, PutIfAbsent, Send
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    JsonResult,
+    Message,
+    PutIfAbsent,
+    QueueName,
+    Send,
+)
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.sealed import hidden
@@ -175,4 +183,6 @@ def send(tenant: str, start: Start) -> Generator[Effect, Any, None]:
         fields["parent"] = start.parent
     if start.priority != PRIORITY_DEFAULT:
         fields["priority"] = start.priority
-    yield Send((Message(messages.start(tenant, start.run, **fields)),))
+    # A child's start is work under way: its parent waits for it.
+    queue: QueueName = "starts" if start.parent is None else "work"
+    yield Send((Message(messages.start(tenant, start.run, **fields)),), queue)
