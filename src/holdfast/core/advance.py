@@ -34,8 +34,8 @@ Example. The task `reserve` has the entry 0; `ship` follows, then a wait of an h
     13:00:06  Tick               WaitStateExited, ExecutionSucceeded
 
 The parts: `flow` enters, leaves, schedules and fails; `steps` evaluates one state; `lanes` opens
-and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `overdue` lists what time
-brings.
+and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `waits` says what each
+wait means.
 """
 
 from __future__ import annotations
@@ -47,12 +47,10 @@ from typing import Any, Final, assert_never
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
 from holdfast.core import cancelling, facts, map_run, pausing, steps
-from holdfast.core.children import abandoned
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.overdue import is_frozen, is_overdue, overdue
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
@@ -73,6 +71,7 @@ from holdfast.core.tasks import (
     result_name,
     started_event,
 )
+from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     CLOCK_ERROR_MS,

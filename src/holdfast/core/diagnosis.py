@@ -8,13 +8,39 @@ the timers that its pause leaves running.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
-from holdfast.core.overdue import is_frozen
 from holdfast.core.state import Entered, Execution, Frame, Pause
-from holdfast.core.waits import OVERDUE, OverdueReason, dues_of, runs_on
+from holdfast.core.waits import DueKind, dues_of, is_frozen, runs_on
 from holdfast.limits import CLOCK_ERROR_MS
+
+
+class OverdueReason(StrEnum):
+    """Why an execution should move. The value is what people read."""
+
+    RECORD_FULL = "a record was full and nobody has gone on from it"
+    ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
+    CLAIM_LAPSED = "a claim has lapsed and nobody has taken the attempt over"
+    TIMER_OVERDUE = "a timer is overdue"
+    WAIT_TIMED_OUT = "a wait is past its time-out"
+    HEARTBEAT_MISSED = "a heartbeat was missed and nobody has noticed"
+    QUESTION_OVERDUE = "the end of a job should have been asked for"
+    DEADLINE_PASSED = "the deadline of a block has passed"
+    EXECUTION_TIMED_OUT = "the execution is past its own time-out"
+
+
+#: What `doctor` reports when a due has passed and no worker has acted.
+OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
+    DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
+    DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,
+    DueKind.LEASE: OverdueReason.CLAIM_LAPSED,
+    DueKind.TIME_OUT: OverdueReason.WAIT_TIMED_OUT,
+    DueKind.HEARTBEAT: OverdueReason.HEARTBEAT_MISSED,
+    DueKind.POLL: OverdueReason.QUESTION_OVERDUE,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -419,7 +419,7 @@ class Execution(NamedTuple):
     succeeded: that is where it goes on from.
     `stopping` is the end that is coming while what was done is undone.
     `children` are the executions that were begun, without a known end and without a stop
-    (`core/children.py`).
+    (`core/waits.py`).
 
     `paused` is the pause that holds now; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.

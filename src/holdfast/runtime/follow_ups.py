@@ -13,7 +13,6 @@ from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition
-from holdfast.core.children import abandoned
 from holdfast.core.commands import (
     Command,
     JoinQueue,
@@ -28,6 +27,7 @@ from holdfast.core.commands import (
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, ChildNumber
+from holdfast.core.waits import abandoned
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,

@@ -16,9 +16,8 @@ from holdfast.asl.program import TaskState
 from holdfast.core import facts
 from holdfast.core.commands import StartTimer
 from holdfast.core.facts import Fact
-from holdfast.core.overdue import is_frozen
-from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, MachineOrigin
+from holdfast.core.waits import attempts_of, is_frozen, pending_commands
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLAIM_GRACE_MS,
@@ -43,13 +42,7 @@ from holdfast.runtime.inbox import FactsResult
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
-from holdfast.runtime.worker.leases import (
-    THROTTLED,
-    attempts_of,
-    result_fact,
-    run_seconds,
-    ticket_of,
-)
+from holdfast.runtime.worker.leases import THROTTLED, result_fact, run_seconds, ticket_of
 
 _NEVER_MS: Final = 10**15
 

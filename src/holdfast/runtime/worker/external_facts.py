@@ -12,9 +12,8 @@ from typing import Any
 from holdfast.core import facts
 from holdfast.core.commands import WHOLE_EXECUTION
 from holdfast.core.facts import Fact
-from holdfast.core.overdue import is_frozen, overdue_frames
 from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
-from holdfast.core.waits import InboxSource, inbox_of
+from holdfast.core.waits import InboxSource, inbox_of, is_frozen, overdue_frames
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import children, follow_ups, inbox, messages
 from holdfast.runtime.effects import Effect, Query

@@ -34,10 +34,9 @@ from heapq import heappop, heappush
 from typing import Any, Final, assert_never
 
 from holdfast.core import facts
-from holdfast.core.commands import RunAttempt
 from holdfast.core.facts import Fact
-from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Attempt, Execution, Lease
+from holdfast.core.waits import attempts_of
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLAIM_GRACE_MS,
@@ -69,12 +68,6 @@ class ReceivedMessage:
     owner: str
     sent_ms: int
     is_alone: bool = True
-
-
-def attempts_of(state: Execution) -> list[Attempt]:
-    return [
-        command.attempt for command in pending_commands(state) if isinstance(command, RunAttempt)
-    ]
 
 
 def ticket_of(attempt: Attempt) -> Ticket:

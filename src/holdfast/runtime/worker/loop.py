@@ -50,8 +50,8 @@ from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import JoinQueue
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.pending_commands import has_more, pending_commands
 from holdfast.core.state import Attempt, Execution
+from holdfast.core.waits import attempts_of, has_more, pending_commands
 from holdfast.errors import FormatError
 from holdfast.limits import (
     FIRST_HOLD_MS,
@@ -83,7 +83,7 @@ from holdfast.runtime.worker.attempts import Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
-from holdfast.runtime.worker.leases import ReceivedMessage, attempts_of
+from holdfast.runtime.worker.leases import ReceivedMessage
 
 #: What `deliver` gives.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
