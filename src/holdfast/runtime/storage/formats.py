@@ -17,11 +17,10 @@ have not changed since format 1, and say so.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from holdfast.core.events import Event
 from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
 
 
@@ -67,14 +66,10 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     return found
 
 
-#: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
-#: the message back, and a worker of this release takes it.
-_NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
-
-
-def format_of(events: Iterable[Event]) -> int:
-    """-> the oldest format in which these events may be written."""
-    return max((_NEWER_EVENTS.get(event.type, 1) for event in events), default=1)
+#: Events that code of format 1 cannot fold, and the oldest format in which each may be written.
+#: Their record says that format, so that older code gives the message back, and a worker of this
+#: release takes it.
+NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
 
 
 # -- compression -----------------------------------------------------------------------------------
