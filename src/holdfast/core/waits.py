@@ -48,7 +48,7 @@ new kind of wait has to visit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
@@ -377,6 +377,26 @@ def pending_commands(state: Execution) -> list[Command]:
     return found
 
 
+def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Command]:
+    """-> the commands that a worker carries out because they were not among those `before`.
+
+    An attempt that a worker has in hand is run and not carried out: it needs no wake.
+    """
+    return [
+        command
+        for command in asked
+        if command not in before
+        and not (isinstance(command, RunAttempt) and not needs_wake(command.attempt))
+    ]
+
+
+def needs_wake(attempt: Attempt) -> bool:
+    """No worker has a lease on the attempt. One whose function is unknown waits for a worker that
+    knows it, and not for a time.
+    """
+    return attempt.claim is None and not attempt.is_unknown
+
+
 def attempts_of(state: Execution) -> list[Attempt]:
     """-> the attempts that the pending commands ask workers to run."""
     return [
@@ -458,6 +478,14 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
         if not in_time or frame.owner in found or is_overdue(frame, past_ms):
             found[frame.id] = frame
     return list(found.values())
+
+
+def is_due(state: Execution, past_ms: int) -> bool:
+    """Something happens in the execution because `past_ms` has come, or its own time is over."""
+    if is_frozen(state):
+        return False
+    is_late = state.due_ms is not None and state.due_ms <= past_ms
+    return is_late or bool(overdue_frames(state, past_ms))
 
 
 def is_overdue(frame: Frame, past_ms: int) -> bool:

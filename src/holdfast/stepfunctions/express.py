@@ -34,7 +34,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import draw
-from holdfast.runtime.worker.leases import result_fact, ticket_of
+from holdfast.runtime.worker.attempts import result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import type_not_supported

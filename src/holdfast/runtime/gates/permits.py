@@ -26,7 +26,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from holdfast.core.facts import Refused
+from holdfast.core.facts import Granted, Refused
 from holdfast.core.state import Attempt, Execution, Queued
 from holdfast.limits import (
     CLAIM_GRACE_MS,
@@ -243,7 +243,20 @@ class Permits:
                     if one.owner:
                         yield from self._give_permit_back(one, ticket, now_ms)
 
-    def refuse_grant(self, body: Any, state: Execution) -> NoResult:
+    def let_in(self, body: Any, state: Execution) -> Generator[Effect, Any, list[Granted]]:
+        """A gate has let an attempt begin: it is claimed, unless it waits there no longer."""
+        ticket = (int(body["entry"]), int(body["attempt"]))
+        frame = state.frame_of(ticket[0])
+        waiting = None if frame is None else frame.waiting
+        queued = waiting.queued if isinstance(waiting, Attempt) else None
+        is_there = queued is not None and queued.gate == body["gate"]
+        if not is_there or state.paused is not None:
+            yield from self._refuse_grant(body, state)
+            return []
+        self.granted[ticket] = Held(GateId.parse(body["gate"]), body["own"], body["until"])
+        return [Granted(*ticket, body["gate"])]
+
+    def _refuse_grant(self, body: Any, state: Execution) -> NoResult:
         """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit
         is given back, unless the attempt is at work: then an earlier wake has begun it.
         """
