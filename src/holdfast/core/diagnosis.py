@@ -3,7 +3,7 @@
 An execution rests, or it should move. It should move once something in it is due: a wake was sent,
 or will be, and without a worker that follows it the execution is stuck. The inbox is not read here:
 `holdfast.runtime.maintenance.doctor` reads it. A paused execution is due for nothing, except for
-the timers that its pause leaves running.
+the timers that its pause leaves running. `next_dues` says when time changes something next.
 """
 
 from __future__ import annotations
@@ -89,3 +89,32 @@ def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason
     for kind, due_ms in dues_of(frame.waiting):
         if runs_on(kind, pause):
             yield OVERDUE[kind], due_ms + 2 * CLOCK_ERROR_MS
+
+
+def next_dues(state: Execution) -> Iterator[int]:
+    """-> for each frame, and for the execution itself, when time alone changes something next."""
+    pause = state.paused
+    if pause is not None and pause.is_frozen:
+        return
+    if state.due_ms is not None:
+        yield state.due_ms
+    for frame in state.frames.values():
+        due_ms = next_due_ms(frame, pause)
+        if due_ms is not None:
+            yield due_ms
+
+
+def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
+    """-> when time alone changes something in the frame, or None.
+
+    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    """
+    if pause is not None and pause.is_frozen:
+        return None
+    dues_ms = [deadline.due_ms for deadline in frame.deadlines]
+    dues_ms += [
+        due_ms
+        for kind, due_ms in dues_of(frame.waiting)
+        if kind != DueKind.LEASE and runs_on(kind, pause)
+    ]
+    return min(dues_ms, default=None)

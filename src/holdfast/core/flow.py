@@ -185,14 +185,13 @@ def _scheduled_details(
     decision: Decision, frame: Frame, state: TaskState, token: str | None
 ) -> dict[str, Any]:
     """-> the details of …Scheduled. Raises StateError."""
-    arguments = frame.input
+    named, arguments = resource_of(state), frame.input
     if state.arguments is not None:
         arguments = decision.evaluate(state.arguments, frame, token=token)
     if state.kind in TASK_EVENTS:
         details: dict[str, Any] = {"resource": state.resource, "input": arguments}
     else:
-        region = _region(decision)
-        details = {**resource_of(state), "region": region, "parameters": arguments}
+        details = {**named, "region": _region(decision), "parameters": arguments}
     timeout = _seconds(decision, frame, state.timeout_seconds, "TimeoutSeconds")
     heartbeat = _seconds(decision, frame, state.heartbeat_seconds, "HeartbeatSeconds")
     if timeout is not None:

@@ -422,35 +422,6 @@ def abandoned(state: Execution) -> list[ChildNumber]:
     return sorted(state.children.difference(awaited(state.frames.values())))
 
 
-def next_dues(state: Execution) -> Iterator[int]:
-    """-> for each frame, and for the execution itself, when time alone changes something next."""
-    pause = state.paused
-    if pause is not None and pause.is_frozen:
-        return
-    if state.due_ms is not None:
-        yield state.due_ms
-    for frame in state.frames.values():
-        due_ms = next_due_ms(frame, pause)
-        if due_ms is not None:
-            yield due_ms
-
-
-def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
-    """-> when time alone changes something in the frame, or None.
-
-    The lapse of a lease changes nothing by itself: the sweeper looks for it.
-    """
-    if pause is not None and pause.is_frozen:
-        return None
-    dues_ms = [deadline.due_ms for deadline in frame.deadlines]
-    dues_ms += [
-        due_ms
-        for kind, due_ms in dues_of(frame.waiting)
-        if kind != DueKind.LEASE and runs_on(kind, pause)
-    ]
-    return min(dues_ms, default=None)
-
-
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
     """-> each event of time by `past_ms`: (when, which of its kind, frame, the block's deadline).
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from holdfast.core.diagnosis import next_dues
 from holdfast.core.state import Execution
-from holdfast.core.waits import InboxSource, Standing, abandoned, inbox_of, next_dues, standing_of
+from holdfast.core.waits import InboxSource, Standing, abandoned, inbox_of, standing_of
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     OVERDUE_SECONDS,

@@ -8,7 +8,7 @@ Rules of this file (docs/reference/log.md):
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
@@ -329,7 +329,7 @@ class Attempts:
             resource=task.resource if isinstance(task, TaskState) else "",
         )
 
-    def poll(self, program: Program, now_ms: int) -> Generator[Effect, Any, None]:
+    def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:
         """Asks for jobs whose time has come: upon their own wake, or when recovering.
 
         Asking changes nothing, so it may come before a commit, and twice. Those for which there is
@@ -349,7 +349,7 @@ class Attempts:
                 ticket = (job.entry, job.attempt)
                 deadline_ms = now_ms + run_seconds(None) * 1_000
                 self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
-                task = self._task(state, program.states[frame.position], job, deadline_ms)
+                task = self._task(state, program().states[frame.position], job, deadline_ms)
                 yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))
 
     # -- ending ------------------------------------------------------------------------------------

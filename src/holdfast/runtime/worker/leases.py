@@ -13,6 +13,8 @@ twice. A lease prevents most of that. It is a field of the attempt in the log:
 lease can be simple: it is written together with the event that schedules the attempt, costs no
 write of its own, is never renewed, and is never given back.
 
+`Claims` in `decision_inputs.py` makes the leases of a decision.
+
 **Its end** is the time-out of the task plus a grace. If a delivery has more attempts than places to
 run them, later attempts begin when earlier ones end, so their leases last longer.
 

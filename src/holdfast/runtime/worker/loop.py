@@ -279,7 +279,7 @@ class Processing:
             entry, due_ms = body["entry"], body["due"]
             is_early = yield from external_facts.again_if_early(self.log, entry, due_ms, now_ms)
             self.errand.is_sent_again = is_early
-        yield from self.attempts.poll(self.program, now_ms)
+        yield from self.attempts.poll(lambda: self.program, now_ms)
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms)
@@ -318,9 +318,9 @@ class Processing:
                     pending = None
                 over = yield from self._step(step, now_ms)
             elif idle := self.attempts.idle(pending_commands(state)):
-                left_ms = (yield Deadline()) - now_ms
+                program, left_ms = self.program, (yield Deadline()) - now_ms
                 if self.attempts.fit(idle, left_ms):
-                    self.facts += yield from self.attempts.begin(self.program, state, idle, now_ms)
+                    self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
                 elif self.attempts.begun:
                     self.facts += yield from self.attempts.collect(until_ms)
                 else:
@@ -352,8 +352,8 @@ class Processing:
 
     def _decided(self, state: Execution, now_ms: int) -> Transition:
         self.offered, self.facts = self.facts, []
-        moment = self.moments.at(now_ms, now_ms, state, self.offered)
-        return advance(self.program, state, self.offered, moment)
+        program, moment = self.program, self.moments.at(now_ms, now_ms, state, self.offered)
+        return advance(program, state, self.offered, moment)
 
     def _has_news(self, state: Execution) -> bool:
         """That children were stopped is written with something else, or when nothing else comes."""
@@ -407,7 +407,7 @@ class Processing:
             self.facts += yield from follow_ups.carry_out(self.log, self.program, new, now_ms)
         if self.setting.status_source is not None:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
-        yield from _measure(step)
+        yield from measure(step)
         if must_open or more:
             # Just opened: mail from before. A full record: a loop without a wait has no other look.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
@@ -508,7 +508,7 @@ class Processing:
         return True
 
 
-def _measure(step: Transition) -> NoResult:
+def measure(step: Transition) -> NoResult:
     durable = sum(event.type in DURABLE_EVENTS for event in step.events)
     if durable:
         yield Measure(resources.METRIC_DURABLE_STEPS, durable)
