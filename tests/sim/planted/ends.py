@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core import advance, cancelling, lanes
+from holdfast.core import decision as decision_module
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.apply import apply as apply_module
 from holdfast.core.apply import cancelling as apply_cancelling
 from holdfast.core.apply.frames import without
+from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution, FailedState, Lanes
 from holdfast.runtime import children, follow_ups, inbox, watchdog
@@ -385,7 +387,15 @@ def _success_is_no_end(patch: Patch) -> None:
     """A stop that comes after it aborts what has succeeded."""
     is_over = property(lambda state: state.status not in {"RUNNING", "SUCCEEDED"})
     patch.setattr(Execution, "is_ended", is_over)
-    real = cancelling.stop
+    real, real_apply = cancelling.stop, apply_module.apply
+
+    def apply(state: Execution | None, event: Event) -> Execution:
+        if state is not None and state.status == "SUCCEEDED":
+            state = state._replace(status="RUNNING")
+        return real_apply(state, event)
+
+    for module in (apply_module, decision_module):
+        patch.setattr(module, "apply", apply)
 
     def stop(decision: Any, fact: Any) -> None:
         if decision.state.frames:
