@@ -43,11 +43,14 @@ from holdfast.limits import (
     GATE_RECOVERY_MS,
     GATE_RETENTION_SECONDS,
     GATE_SLOW_FACTOR,
+    RECORD_RETENTION_SECONDS,
 )
 from holdfast.runtime.effects import Condition, Update
 from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
+#: The end of the permit of an execution as a whole: the end of the execution gives it back.
+NEVER_MS: Final = 10**15 - 1
 UNTIL: Final = "u:"
 OWNER: Final = "o:"
 _WHOLE: Final = 1_000  # the factor of a limit that nothing has slowed, in thousandths
@@ -156,7 +159,11 @@ def update(
     remove: tuple[str, ...] = (),
     ends_ms: int = 0,
 ) -> Update:
-    """A write of the gate's item; each one moves the end of an idle gate's item."""
+    """A write of the gate's item; each one moves the end of an idle gate's item.
+
+    The item of a gate that executions hold lives as long as their logs.
+    """
+    ends_ms = min(ends_ms, now_ms + RECORD_RETENTION_SECONDS * 1_000)
     ttl = max(now_ms, ends_ms) // 1_000 + GATE_RETENTION_SECONDS
     return Update(
         tables.MAIL,
@@ -310,6 +317,28 @@ def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
     factor = max(1, int(seen.factor_at(now_ms) * GATE_SLOW_FACTOR * _WHOLE))
     put = {"fc": factor, "fa": now_ms + hold_ms, "nb": max(seen.closed_ms, now_ms + hold_ms)}
+    return update(gate_id, now_ms, same, put=put, add={"fv": 1})
+
+
+def count_failure(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """One failure more for the circuit breaker; the first one of a window begins its count."""
+    assert rule.trip is not None
+    if seen.failures and now_ms - seen.failing_ms <= rule.trip.within_ms:
+        return update(gate_id, now_ms, Condition("xa", "=", seen.failing_ms), add={"xn": 1})
+    same = Condition("xa", "=", seen.failing_ms) if seen.failing_ms else Condition("xa", "absent")
+    return update(gate_id, now_ms, same, put={"xn": 1, "xa": now_ms})
+
+
+def forget_failures(gate_id: GateId, now_ms: int) -> Update:
+    return update(gate_id, now_ms, Condition("xn", ">", 0), put={"xn": 0})
+
+
+def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """Nothing begins for a while; then the limit starts at its lowest speed, as a probe."""
+    assert rule.trip is not None
+    same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
+    open_ms = now_ms + rule.trip.hold_ms
+    put = {"fc": 1, "fa": open_ms, "nb": max(seen.closed_ms, open_ms), "xn": 0}
     return update(gate_id, now_ms, same, put=put, add={"fv": 1})
 
 
