@@ -99,7 +99,7 @@ def test_what_was_handed_on_and_goes_alone_does_not_wait_for_the_claim_of_who_ha
     world = shop.world = Seen(shop.world.setting, work)
     state = shop.run().state
 
-    assert world.deaths == [("start", "work"), ("go", "work")]
+    assert world.deaths == [("start", "starts"), ("go", "work")]
     assert state.status == "SUCCEEDED"
     assert state.stopped_ms is not None
     assert state.stopped_ms - START_MS < 600_000
@@ -155,8 +155,8 @@ def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
             shop.start(second)
             # Who has to fetch the definition writes record 0 first: the task is claimed, not over.
             world.setting = WorkerConfig(Programs(), knowing.knows, knowing.keys)
-            (other,) = world.services.receive("work")
-            world.deliver(other, "work")
+            (other,) = world.services.receive("starts")
+            world.deliver(other, "starts")
         elif len(ran) == 2:
             raise Killed
 
