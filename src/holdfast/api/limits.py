@@ -84,7 +84,8 @@ class Limit:
 
     `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
     task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
-    turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit breaker.
+    turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit
+    breaker.
     """
 
     name: str
