@@ -229,8 +229,8 @@ def test_the_place_of_an_execution_whose_worker_died_at_its_end_is_found() -> No
     assert world.open_runs() == []
     first = next(iter(world.works))
     (item,) = world.stored("~gate")
-    held = {f"u:{first}": gate.NEVER_MS, f"o:{first}": "default", "n": 1}
-    world.services.perform(Put("mail", {**item, **held}))
+    until = {f"u:{first}": gate.NEVER_MS, "n": 1}
+    world.services.perform(Put("mail", {**item, **until, f"o:{first}": "default"}))
     world.start(Work(world.now_ms - START_MS + 1_000), "late")
     world.run(world.now_ms + 5 * MINUTE_MS)
     assert world.open_runs() == []
@@ -249,10 +249,12 @@ def test_with_faults_a_workflows_places_are_neither_lost_nor_given_twice(seed: i
 def test_after_many_failures_nothing_begins_until_a_probe_succeeds() -> None:
     breaker = replace(BANK, trip=Breaker(failures=5, within_ms=60_000, hold_ms=30_000))
     world = world_of(LimitUse(breaker), tasks=1)
-    is_down = lambda: world.now_ms < START_MS + 20_000  # noqa: E731
-    world.act = lambda work, effect: (
-        TaskFailed("Down", "no answer") if is_down() else TaskSucceeded(None)
-    )
+
+    def act(_: Work, __: Begin) -> TaskResult:
+        is_down = world.now_ms < START_MS + 20_000
+        return TaskFailed("Down", "no answer") if is_down else TaskSucceeded(None)
+
+    world.act = act
     ran(world, [Work(number * 200) for number in range(150)])
     failed = sum(start < 20 for start in starts_of(world))
     assert failed <= 5 + 2 * 20 + 10  # those that were let in already, and the first retries
