@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.api.batches import Batch
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.boto import client
 
 __all__ = [
+    "Batch",
     "BlockTimeout",
     "CompensationFailed",
     "Dag",

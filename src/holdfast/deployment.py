@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api import payloads
+from holdfast.api.batches import Batch
 from holdfast.api.boundary import Misfit, normalise_payload
 from holdfast.api.limits import Limit, Throttled, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
-from holdfast.api.surface import InvalidResult, TaskContext, Workflow, running_task
+from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
@@ -31,7 +32,14 @@ from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.gates.memory import GateMemory
-from holdfast.runtime.gates.rules import MICROSECONDS, Breaker, LimitBook, LimitRule, LimitUse
+from holdfast.runtime.gates.rules import (
+    MICROSECONDS,
+    BatchRule,
+    Breaker,
+    LimitBook,
+    LimitRule,
+    LimitUse,
+)
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
@@ -101,7 +109,13 @@ class Deployment:
     def limits(self) -> LimitBook:
         """The limits of the deployment's tasks."""
         of_task, of_workflow = map(_uses_of, self.registry.limits())
-        return LimitBook(of_task, of_workflow)
+        tasks = self.registry.tasks.items()
+        batches = {
+            name: _batch_of(name, task, task.batch)
+            for name, task in tasks
+            if task.batch is not None
+        }
+        return LimitBook(of_task, of_workflow, batches)
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys, limit_book=self.limits)
@@ -131,6 +145,9 @@ class Deployment:
             with running_task(context):
                 # A copy: what the task does to its arguments must not reach the state.
                 arguments = json.loads(json.dumps(effect.arguments))
+                if effect.is_batch:
+                    found = self.registry.tasks[effect.name].call_batch_json(arguments, seals)
+                    return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
                 output = self.registry.tasks[effect.name].call_json(arguments, seals)
         except KeyboardInterrupt:
             raise  # the user pressed Ctrl-C; the task did not fail
@@ -181,9 +198,29 @@ class Deployment:
                 ) from None
 
 
+def _batch_of(name: str, task: Task[..., Any], batch: Batch) -> BatchRule:
+    seconds = None if task.timeout is None else int(task.timeout.total_seconds())
+    wait_ms = int(batch.wait / timedelta(milliseconds=1))
+    return BatchRule(name, batch.max, wait_ms, seconds)
+
+
 def _breaker_of(trip: Trip) -> Breaker:
     millisecond = timedelta(milliseconds=1)
     return Breaker(trip.failures, int(trip.within / millisecond), int(trip.hold / millisecond))
+
+
+def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
+    """-> one item of a batch's result."""
+    if not isinstance(found, TaskError):
+        try:
+            plain_text(found, f"a result of {name}")
+        except (RequestError, ValueError) as error:
+            return {"error": InvalidResult.__name__, "cause": str(error)[:CAUSE_CHARACTERS_MAX]}
+        return {"output": found}
+    return {
+        "error": printable(_name(found))[:ERROR_CHARACTERS_MAX],
+        "cause": printable(seals.scrubbed(_text(found)))[:CAUSE_CHARACTERS_MAX],
+    }
 
 
 def _uses_of(declared: DeclaredLimits) -> dict[str, tuple[LimitUse, ...]]:

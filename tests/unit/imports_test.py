@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 AUTHORING = {
     "holdfast",
     "holdfast.api",
+    "holdfast.api.batches",
     "holdfast.api.boundary",
     "holdfast.api.branches",
     "holdfast.api.dag",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
+from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.limits import Limit, require_limits
@@ -20,6 +21,7 @@ from holdfast.errors import RequestError, WorkflowError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 
 # Errors that cross the task boundary: the class name is the ASL error name, str() is the Cause.
@@ -144,9 +146,20 @@ class Task(_Declared[P, R]):
         label: str | None = None,
         idempotent: bool = False,
         limits: Sequence[Limit] = (),
+        batch: Batch | None = None,
     ) -> None:
+        self.batch = batch
+        self.batch_function = function if batch is not None else None
+        if batch is not None:
+            function = of_one(function, TaskError)
         super().__init__(function, name)
         self.limits = tuple(limits)
+        if batch is not None and self.limits:
+            raise WorkflowError(
+                "HF069",
+                f"the batch task {self.name} has limits",
+                help="a batch bounds its calls itself: one at a time; leave `limits` out",
+            )
         require_limits(self.name, inspect.signature(function).parameters, self.limits)
         self.retry = retry
         self.timeout = timeout
@@ -178,6 +191,42 @@ class Task(_Declared[P, R]):
         changed.retry = retry if retry is not None else self.retry
         changed.label = label if label is not None else self.label
         return changed
+
+    def call_batch_json(
+        self, inputs: Sequence[Mapping[str, JsonValue]], seals: Seals = NO_SEALS
+    ) -> list[Any]:
+        """Calls the function of a batch with the items of `inputs`, in their order.
+
+        -> for each input its result as JSON, or the exception that is its own. Raises VaultFault,
+        or whatever the function raises.
+        """
+        assert self.batch_function is not None
+        found: list[Any] = []
+        for arguments in inputs:
+            try:
+                (item,) = self.boundary.parse_arguments(arguments, seals).values()
+            except Misfit as misfit:
+                item = InvalidArguments(f"{self.name}({misfit})")
+            found.append(item)
+        items = [item for item in found if not isinstance(item, InvalidArguments)]
+        # The annotations were just checked; P cannot say so.
+        function: Callable[..., Any] = self.batch_function
+        results = list(function(items)) if items else []
+        if len(results) != len(items):
+            raise InvalidResult(f"{self.name} got {len(items)} items and returned {len(results)}")
+        own = iter(results)
+        return [
+            item if isinstance(item, InvalidArguments) else self._batch_result(next(own), seals)
+            for item in found
+        ]
+
+    def _batch_result(self, result: Any, seals: Seals) -> Any:
+        if isinstance(result, TaskError):
+            return result
+        try:
+            return self.boundary.dump_result(result, seals)
+        except Misfit as misfit:
+            return InvalidResult(f"{self.name}: {misfit}")
 
     def call_json(self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS) -> JsonValue:
         """Calls the function with JSON and gives its result as JSON.
@@ -268,6 +317,15 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+@overload
+def task(
+    *,
+    batch: Batch,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    idempotent: bool = False,
+) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
     /,
@@ -278,11 +336,14 @@ def task(
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
+    batch: Batch | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
-    `limits`: all of them must let an attempt begin. `idempotent` declares that running it twice is
-    the same as running it once; `holdfast check` then has nothing to say about its retries.
+    `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
+    of many executions and returns a list of their results. `idempotent` declares that running it
+    twice is the same as running it once; `holdfast check` then has nothing to say about its
+    retries.
     """
     make = functools.partial(
         Task,
@@ -292,6 +353,7 @@ def task(
         heartbeat=heartbeat,
         idempotent=idempotent,
         limits=limits,
+        batch=batch,
     )
     return make if function is None else make(function)
 

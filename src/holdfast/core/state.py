@@ -95,6 +95,10 @@ class Lease:
     until_ms: int
 
 
+#: How the gate of a batch task begins; no limit has such a name.
+BATCH_PREFIX: Final = "batch:"
+
+
 @dataclass(frozen=True, slots=True)
 class Queued:
     """The place of an attempt that waits at a gate until a limit lets it begin.
@@ -110,6 +114,11 @@ class Queued:
     fair: str = ""
     kept: tuple[tuple[str, str], ...] = ()
     is_front: bool = False
+
+    @property
+    def is_batch(self) -> bool:
+        """The attempt waits to be run with others: its result comes as an answer."""
+        return self.gate.startswith(BATCH_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,8 @@ def inbox_of(waiting: WaitingFor) -> InboxSource:
             return InboxSource.EVENT
         case Awaiting():
             return InboxSource.ANSWER
+        case Attempt(queued=queued) if queued is not None and queued.is_batch:
+            return InboxSource.ANSWER
         case ChildExecutions():
             return InboxSource.CHILD_NOTICES
         case (

@@ -251,7 +251,9 @@ class RunTask:
     `name` is the Task's `target`, `resource` what it is in the definition. `credentials` is the
     role that a foreign definition names. `arns` are those of the state machine and of its
     execution, when there is one. `is_poll`: the call was made, `submitted` is what it answered;
-    now its job is asked for, and TaskPending says that it has not ended.
+    now its job is asked for, and TaskPending says that it has not ended. `is_batch`: `arguments`
+    is a list, of the arguments of many attempts; so is the result, of {"output"} or {"error",
+    "cause"}.
     """
 
     name: str
@@ -269,6 +271,7 @@ class RunTask:
     resource: str = ""
     is_poll: bool = False
     submitted: Any = None
+    is_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import batches, dispense
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -69,7 +69,7 @@ def carry_out(
                 if attempt.claim is None and not attempt.is_unknown:
                     yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
             case JoinQueue():
-                yield from dispense.join(log.tenant, log.run, command, now_ms)
+                yield from _join(log, command, now_ms)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
             case RegisterForEvent(entry=entry):
@@ -88,6 +88,14 @@ def carry_out(
     if stopped:
         found.append(facts.ChildrenStopped(tuple(stopped)))
     return found
+
+
+def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, None]:
+    if command.queued.is_batch:
+        assert log.state is not None
+        yield from batches.join(log.tenant, log.run, command, log.state, now_ms)
+    else:
+        yield from dispense.join(log.tenant, log.run, command, now_ms)
 
 
 def leave_queues(

@@ -15,7 +15,7 @@ from holdfast.asl.program import Json
 from holdfast.core import facts
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.facts import Control, Fact
-from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
+from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
@@ -314,7 +314,16 @@ def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
     for frame in list(state.frames.values()):
         if isinstance(frame.waiting, Awaiting):
             found += yield from mail_of(tenant, state.run, frame.waiting, now_ms)
+        elif isinstance(frame.waiting, Attempt):
+            found += yield from result_of_batch(tenant, state.run, frame.waiting)
     return found
+
+
+def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
+    """-> the stored result of an attempt that waits to be run in a batch."""
+    if attempt.queued is None or not attempt.queued.is_batch:
+        return []
+    return (yield from answer_by_key(tenant, run, keys.answer(attempt.entry, attempt.attempt)))
 
 
 def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:

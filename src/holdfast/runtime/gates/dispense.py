@@ -56,6 +56,7 @@ from holdfast.runtime.effects import (
     Delete,
     Effect,
     Get,
+    Item,
     Message,
     NoResult,
     Put,
@@ -119,9 +120,14 @@ class Round:
 # -- joining and leaving a queue -------------------------------------------------------------------
 
 
-def join(tenant: str, run: str, command: JoinQueue, now_ms: int) -> NoResult:
-    """Puts the row, then looks at the gate (F7): a queue without a chain gets one."""
-    yield Put(tables.MAIL, queue.row_of(tenant, run, command, now_ms))
+def join(
+    tenant: str, run: str, command: JoinQueue, now_ms: int, more: Item | None = None
+) -> NoResult:
+    """Puts the row, then looks at the gate (F7): a queue without a chain gets one.
+
+    `more`: attributes of the row beside its place.
+    """
+    yield Put(tables.MAIL, {**queue.row_of(tenant, run, command, now_ms), **(more or {})})
     yield from _serve_from_now_on(GateId.parse(command.queued.gate), now_ms)
 
 
@@ -213,7 +219,7 @@ def after_release(
         if written.is_done:
             yield from _let_in(gate_id, step, now_ms)
             if step.choice.is_all:
-                yield from _empty(gate_id, gate.chain, now_ms)
+                yield from empty(gate_id, gate.chain, now_ms)
             return
 
 
@@ -382,12 +388,12 @@ def _wake(gate_id: GateId, grant: Grant, now_ms: int) -> Message:
 
 def _go_on(gate_id: GateId, gate: Gate, step: Round, now_ms: int) -> NoResult:
     if step.choice.is_all:
-        yield from _empty(gate_id, gate.chain, now_ms)
+        yield from empty(gate_id, gate.chain, now_ms)
     else:
         yield next_tick(gate_id, gate.chain, -(-(step.next_ms - now_ms) // 1_000))
 
 
-def _empty(gate_id: GateId, chain: int, now_ms: int) -> NoResult:
+def empty(gate_id: GateId, chain: int, now_ms: int) -> NoResult:
     """F8: clears the sign that attempts wait, then looks again."""
     yield gates.end_chain(gate_id, chain, now_ms)
     if (yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=1)):

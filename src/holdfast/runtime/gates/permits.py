@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.facts import Refused
-from holdfast.core.state import Admission, Attempt, Execution, Queued
+from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
 from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,
@@ -146,6 +146,9 @@ class Permits:
     def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
         """-> None when every limit of the attempt lets it begin."""
         ticket = (attempt.entry, attempt.attempt)
+        if attempt.kind == "task" and attempt.target in self.memory.book.batches:
+            gate_id = GateId(f"{BATCH_PREFIX}{attempt.target}", self.tenant)
+            return Refused(*ticket, Queued(str(gate_id), now_ms))
         granted = self.granted.pop(ticket, None)
         taken: list[Held] = []
         for use in self.uses(attempt):

@@ -110,11 +110,22 @@ def argument_text(arguments: Json, parameter: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchRule:
+    """The batches of one task: `most` items in a call, the first of which waits for `wait_ms`."""
+
+    task: str
+    most: int
+    wait_ms: int
+    timeout_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitBook:
     """The limits that this process's code declares, by the name of the task or workflow."""
 
     of_task: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
     of_workflow: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
+    batches: Mapping[str, BatchRule] = field(default_factory=dict)
 
     def _uses(self) -> Iterator[LimitUse]:
         for uses in (*self.of_task.values(), *self.of_workflow.values()):

@@ -51,7 +51,7 @@ from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import JoinQueue
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.pending_commands import has_more, pending_commands
-from holdfast.core.state import Admission, Attempt, Execution
+from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution
 from holdfast.errors import FormatError
 from holdfast.limits import (
     FIRST_HOLD_MS,
@@ -72,7 +72,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     WriteDeadline,
 )
-from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import batches, dispense
 from holdfast.runtime.gates.permits import Held
 from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
@@ -110,9 +110,13 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """Serves the queue of a gate. Code that does not know the limit leaves it to newer code."""
-    is_done = yield from dispense.tick(
-        setting.gates, delivery.body, delivery.message_id, delivery.owner
-    )
+    body, message = delivery.body, delivery.message_id
+    limit = GateId.parse(body["gate"]).limit
+    batch = setting.gates.book.batches.get(limit.removeprefix(BATCH_PREFIX))
+    if limit.startswith(BATCH_PREFIX) and batch is not None:
+        is_done = yield from batches.collect(batch, body, message, delivery.receive_count)
+    else:
+        is_done = yield from dispense.tick(setting.gates, body, message, delivery.owner)
     if not is_done:
         yield SetVisibility(OTHER_RELEASE_SECONDS)
     return bool(is_done)
