@@ -37,6 +37,7 @@ RUN_BY: Final = {
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
+    "limits.md": "tests/unit/snippets_test.py",
     "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
@@ -161,6 +162,12 @@ def test_the_parts_of_workflows_on_the_page_of_the_language_compile(tmp_path: Pa
         source.append(f"@workflow\ndef part_{number}(order: Order, trip: str):\n{inside}")
     with loaded(tmp_path, "\n".join(source)) as module:
         assert len(compile_module(module)) == 3
+
+
+def test_the_page_on_limits_is_one_module_whose_limits_can_be_kept(tmp_path: Path) -> None:
+    with loaded(tmp_path, "\n".join(blocks("limits.md", "python"))) as module:
+        assert compile_module(module)
+        assert module.buy.run("o1", 5) == "charged o1"
 
 
 def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
