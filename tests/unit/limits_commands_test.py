@@ -67,8 +67,8 @@ class LimitedStack:
         return [wait for wait in waits if wait["kind"] == "limit"]
 
 
-def stack(*tasks: str, uses: dict[str, tuple[LimitUse, ...]] | None = None) -> LimitedStack:
-    world = FlowWorld(uses or USES, machine(tasks or ("task0",), 20), seed=1)
+def stack(*tasks: str, running: tuple[LimitUse, ...] = ()) -> LimitedStack:
+    world = FlowWorld(USES, machine(tasks or ("task0",), 20), seed=1, running=running)
     setting = WorkerConfig(world.programs, lambda *_: True, lambda: KEYS)
     front = replace(world.front, limit_book=world.book)
     shop = SimpleNamespace(world=_Stopped(world, setting), front=front)
@@ -136,6 +136,23 @@ def test_an_urgent_execution_is_before_the_older_ones(limited: LimitedStack) -> 
     limited.run(*[Work(0)] * 20, Work(500, priority=0), seconds=1)
     run = limited.world.open_runs()[-1]
     assert [wait["ahead"] for wait in limited.get(f"/executions/{run}")["waits"]] == [0]
+
+
+def test_an_execution_that_its_workflow_does_not_let_begin_says_so() -> None:
+    limited = stack(running=(LimitUse(LimitRule("onboarding", concurrency=1)),))
+    limited.run(*[Work(number * 10, seconds=5) for number in range(4)], seconds=2)
+    waits = limited.waiting()
+    assert [wait["limit"] for wait in waits] == ["onboarding"] * 3
+    assert sorted(wait["ahead"] for wait in waits) == [0, 1, 2]
+    shown = limited.get("/limits/onboarding")
+    assert (shown["in_use"], shown["waiting"]) == (1, 3)
+
+
+def test_a_limit_that_the_dependency_has_closed_says_until_when(limited: LimitedStack) -> None:
+    limited.run(Work(0, throttled=1), seconds=1)
+    shown = limited.get("/limits/bank")
+    assert shown["speed"] < 1
+    assert shown["closed_until"].startswith("2027-01-15T08:00:02")
 
 
 # -- what is changed -------------------------------------------------------------------------------
@@ -300,6 +317,11 @@ def test_limits_prints_a_line_for_each_limit(limited: LimitedStack, shell: Shell
     assert customer.split()[:5] == ["customer", "1", "at", "once", "by"]
     assert ledger.split() == ["ledger", "2", "at", "once", "0", "0"]
     assert json.loads(shell("limits bank --json"))[0]["name"] == "bank"
+
+
+def test_limits_prints_until_when_a_limit_is_closed(limited: LimitedStack, shell: Shell) -> None:
+    limited.run(Work(0, throttled=1), seconds=1)
+    assert "closed until 2027-01-15 08:00:02 UTC" in " ".join(shell("limits bank").split())
 
 
 def test_limit_set_pause_resume_and_clear(limited: LimitedStack, shell: Shell) -> None:

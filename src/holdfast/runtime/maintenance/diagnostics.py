@@ -225,7 +225,7 @@ def _stored_ms(item: Item, what: str) -> int:
 def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
     waiting = frame.waiting
     match waiting:
-        case Attempt(queued=Queued() as queued):
+        case Attempt(queued=Queued() as queued) | Admission(queued=queued):
             return (yield from _of_queue(place, log, frame, queued))
         case Attempt():
             return _unknown_function(log, frame, waiting) if waiting.is_unknown else []
@@ -236,7 +236,7 @@ def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
             return (yield from _of_answer(place, log, frame, waiting))
         case ChildExecutions():
             return (yield from _of_lanes(place, log, frame, waiting))
-        case Entered() | Exited() | FailedState() | Admission() | Timer() | Delay() | Lanes():
+        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes():
             return []
         case _:
             assert_never(waiting)
