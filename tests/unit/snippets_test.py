@@ -20,6 +20,8 @@ from holdfast import cli
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_module
 from holdfast.local import project
+from holdfast.local.stack import deployment_of
+from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.testing import World, real
 from tests.unit.dsl_kit import loaded
 
@@ -170,6 +172,10 @@ def test_the_page_on_limits_is_one_module_whose_limits_can_be_kept(tmp_path: Pat
         assert compile_module(module)
         world = World(dict.fromkeys((module.charge, module.book), real))
         assert world.run(module.buy, "o1", 5).output == "charged o1"
+        deployment = deployment_of([module.__name__])
+        front = deployment.front(deployment.programs(), SigningKeys("k1", {"k1": bytes(32)}))
+    used = {"bank", "customer", "ledger", "onboarding"}
+    assert set(front.known.limits.rules) == set(deployment.limits.rules) == used
 
 
 def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
