@@ -20,9 +20,6 @@ from holdfast import cli
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_module
 from holdfast.local import project
-from holdfast.local.stack import deployment_of
-from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.testing import World, real
 from tests.unit.dsl_kit import loaded
 
 ROOT: Final = Path(__file__).parents[2]
@@ -40,7 +37,7 @@ RUN_BY: Final = {
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
-    "limits.md": "tests/unit/snippets_test.py",
+    "limits.md": "tests/unit/limits_doc_test.py",
     "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
@@ -165,17 +162,6 @@ def test_the_parts_of_workflows_on_the_page_of_the_language_compile(tmp_path: Pa
         source.append(f"@workflow\ndef part_{number}(order: Order, trip: str):\n{inside}")
     with loaded(tmp_path, "\n".join(source)) as module:
         assert len(compile_module(module)) == 3
-
-
-def test_the_page_on_limits_is_one_module_whose_limits_can_be_kept(tmp_path: Path) -> None:
-    with loaded(tmp_path, "\n".join(blocks("limits.md", "python"))) as module:
-        assert compile_module(module)
-        world = World(dict.fromkeys((module.charge, module.book), real))
-        assert world.run(module.buy, "o1", 5).output == "charged o1"
-        deployment = deployment_of([module.__name__])
-        front = deployment.front(deployment.programs(), SigningKeys("k1", {"k1": bytes(32)}))
-    used = {"bank", "customer", "ledger", "onboarding"}
-    assert set(front.known.limits.rules) == set(deployment.limits.rules) == used
 
 
 def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
