@@ -95,7 +95,7 @@ class Settings:
         )
 
     def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
-        """-> how many batches of `queue` the function works on at once."""
+        """Return how many batches of `queue` the function works on at once."""
         sized = self.functions[function.name]
         if (
             not self.caps_concurrency
@@ -172,7 +172,7 @@ def _batch(text: str) -> int:
 
 
 def _log_retention(text: str) -> int:
-    """-> days. The default is 30."""
+    """Return days. The default is 30."""
     found = text or "30"
     if not found.isdigit() or int(found) not in _LOG_DAYS:
         expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"

@@ -258,7 +258,7 @@ def _add_limits(commands: Any) -> None:
 
 
 def _rate(text: str) -> float:
-    """-> starts a second."""
+    """Return starts a second."""
     seconds = {"s": 1, "min": 60, "h": 3_600}
     count, _, unit = text.partition("/")
     if unit not in seconds:

@@ -99,12 +99,13 @@ class ServiceFault(HoldfastError):  # noqa: N818
 
 
 def is_passing(error: HoldfastError) -> bool:
-    """-> whether the same call may succeed later. Missing, damaged or refused data stays so."""
+    """Return whether the same call may succeed later. Missing, damaged or refused data stays so."""
     return isinstance(error, ServiceFault) and error.retry != "never"
 
 
 def is_damage(error: HoldfastError) -> bool:
-    """-> whether it is about what is stored, of one execution: gone, or not what was written."""
+    """Return whether it is about what is stored, of one execution: gone, or not what was written.
+    """
     return not isinstance(error, ServiceFault) or error.code == GONE
 
 

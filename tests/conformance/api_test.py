@@ -143,7 +143,7 @@ def _replay(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fair(case: dict[str, Any]) -> dict[str, Any]:
-    """-> the case, without what no answer of today can be equal to."""
+    """Return the case, without what no answer of today can be equal to."""
     norm = dict(case["norm"])
     if "encryptionConfiguration" not in json.dumps(case["checks"]):
         # Recorded before AWS began to tell of it, in 2024.

@@ -95,7 +95,7 @@ class Clients:
 
 
 def replay(case: dict[str, Any]) -> dict[str, Any]:
-    """-> what the runner says of the case: `problem`, `diff`, and whether each tier holds."""
+    """Return what the runner says of the case: `problem`, `diff`, and whether each tier holds."""
     runner = api_test._runner()
     options = argparse.Namespace(
         region=PLACE.region,
@@ -116,7 +116,7 @@ def replay(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fair(case: dict[str, Any]) -> dict[str, Any]:
-    """-> the case, without what AWS's answers have got since it was recorded."""
+    """Return the case, without what AWS's answers have got since it was recorded."""
     fair = api_test._fair(case)
     if "redriveCount" in json.dumps(case["checks"]):
         return fair

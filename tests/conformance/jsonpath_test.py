@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recordings are n
 
 
 def cases(category: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """-> definition and case, of those that are written in JSONPath."""
+    """Yield definition and case, of those that are written in JSONPath."""
     for line in CASES.read_text().splitlines():
         case = json.loads(line)
         if case["category"] != category or not case["definition"]:
@@ -128,7 +128,7 @@ class Machine:
         self.exits: list[dict[str, Any]] = []
 
     def run(self) -> tuple[Any, Any] | None:
-        """-> error and cause, or None."""
+        """Return error and cause, or None."""
         name, data = self.definition["StartAt"], self.given
         while name is not None:
             state = self.definition["States"][name]

@@ -38,7 +38,8 @@ def cases() -> tuple[dict[str, Any], ...]:
 
 
 def names_of_tests() -> set[str]:
-    """-> the recorded tests' functions and classes, and parameters that are nobody else's word."""
+    """Return the recorded tests' functions and classes, and parameters that are nobody else's word.
+    """
     found: set[str] = set()
     for case in cases():
         found |= set(re.findall(r"::(\w+)", case["id"]))
@@ -48,7 +49,7 @@ def names_of_tests() -> set[str]:
 
 
 def values(document: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """-> (the field it stands in, text) of every text in the document."""
+    """Yield (the field it stands in, text) of every text in the document."""
     match document:
         case dict():
             for key, value in document.items():
@@ -82,7 +83,7 @@ def comments() -> set[str]:
 
 
 def outputs() -> set[str]:
-    """-> long texts that executions gave, but for the sentences of AWS among them."""
+    """Return long texts that executions gave, but for the sentences of AWS among them."""
     return {
         text
         for case in cases()
@@ -93,7 +94,7 @@ def outputs() -> set[str]:
 
 
 def _outputs(document: Any) -> Any:
-    """-> everything below a field `output` or `result`."""
+    """Return everything below a field `output` or `result`."""
     match document:
         case dict():
             own = [document[key] for key in ("output", "result", "input") if key in document]
@@ -114,7 +115,7 @@ def sources() -> list[Path]:
 
 
 def literals(path: Path) -> set[str]:
-    """-> the long texts of a Python module, but for what it says of itself."""
+    """Return the long texts of a Python module, but for what it says of itself."""
     if path.suffix != ".py":
         return set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -132,7 +133,7 @@ def literals(path: Path) -> set[str]:
 
 
 def recorded_in(text: str, found: set[str], whole_words: set[str]) -> set[str]:
-    """-> which of the recorded texts stand in it; `whole_words` only by themselves."""
+    """Return which of the recorded texts stand in it; `whole_words` only by themselves."""
     words = set(re.findall(r"\w+", text))
     return {one for one in found if one in text} | (whole_words & words)
 

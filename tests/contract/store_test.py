@@ -67,7 +67,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 
 
 def remote(clients: Clients) -> Remote:
-    """-> the stack with two empty tables."""
+    """Return the stack with two empty tables."""
     names = ResourceNames("executions", "mail", "blobs", "", "", "")
     store = clients.get("store")
     for table in store.list_tables()["TableNames"]:

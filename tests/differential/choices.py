@@ -37,7 +37,7 @@ class Choices:
 def shrunk(
     given: Sequence[int], fails: Callable[[Sequence[int]], bool], tries_max: int = 600
 ) -> Sequence[int]:
-    """-> the smallest choices found that still fail: parts left out, numbers made smaller."""
+    """Return the smallest choices found that still fail: parts left out, numbers made smaller."""
     best = list(given)
     tries = 0
 

@@ -154,7 +154,7 @@ def loaded(folder: Path, source: str) -> Iterator[ModuleType]:
 
 
 def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> str:
-    """-> "" or "refused"; raises Difference. The world's choices follow the program's."""
+    """Return "" or "refused"; raises Difference. The world's choices follow the program's."""
     with loaded(folder, HEADER + program(choices, counts)) as module:
         try:
             program_of(module.flow)

@@ -83,7 +83,7 @@ class Ministack:
         return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
 
     def policy(self, name: str, *statements: dict[str, Any]) -> str:
-        """-> the ARN of a new managed policy."""
+        """Return the ARN of a new managed policy."""
         document = {"Version": "2012-10-17", "Statement": list(statements)}
         made = self.client("iam").create_policy(
             PolicyName=name, PolicyDocument=json.dumps(document)
@@ -229,7 +229,7 @@ def is_listening(port: int, process: subprocess.Popen[bytes]) -> bool:
 
 
 def wait_for(condition: Callable[[], Any], *, seconds: float = WAIT_SECONDS_MAX) -> Any:
-    """-> the first result that is true. Another process works meanwhile, so this polls."""
+    """Return the first result that is true. Another process works meanwhile, so this polls."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if result := condition():

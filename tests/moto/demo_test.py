@@ -22,7 +22,7 @@ PAYMENT = {"card_declined", "payment_not_settled", "payment_timed_out"}
 
 
 def run_demo(*arguments: str) -> dict[str, Any]:
-    """-> the document that the demo prints, which is one line and the last."""
+    """Return the document that the demo prints, which is one line and the last."""
     with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as complaints:
         status = main(["demo", "--json", *arguments])
     assert (status, complaints.getvalue()) == (0, "")
@@ -38,7 +38,7 @@ def document() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def printed() -> str:
-    """-> the report for a person."""
+    """Return the report for a person."""
     with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as complaints:
         status = main(["demo"])
     assert (status, complaints.getvalue()) == (0, "")

@@ -117,7 +117,7 @@ def _written(method: str, path: str, headers: dict[str, str], body: bytes) -> by
 
 
 def _cut(draw: Random, sent: bytes) -> bytes:
-    """-> the request with some of its bytes changed, left out or doubled."""
+    """Return the request with some of its bytes changed, left out or doubled."""
     made = bytearray(sent)
     for _ in range(draw.choice([1, 2, 5])):
         place = draw.randrange(min(len(made), 400))
@@ -129,7 +129,7 @@ def _cut(draw: Random, sent: bytes) -> bytes:
 
 
 def exchange(url: str, sent: bytes) -> tuple[bytes, float]:
-    """-> all that the server says until it hangs up, and the seconds that it took."""
+    """Return all that the server says until it hangs up, and the seconds that it took."""
     address = urlsplit(url)
     assert address.port is not None
     began = time.monotonic()
@@ -149,7 +149,7 @@ def exchange(url: str, sent: bytes) -> tuple[bytes, float]:
 
 
 def answered(url: str, seed: int) -> str:
-    """-> the status of the first answer."""
+    """Return the status of the first answer."""
     host = urlsplit(url).netloc
     for _ in range(ATTEMPTS_MAX):
         sent = a_request(Random(seed), host)
@@ -164,7 +164,7 @@ def answered(url: str, seed: int) -> str:
 
 
 def checked(url: str, seeds: range) -> Counter[str]:
-    """-> how often each status was seen; what fails names the seed that repeats it."""
+    """Return how often each status was seen; what fails names the seed that repeats it."""
     ends = Counter[str]()
     for seed in seeds:
         try:

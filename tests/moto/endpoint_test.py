@@ -188,7 +188,7 @@ def packed(**files: str) -> bytes:
 
 @pytest.fixture
 def function(client: Client) -> Iterator[Callable[..., Any]]:
-    """-> create(source, …) -> call(event, …) -> Invoke's response, its payload read."""
+    """Yield create(source, …) -> call(event, …) -> Invoke's response, its payload read."""
     functions, made = client("lambda"), list[str]()
 
     def create(source: str, *, handler: str = "handler.handler", **settings: Any) -> Any:

@@ -43,7 +43,7 @@ def call(
 
 
 def exchange(url: str, sent: bytes) -> bytes:
-    """-> everything that the server says to these bytes before it hangs up."""
+    """Return everything that the server says to these bytes before it hangs up."""
     address = urlsplit(url)
     assert address.port is not None
     with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:

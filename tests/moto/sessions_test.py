@@ -30,7 +30,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """-> a project's folder and the address of the `serve` that runs for it."""
+    """Yield a project's folder and the address of the `serve` that runs for it."""
     path = tmp_path_factory.mktemp("project")
     (path / "pyproject.toml").write_text("[tool.holdfast]\nmodules = []\n")
     with served(path) as url:
@@ -58,14 +58,14 @@ def served(path: Path) -> Iterator[str]:
 
 
 def conversation() -> list[tuple[str, str]]:
-    """-> each command after a prompt, its lines joined, with what the page shows below it."""
+    """Return each command after a prompt, its lines joined, with what the page shows below it."""
     text = "".join(block for block in blocks("console") if "$ aws " in block)
     typed = re.findall(r"^\$ (.*(?:(?<=\\)\n.*)*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
     return [(command.replace("\\\n", " "), shown) for command, shown in typed]
 
 
 def exported(url: str) -> dict[str, str]:
-    """-> the environment that the page's exports make."""
+    """Return the environment that the page's exports make."""
     (block,) = blocks("sh")
     words = [
         word

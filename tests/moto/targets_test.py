@@ -75,7 +75,7 @@ class Account:
         return boto3.client(service, **ACCESS, endpoint_url=self.endpoint_url)
 
     def run(self, workflow: Workflow[..., Any], module: ModuleType, given: object) -> Any:
-        """-> the execution's description, when it has ended."""
+        """Return the execution's description, when it has ended."""
         machine = self.machine(workflow, module)
         states = self.client("stepfunctions")
         started = states.start_execution(stateMachineArn=machine, input=json.dumps(given))

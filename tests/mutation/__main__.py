@@ -116,7 +116,7 @@ def _chosen(module: Module, options: argparse.Namespace) -> list[Mutant]:
 
 
 def changed_lines(module: str, commit: str) -> set[int]:
-    """-> the lines of the module that are new or not what they were then."""
+    """Return the lines of the module that are new or not what they were then."""
     diff = ["git", "diff", "--unified=0", "--no-color", commit, "--", str(CORE / module)]
     said = subprocess.run(diff, capture_output=True, text=True, check=False, cwd=CORE)
     if said.returncode:
@@ -131,7 +131,7 @@ def _key(mutant: Mutant) -> tuple[str, str, str]:
 
 
 def explained() -> set[tuple[str, str, str]]:
-    """-> what the rows of `survivors.md` name: module, line, change."""
+    """Return what the rows of `survivors.md` name: module, line, change."""
     rows = SURVIVORS.read_text(encoding="utf-8").replace("\\|", "\0").splitlines()
     cells = [row.split("|") for row in rows if row.startswith("| `")]
     return {
@@ -143,7 +143,7 @@ def explained() -> set[tuple[str, str, str]]:
 
 
 def kind_of(outcome: Outcome, known: set[tuple[str, str, str]]) -> str:
-    """-> one of `KINDS`."""
+    """Return one of `KINDS`."""
     if outcome.problem is not None:
         return "not planted"
     if outcome.killer is None:

@@ -56,7 +56,7 @@ def _importers(live: ModuleType) -> Iterator[ModuleType]:
 
 
 def _run_again(live: ModuleType, tree: ast.Module) -> bool:
-    """-> whether a constant has become another, too."""
+    """Return whether a constant has become another, too."""
     is_changed = False
     namespace: dict[str, Any] = {"__name__": live.__name__, "__file__": live.__file__}
     try:
@@ -66,7 +66,7 @@ def _run_again(live: ModuleType, tree: ast.Module) -> bool:
     made = {id(value): name for name, value in namespace.items() if _is_of(value, live)}
 
     def own(value: Any) -> Any:
-        """-> the same, made of the functions and classes that are in use."""
+        """Return the same, made of the functions and classes that are in use."""
         match value:
             case dict():
                 return {own(key): own(inner) for key, inner in value.items()}
@@ -106,7 +106,7 @@ def _carry_over_member(old: type, name: str, member: Any) -> None:
 
 
 def _function(value: Any) -> FunctionType | None:
-    """-> what a function, a method, a property or a cached one runs."""
+    """Return what a function, a method, a property or a cached one runs."""
     for name in ("fget", "func", "__func__", "__wrapped__"):
         value = getattr(value, name, None) or value
     return value if isinstance(value, FunctionType) else None

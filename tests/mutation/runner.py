@@ -165,8 +165,8 @@ def measure(items: Mapping[str, pytest.Item]) -> Baseline:
 
 
 def find_killer(module: Module, mutant: Mutant, items: Sequence[pytest.Item]) -> str | None:
-    """-> the first test that fails, or does not end, with the mutant in place; `IMPORT` where that
-    was enough. Raises NotPlanted.
+    """Return the first test that fails, or does not end, with the mutant in place; `IMPORT` where
+    that was enough. Raises NotPlanted.
     """
     receive, send = os.pipe()
     process = os.fork()
@@ -216,7 +216,8 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _in_fork(work: Callable[[], Any]) -> Any:
-    """-> what it gives; what it leaves behind in caches and fixtures is gone with the process."""
+    """Return what it gives; what it leaves behind in caches and fixtures is gone with the process.
+    """
     receive, send = os.pipe()
     process = os.fork()
     if process == 0:

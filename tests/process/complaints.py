@@ -17,7 +17,7 @@ BATCH_GIVEN_UP: Final = "a batch was given up"
 
 
 def complaints(folder: Path, roles: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """-> who complained, and the line: `what`, `error`, `code`."""
+    """Yield who complained, and the line: `what`, `error`, `code`."""
     for role in roles:
         path = folder / f"{role}.log"
         for line in path.read_text().splitlines() if path.exists() else ():

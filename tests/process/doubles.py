@@ -28,7 +28,7 @@ _CHILD: Final = "workflow:"
 
 
 def violations(scene: Scene) -> Iterator[tuple[str, str]]:
-    """-> execution, or what else it concerns, and what is wrong."""
+    """Yield execution, or what else it concerns, and what is wrong."""
     yield from _one_execution_each(scene)
     yield from _children_as_asked(scene)
     yield from _records_as_accepted(scene)
@@ -104,7 +104,7 @@ def _step(event: Event) -> Step:
 
 
 def _scheduled(log: Log, *kinds: str) -> list[Event]:
-    """-> of tasks and children, unless told otherwise."""
+    """Return of tasks and children, unless told otherwise."""
     return [
         event
         for event in log.events
@@ -159,7 +159,7 @@ def _results_were_worked_for(scene: Scene, log: Log) -> Iterator[str]:
 
 
 def _results(scene: Scene, log: Log) -> Iterator[tuple[str, float]]:
-    """-> the attempts of tasks that have a result, and when its record came."""
+    """Yield the attempts of tasks that have a result, and when its record came."""
     opened: dict[str, Event] = {}
     for at, event in scene.events(log):
         frame = event.holdfast.get("frame", "")
@@ -191,7 +191,7 @@ def _begun_again_for_a_reason(scene: Scene) -> Iterator[tuple[str, str]]:
 
 
 def _harms_of(scene: Scene, pids: set[int] | None) -> list[Harm]:
-    """-> those that may have lost the one, or made the other go on with what is long past.
+    """Return those that may have lost the one, or made the other go on with what is long past.
 
     None: of anybody. An attempt that was scheduled for later is nobody's until its wake comes; who
     comes to make good what a third one has left undone may be there at the same moment.

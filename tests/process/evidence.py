@@ -29,7 +29,7 @@ RESULTS = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut"})
 
 
 def place(item: Item) -> str:
-    """-> partition and sequence of a record, as the cloud's journal names them."""
+    """Return partition and sequence of a record, as the cloud's journal names them."""
     return f"{item['pk']!s} {item['sk']!s}"
 
 
@@ -94,7 +94,7 @@ def _log(run: str, items: list[Item]) -> Log:
 def violations(
     found: Evidence, plan: list[Planned], writers: Writers, arrived: Arrived
 ) -> Iterator[tuple[str, str]]:
-    """-> execution, or its name, and what is wrong with it."""
+    """Yield execution, or its name, and what is wrong with it."""
     for log in found.logs.values():
         of_writing = (*_one_writer_each(log, writers), *_in_its_time(log, arrived))
         for text in (*_of_log(log), *of_writing):
@@ -215,7 +215,7 @@ def _as_planned(found: Evidence, planned: Planned) -> Iterator[str]:
 
 
 def unasked_tasks(found: Evidence, ledger: list[str]) -> Iterator[str]:
-    """-> attempts that ran, and that no log asked for."""
+    """Yield attempts that ran, and that no log asked for."""
     asked = {
         f"{log.run} {event.holdfast['entry']} {event.holdfast['attempt']}"
         for log in found.logs.values()
@@ -238,7 +238,7 @@ def _was_stopped_at_once(log: Log) -> bool:
 
 
 def stale_entries(found: Evidence) -> Iterator[str]:
-    """-> executions that have ended and are still listed as RUNNING."""
+    """Yield executions that have ended and are still listed as RUNNING."""
     for log in found.logs.values():
         partitions = [str(item.get("lp", "")).split("#") for item in log.items]
         if log.state.is_ended and any(parts[2:3] == [OPEN] for parts in partitions):

@@ -23,7 +23,7 @@ SAMPLES_MAX: Final = 400
 
 
 def digest(item: Item) -> str:
-    """-> of a record's bytes, but for the place in the list, which goes when all is over."""
+    """Return of a record's bytes, but for the place in the list, which goes when all is over."""
     kept = sorted((name, value) for name, value in item.items() if name not in {"lp", "ls"})
     return hashlib.sha256(repr(kept).encode()).hexdigest()
 

@@ -53,7 +53,7 @@ class AtLast:
 
     @cached_property
     def frames(self) -> list[tuple[str, Frame]]:
-        """-> each line of control, and of which execution it is."""
+        """Each line of control, and of which execution it is."""
         return [
             (one.run, frame)
             for one in self.opened
@@ -76,7 +76,7 @@ class AtLast:
 
     @cached_property
     def attempts(self) -> dict[str, Attempt]:
-        """-> those that were to be run or being run."""
+        """Those that were to be run or being run."""
         return {
             attempt_of(run, frame.waiting.entry, frame.waiting.attempt): frame.waiting
             for run, frame in self.frames
@@ -97,7 +97,8 @@ class AtLast:
         return self._in_hands("kill", 0.0)
 
     def _in_hands(self, kind: str, since: float) -> int:
-        """-> how many attempts had begun, without a result, where such a fault was over since."""
+        """Return how many attempts had begun, without a result, where such a fault was over since.
+        """
         harms = [h for h in self.scene.harms if h.kind == kind and h.ended_at >= since]
         begun = by_attempt(one for one in self.scene.ledger if one.at <= self.scene.last_at)
         # The first task of an execution runs before its first record.
@@ -106,7 +107,7 @@ class AtLast:
         return sum(any(_was_in_it(h, begun[attempt][-1]) for h in harms) for attempt in running)
 
     def ends(self) -> list[float]:
-        """-> seconds after the last fault, the slowest first."""
+        """Return seconds after the last fault, the slowest first."""
         ends = (one.ended_at - self.scene.last_at for one in self.opened if one.ended_at)
         return sorted(ends, reverse=True)
 
@@ -123,7 +124,7 @@ def _was_in_it(harm: Harm, begun: Begun) -> bool:
 
 
 def _timer_due_ms(frame: Frame) -> int | None:
-    """-> when a wait, or the pause before another attempt, was to end."""
+    """Return when a wait, or the pause before another attempt, was to end."""
     match frame.waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
             return due_ms
@@ -155,7 +156,7 @@ def figures(scene: Scene) -> dict[str, Any]:
 
 
 def violations(scene: Scene) -> Iterator[tuple[str, str]]:
-    """-> execution, or "the last fault", and what is wrong."""
+    """Yield execution, or "the last fault", and what is wrong."""
     yield from _late(scene)
     at_last = AtLast(scene)
     kinds = {harm.kind for harm in scene.harms}

@@ -69,7 +69,7 @@ class Nursery:
         self.pids[role] = pid
 
     def _end(self, role: str) -> int | None:
-        """-> whom this has ended; None if nobody was there any more."""
+        """Return whom this has ended; None if nobody was there any more."""
         if role not in self.pids or self._has_ended(role):
             return None
         pid = self.pids.pop(role)
@@ -88,7 +88,7 @@ class Nursery:
 
 
 def fork(body: Body, log: Path) -> int:
-    """-> the number of a new process that does `body`, and ends."""
+    """Return the number of a new process that does `body`, and ends."""
     pid = os.fork()
     if pid == 0:
         run_and_exit(body, log)

@@ -13,7 +13,7 @@ from tests.process.nursery import Nursery
 
 
 def _ends_with(status: int) -> int:
-    """-> the number of a process that has ended, and that nobody has asked about."""
+    """Return the number of a process that has ended, and that nobody has asked about."""
     code = f"raise SystemExit({status})"
     pid = os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", code], os.environ)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

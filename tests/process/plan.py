@@ -120,7 +120,7 @@ _KINDS: Final[tuple[Callable[[Draft, int], Planned], ...]] = (
 
 
 def make_plan(executions: int, seconds: float, seed: int) -> list[Planned]:
-    """-> executions of all kinds in turn: most begin evenly, the rest shortly before the end of
+    """Return executions of all kinds in turn: most begin evenly, the rest shortly before the end of
     `seconds`, at which faults end.
     """
     draw = random.Random(f"plan {seed}")
@@ -154,7 +154,7 @@ class Call:
 
 
 def calls_of(plan: list[Planned]) -> list[Call]:
-    """-> in the order of their times."""
+    """Return in the order of their times."""
     return sorted(
         Call(action.at_seconds, f"{one.name}.{place}", action)
         for one in plan

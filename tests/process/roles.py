@@ -182,7 +182,7 @@ class Answer:
 
 
 def answers(site: Site, number: int) -> list[Answer]:
-    """-> what the caller of that number was told, by all who have been it."""
+    """Return what the caller of that number was told, by all who have been it."""
     path = _answered_path(site, number)
     lines = path.read_text().splitlines() if path.exists() else []
     parts = (line.split(" ") for line in lines)
@@ -200,7 +200,7 @@ class Caller:
     url: str
 
     def answer_to(self, action: Action) -> str | None:
-        """-> what it was told; None: it has to ask again."""
+        """Return what it was told; None: it has to ask again."""
         try:
             return self._does(action.kind)(action)
         except RequestError as error:

@@ -59,7 +59,7 @@ def _reached_at(url: str, names: ResourceNames) -> dict[str, str]:
 
 
 def _items(table: str) -> bytes:
-    """-> all items of the table, as moto holds them."""
+    """Return all items of the table, as moto holds them."""
     from moto.backends import get_backend
     from moto.core import DEFAULT_ACCOUNT_ID
 

@@ -62,7 +62,7 @@ class Stack:
         return self.orders.recv()
 
     def asked(self, path: str) -> dict[str, Any]:
-        """-> what the cloud knows beside what AWS would tell."""
+        """Return what the cloud knows beside what AWS would tell."""
         with urllib.request.urlopen(self.url + path) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
@@ -73,7 +73,7 @@ class Stack:
         return found
 
     def answers(self) -> list[Answer]:
-        """-> what callers were told so far."""
+        """Return what callers were told so far."""
         numbers = range(self.options.callers)
         return [answer for number in numbers for answer in roles.answers(self.site, number)]
 
@@ -82,7 +82,7 @@ class Stack:
         return [Begun.of(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def look(self) -> tuple[list[Item], Evidence]:
-        """-> all records, and what they and the mail come to."""
+        """Return all records, and what they and the mail come to."""
         executions = self.items(self.site.names.executions_table)
         return executions, evidence_of(executions, self.items(self.site.names.mail_table))
 

@@ -36,7 +36,7 @@ def run_trial(options: Options, folder: Path) -> Outcome:
 
 
 def _do_harm(stack: Stack) -> tuple[Chaos, float]:
-    """-> what was done, and when the last of it was over."""
+    """Return what was done, and when the last of it was over."""
     options = stack.options
     wanted = Wanted(options.kills, options.freezes, options.stalls, options.seconds)
     draw = random.Random(f"targets {options.seed}")

@@ -72,7 +72,7 @@ def one_town() -> Town:
 
 
 def targets(shop: Shop) -> list[tuple[str, str, Any]]:
-    """-> method, path and body of every route, at this tenant's execution."""
+    """Return method, path and body of every route, at this tenant's execution."""
     found = []
     for route in ROUTES:
         method, path = route.split(" ")
@@ -89,7 +89,7 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
 
 
 def calls(shop: Shop) -> dict[str, dict[str, Any]]:
-    """-> a request of each operation that names this tenant's things."""
+    """Return a request of each operation that names this tenant's things."""
     machine, execution = shop.machine_arn, shop.execution_arn
     routing = [{"stateMachineVersionArn": f"{machine}:1", "weight": 100}]
     map_run = machine.replace("stateMachine", "mapRun") + "/x:4f1f8a36-2b8a-4a54-a7f1-62f1a4b1f1a1"

@@ -46,7 +46,7 @@ def around(path: str, value: bytes) -> bytes:
 
 
 def a_value(draw: Random, levels: int = 3) -> bytes:
-    """-> text of a value; about one in three is no JSON, or cannot be kept."""
+    """Return text of a value; about one in three is no JSON, or cannot be kept."""
     match draw.randrange(10):
         case 0:
             return draw.choice(BAD_VALUES)

@@ -101,7 +101,7 @@ def test_a_body_is_measured_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -
 
 
 def text_of(size: int, unit: str = "x") -> str:
-    """-> JSON text of exactly so many bytes in UTF-8."""
+    """Return JSON text of exactly so many bytes in UTF-8."""
     count, rest = divmod(size - 2, len(unit.encode()))
     return f'"{unit * count}{"x" * rest}"'
 

@@ -19,7 +19,7 @@ DECLARED: Final = {"paid", "signed"}
 
 
 def an_event(detail: Any, **fields: Any) -> dict[str, Any]:
-    """-> an event as EventBridge hands it to a function."""
+    """Return an event as EventBridge hands it to a function."""
     return {
         "version": "0",
         "id": "4f1f8a36-2b8a-4a54-a7f1-62f1a4b1f1a1",
@@ -35,7 +35,7 @@ def an_event(detail: Any, **fields: Any) -> dict[str, Any]:
 
 
 def arrive(doors: Doors, event: dict[str, Any]) -> str | None:
-    """-> the code under which the event was parked, None when it was stored as one."""
+    """Return the code under which the event was parked, None when it was stored as one."""
     doors.seen.clear()
     doors.site.host.events(event)
     assert doors.foreign("default") == []

@@ -50,7 +50,7 @@ class Case:
 
 
 def each(*cases: Case) -> pytest.MarkDecorator:
-    """-> the decorator that runs a test with every row as its argument `case`."""
+    """Return the decorator that runs a test with every row as its argument `case`."""
     names = [case.name for case in cases]
     assert len(set(names)) == len(names), "two rows have one name"
     return pytest.mark.parametrize("case", cases, ids=names)

@@ -53,7 +53,8 @@ def _made() -> tuple[Belt, str, str, Callable[[], None]]:
 
 
 def world() -> tuple[Belt, str, str]:
-    """-> a stack with a long log, at rest, and another execution beside it: each time as new."""
+    """Return a stack with a long log, at rest, and another execution beside it: each time as new.
+    """
     belt, run, other, restore = _made()
     restore()
     belt.shop.programs.add(belt.shop.definition)
@@ -67,7 +68,7 @@ def records(belt: Belt, run: str) -> list[Item]:
 
 
 def base(belt: Belt, run: str) -> Item:
-    """-> the record that a load begins with."""
+    """Return the record that a load begins with."""
     found = records(belt, run)
     return found[int(found[-1]["sn"])]
 

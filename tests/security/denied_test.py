@@ -51,7 +51,7 @@ ACTIONS: dict[type[Any], str] = {
 
 
 def deny(found: Site, kind: type[Any]) -> Callable[[], None]:
-    """Every effect of the kind is refused from now on; -> a function that allows it again."""
+    """Every effect of the kind is refused from now on; returns a function that allows it again."""
     allowed = found.ports.perform
 
     def perform(effect: Effect) -> Any:

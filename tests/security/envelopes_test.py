@@ -320,7 +320,7 @@ def envelope(draw: Random) -> Outcome:
 
 @functools.cache
 def _resting() -> tuple[Belt, str, str, str, Callable[[], None]]:
-    """-> an execution at rest, another one's id and start message, and the way back to here."""
+    """Return an execution at rest, another one's id and start message, and the way back to here."""
     belt = Belt()
     run = belt.start({"n": 1}, "order-1")
     belt.shop.world.now_ms += 1

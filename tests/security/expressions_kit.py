@@ -32,7 +32,7 @@ def scope() -> PathScope:
 
 
 def evaluated(text: str) -> Any:
-    """-> the value of JSONata in a field, which can be written down. Raises as a field does."""
+    """Return the value of JSONata in a field, which can be written down. Raises as a field does."""
     value = compile_template(f"{{%{text}%}}", "/States/A/Output").evaluate(BINDINGS, MOMENT)
     assert len(json.dumps(value, allow_nan=False)) < RESULT_CHARACTERS_MAX
     return value

@@ -132,7 +132,7 @@ def machine_named(doors: Doors, name: Any) -> Outcome:
 
 
 def claimed(doors: Doors) -> list[str]:
-    """-> the partitions in which the last request asked to put something new."""
+    """Return the partitions in which the last request asked to put something new."""
     return [str(one.item["pk"]) for one in doors.wrote() if isinstance(one, PutIfAbsent)]
 
 

@@ -25,7 +25,7 @@ INPUTS: dict[str, Callable[[int], int]] = {
 def side_by_side(
     draw: Random, perform: Callable[[Any], Any], calls: list[Call], deaths: int = 0
 ) -> list[Any]:
-    """-> what each call came to, when their effects take place in any order.
+    """Return what each call came to, when their effects take place in any order.
 
     Up to so many calls die where they stand; their result is None.
     """

@@ -38,7 +38,7 @@ DEPLOYMENT: Final = Deployment(Registry({"odd": odd}, {}), {})
 
 
 def performed(does: Callable[[], Any]) -> TaskResult:
-    """-> what the engine is told of a task whose body is `does`."""
+    """Return what the engine is told of a task whose body is `does`."""
     _DOES[:] = [does]
     return DEPLOYMENT.run_task(asked({"kind": 0}))
 

@@ -45,7 +45,7 @@ def decoded(token: str) -> bytes:
 
 
 def fields(shop: Shop) -> list[str]:
-    """-> tenant, format, key, run, entry, attempt, expiry, MAC."""
+    """Return tenant, format, key, run, entry, attempt, expiry, MAC."""
     return decoded(shop.token).decode().split(".")
 
 
@@ -220,7 +220,7 @@ def refused_by_holdfast(shop: Shop, token: object) -> None:
 
 
 def refused_by_states(shop: Shop, operation: str, token: object) -> str:
-    """-> the code. Nothing is read here either."""
+    """Return the code. Nothing is read here either."""
     members = {"SendTaskSuccess": {"output": "1"}, "SendTaskFailure": {"error": "E"}}
     request = {"taskToken": token, **members.get(operation, {})}
     status, answer = shop.doors.states(operation, request, shop.who)

@@ -260,7 +260,7 @@ def test_an_id_that_an_older_key_signed_is_known_while_the_key_is_listed() -> No
 
 
 def separation(first: str, second: str, rounds: int) -> float:
-    """-> how often the second takes longer than the first; 0.5: nobody can tell."""
+    """Return how often the second takes longer than the first; 0.5: nobody can tell."""
     draw, times = Random(0), {first: [0] * rounds, second: [0] * rounds}
     for number in range(rounds):
         for text in draw.sample((first, second), 2):
@@ -281,7 +281,7 @@ def separation(first: str, second: str, rounds: int) -> float:
 
 
 def wrong_from(place: int) -> str:
-    """-> the token with a MAC that is right up to a place."""
+    """Return the token with a MAC that is right up to a place."""
     shop = a_shop()
     mac = list(hmac.new(KEYS.secret, f"token:{body(shop)}".encode(), "sha256").hexdigest())
     for later in range(place, len(mac)):

@@ -72,7 +72,7 @@ class Belt:
         return self.site.ports.perform(effect)
 
     def start(self, data: Any, name: str) -> str:
-        """-> an execution that rests at its first wait."""
+        """Return an execution that rests at its first wait."""
         run = self.shop.start(data, name)
         self.shop.world.run(until_ms=self.shop.world.now_ms)
         return run
@@ -122,7 +122,8 @@ class Belt:
         store.add(dict(item))
 
     def save(self) -> Callable[[], None]:
-        """-> what makes all that is stored, and the time, as they are now. Items never change."""
+        """Return what makes all that is stored, and the time, as they are now. Items never change.
+        """
         services, world = self.services, self.shop.world
         now_ms, task_runs = world.now_ms, dict(world.task_runs)
         blobs = dict(services._blobs)
@@ -161,7 +162,8 @@ def _queue_parts(queue: MemoryQueue) -> tuple[Any, Any]:
 
 
 def damaged(draw: Random, whole: Any) -> Any:
-    """-> a copy of a JSON value in which one place is missing, is junk, or has a new neighbour."""
+    """Return a copy of a JSON value in which one place is missing, is junk, or has a new neighbour.
+    """
     found = copy.deepcopy(whole)
     place, key = draw.choice(list(_places(found)))
     match draw.randrange(8):
@@ -185,7 +187,7 @@ def _places(value: Any) -> Any:
 
 
 def damaged_text(draw: Random, text: str) -> str:
-    """-> the text cut, or with one character changed, doubled or gone."""
+    """Return the text cut, or with one character changed, doubled or gone."""
     at = draw.randrange(len(text) + 1)
     match draw.randrange(4):
         case 0:

@@ -105,7 +105,7 @@ class Firm:
             self.insist("CreateStateMachine", name=name, definition=text, roleArn=ROLE)
 
     def run(self) -> Any:
-        """-> the outer execution's output, or its error."""
+        """Return the outer execution's output, or its error."""
         self.insist("StartExecution", stateMachineArn=PLACE.machine("outer"), name="e1", input="{}")
         self.world.at(self.world.now_ms + 30_000, self._poll)
         self.world.run()
@@ -184,7 +184,7 @@ def _parent(effect: RunTask) -> Any:
 
 
 def told(firm: Firm) -> Counter[tuple[str, str]]:
-    """-> what the bus was told, by machine and status."""
+    """Return what the bus was told, by machine and status."""
     return Counter(
         (event.detail["stateMachineArn"].rpartition(":")[2], event.detail["status"])
         for event in firm.world.services.published

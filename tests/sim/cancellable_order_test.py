@@ -28,7 +28,7 @@ class CancellingShop:
         self.world = self._shop.world
 
     def run(self, fate: Fate, *said: tuple[str, int, Any]) -> tuple[str, list[str]]:
-        """-> the reason in the outcome, and the tasks that succeeded, in order."""
+        """Return the reason in the outcome, and the tasks that succeeded, in order."""
         request = an_order(fate)
         for number, (event, after_ms, data) in enumerate(said):
             detail = {"name": event, "key": request.name, "data": data}

@@ -78,7 +78,7 @@ def run(name: str, hook: Hook = no_faults) -> tuple[Shop, StoredHistory]:
 
 
 def outcome(history: StoredHistory) -> tuple[Any, ...]:
-    """-> status, output, and the tasks that ended, in order."""
+    """Return status, output, and the tasks that ended, in order."""
     ended = [event for event in history.events if event.type in {"TaskSucceeded", "TaskFailed"}]
     return (
         history.state.status,

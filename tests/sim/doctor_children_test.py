@@ -28,7 +28,7 @@ NAMES = ("inner", "outer")
 
 
 def waiting_for_a_child() -> tuple[Family, str]:
-    """-> `outer`, which waits for `inner`, which waits for an event; and the child's id."""
+    """Return `outer`, which waits for `inner`, which waits for an event; and the child's id."""
     outer = machine({"it": call_of("inner")})
     family = Family({"outer": outer, "inner": machine({"it": wait_for("paid")})})
     family.start()

@@ -34,7 +34,7 @@ NAP = {"Type": "Wait", "Seconds": 300}
 def findings(
     world: SimulatorWorld, *, is_repairing: bool = False, names: tuple[str, ...] = ()
 ) -> list[Any]:
-    """-> the whole report, as the command line puts it together. `names` are the workflows."""
+    """Return the whole report, as the command line puts it together. `names` are the workflows."""
     found: list[Any] = []
     after: str | None = None
     while True:

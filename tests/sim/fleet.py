@@ -199,11 +199,11 @@ class Company:
 
     @property
     def formats(self) -> list[list[int]]:
-        """-> the format of every record, execution by execution."""
+        """The format of every record, execution by execution."""
         return [[int(item["f"]) for item in found.items] for found in self.histories]
 
     def story(self) -> list[tuple[str, list[tuple[str, Any]]]]:
-        """-> of each execution what has happened, without who did it when."""
+        """Return of each execution what has happened, without who did it when."""
         return [
             (found.run, [(event.type, event.details) for event in found.events])
             for found in self.histories
@@ -231,7 +231,7 @@ class Company:
 
 
 def _time_over(*histories: StoredHistory) -> int | None:
-    """-> the first event that says so in any of them."""
+    """Return the first event that says so in any of them."""
     said = (
         at
         for history in histories

@@ -144,7 +144,7 @@ STOPS_MAX: Final = 8
 
 
 def stops(scenario: Scenario) -> Iterator[int]:
-    """-> after how many commits the release changes: every one, or some of very many."""
+    """Yield after how many commits the release changes: every one, or some of very many."""
     total = Company(scenario, [RELEASE_1]).finish().commits
     yield from range(1, total + 1, max(1, total // STOPS_MAX))
 

@@ -44,7 +44,7 @@ def ran(world: FlowWorld, works: Iterable[Work], minutes: float = 30) -> FlowWor
 
 
 def starts_of(world: FlowWorld) -> list[float]:
-    """-> when attempts began, in seconds after the start of the world."""
+    """Return when attempts began, in seconds after the start of the world."""
     return sorted((one.began.at_ms - START_MS) / 1_000 for one in world.task_runs)
 
 
@@ -249,7 +249,7 @@ def test_in_random_worlds_with_faults_every_promise_holds(first: int) -> None:
 
 
 def _without(condition: str) -> Callable[[Any], Any]:
-    """-> the writes of a gate, each without its tests of one attribute."""
+    """Return the writes of a gate, each without its tests of one attribute."""
     plain = gate.update
 
     def update(gate_id: Any, now_ms: int, *where: Condition, **fields: Any) -> Any:
@@ -300,7 +300,7 @@ RATE_BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def _held_up() -> list[str]:
-    """The wakes of twenty seconds come half a minute late; -> what is wrong with the rate."""
+    """The wakes of twenty seconds come half a minute late; returns what is wrong with the rate."""
     world = world_of(LimitUse(BANK), faults=Faults(end_ms=20_000, late=1))
     ran(world, [Work(number) for number in range(1_200)], minutes=10)
     assert world.open_runs() == []
@@ -318,7 +318,8 @@ def test_a_planted_bug_of_a_rate_is_found(bug: str, monkeypatch: pytest.MonkeyPa
 
 
 def _inversions() -> int:
-    """Executions come a little faster than one place serves them; -> how often one was passed."""
+    """Executions come a little faster than one place serves them; returns how often one was passed.
+    """
     world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
     ran(world, [Work(number * 50, seconds=0.05) for number in range(300)])
     began = {one.began.run: one.began.at_ms for one in world.task_runs}

@@ -62,7 +62,7 @@ class Company:
         self.world = SimulatorWorld(setting, deployment().run_task, hook)
 
     def onboard(self, *events: tuple[int, str, str, Any]) -> StoredHistory:
-        """-> the parent's history, after all that happens."""
+        """Return the parent's history, after all that happens."""
         given = {"workflow": "hr_onboarding", "name": "p1", "input": {"hire": HIRE}}
         self._insist(lambda: self.front.start(TENANT, given, CHANCE))
         for day, name, key, data in events:

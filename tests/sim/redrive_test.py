@@ -58,7 +58,7 @@ class Repair:
         return TaskSucceeded(name)
 
     def run(self) -> Any:
-        """-> status and output after the redrive."""
+        """Return status and output after the redrive."""
         arn = self.stack.start(None)
         self.stack.world.run()
         assert self.stack.parent.state.status == "FAILED"

@@ -201,7 +201,7 @@ def test_a_record_that_an_ended_log_lacks_is_damage_until_ttl_may_have_taken_it(
 
 
 def listed(shop: Shop) -> list[tuple[int, str]]:
-    """-> the records by which the one execution is listed, and as what."""
+    """Return the records by which the one execution is listed, and as what."""
     items = shop.world.services.items("executions")
     return [(int(item["sk"]), str(item["st"])) for item in items if "lp" in item]
 

@@ -29,7 +29,7 @@ class ClosingShop:
         self.world = self._shop.world
 
     def run(self) -> tuple[Any, ...]:
-        """-> status, error, cause, and the tasks that ran after the stop, in order."""
+        """Return status, error, cause, and the tasks that ran after the stop, in order."""
         self.world.at(self.world.now_ms + LOOK_MS, self._stop)
         self._shop.fulfil([an_order(Fate.LATE)])
         history = self.history

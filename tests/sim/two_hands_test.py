@@ -201,7 +201,7 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
 
 
 def talkative(count: int) -> tuple[dict[str, Machine], dict[str, Any]]:
-    """-> tasks in a row, and what they say: so much that snapshots are taken of it."""
+    """Return tasks in a row, and what they say: so much that snapshots are taken of it."""
     draws = Random(1)
     letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"
     said = ["".join(draws.choices(letters, k=9_000 if n < 4 else 100)) for n in range(count)]

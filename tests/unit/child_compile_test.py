@@ -137,7 +137,7 @@ def compiled(workflow: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def outcome(workflow: str, data: Any) -> Any:
-    """-> what it came to on workers of a deployment, and how many children there were."""
+    """Return what it came to on workers of a deployment, and how many children there were."""
     deployment = Deployment.from_modules(MODULES, compiled)
     programs = deployment.programs()
     world = SimulatorWorld(deployment.setting(programs, lambda: KEYS), deployment.run_task)

@@ -84,7 +84,7 @@ class Family:
     # -- what has happened -------------------------------------------------------------------------
 
     def run(self, data: Any = None) -> StoredHistory:
-        """-> the history of `outer`, from its start until nothing is left to happen."""
+        """Return the history of `outer`, from its start until nothing is left to happen."""
         self.start(data)
         self.world.run()
         return self.outer

@@ -303,7 +303,8 @@ def test_a_stop_undoes_the_parent_and_stops_its_child_at_once() -> None:
 
 
 def with_an_undo(**top: Any) -> tuple[Family, str, str]:
-    """-> a child that takes a minute to undo what it does; the ids of its parent and its own."""
+    """Return a child that takes a minute to undo what it does; the ids of its parent and its own.
+    """
     states = {
         "wait": wait_for("paid"),
         "undo": {"Type": "Wait", "Seconds": 60, "Next": "over"},
@@ -422,7 +423,7 @@ def test_a_child_that_no_worker_has_begun_is_known_and_one_that_was_made_up_is_n
 
 
 def _told_and_left() -> tuple[Family, str]:
-    """-> the child has ended, the parent counted it and goes on."""
+    """Return the child has ended, the parent counted it and goes on."""
     nap = {"Type": "Wait", "Seconds": 3_600, "End": True}
     outer = machine({"it": call_of("inner", "nap", Arguments={}), "nap": nap})
     family = Family({"outer": outer, "inner": machine({"it": {"Type": "Succeed"}})})
@@ -490,7 +491,7 @@ def test_an_unknown_workflow_parks_the_parent_named_until_a_worker_knows_it() ->
 
 
 def bill_of(calls: int) -> Any:
-    """-> what a chain of so many calls costs, of a child of one task."""
+    """Return what a chain of so many calls costs, of a child of one task."""
     following = {number: f"call {number + 1}" for number in range(calls - 1)}
     states = {
         f"call {number}": call_of("inner", following.get(number), Arguments={})

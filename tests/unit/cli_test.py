@@ -515,7 +515,7 @@ class Script:
         return subprocess.CompletedProcess(words, status)
 
     def __call__(self, *arguments: str) -> list[str]:
-        """-> the command that it becomes."""
+        """Return the command that it becomes."""
         self._argv(["./holdfast", *arguments])
         self.module.main()
         return self.ran[-1]

@@ -27,7 +27,7 @@ def flow(xs: list[int]) -> str:
 
 
 def _nested(loop: str, before: str, innermost: str) -> str:
-    """-> a workflow of six loops, each in the one before it."""
+    """Return a workflow of six loops, each in the one before it."""
     lines = [f"    {before}"]
     lines += [f"{'    ' * (level + 1)}{loop.format(level)}" for level in range(DEPTH)]
     return "\n".join([HEADER, *lines, f"{'    ' * (DEPTH + 1)}{innermost}", "    return text"])

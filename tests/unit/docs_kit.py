@@ -129,13 +129,15 @@ INPUT: Final[dict[str, Any]] = {
 
 
 def module_with(body: str, *, more: str = "", subject: str = "int") -> str:
-    """-> the source of a module whose workflow `program` has this body; `more` stands before it."""
+    """Return the source of a module whose workflow `program` has this body; `more` stands before
+    it.
+    """
     source = MODULE.replace("BODY", textwrap.indent(body, "    ")).replace("SUBJECT", subject)
     return f"{source}\n{more}\n"
 
 
 def tables(page: str) -> Iterator[tuple[list[str], list[str]]]:
-    """-> the heading and the cells of each row of each table of a page."""
+    """Yield the heading and the cells of each row of each table of a page."""
     heading: list[str] | None = None
     for line in next(DOCS.rglob(page)).read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -148,5 +150,5 @@ def tables(page: str) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def code_of(cell: str) -> list[str]:
-    """-> the pieces of code in a cell."""
+    """Return the pieces of code in a cell."""
     return [span.replace("\\|", "|") for span in _SPAN.findall(cell)]

@@ -36,7 +36,7 @@ def test_what_a_page_points_at_is_there(page: Path, link: str) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """-> the anchors that a page's headings are given."""
+    """Return the anchors that a page's headings are given."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 

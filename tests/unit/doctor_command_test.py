@@ -110,7 +110,7 @@ def test_what_is_quarantined_is_marked_in_the_list_and_explained(
 
 
 def lost_blob(found: Site) -> str:
-    """-> an execution whose input was in the bucket, and is there no more."""
+    """Return an execution whose input was in the bucket, and is there no more."""
     run = found.shop.start(noise(400_000), name="hurt")
     settle(found.shop.world)
     blobs = found.shop.world.services._blobs

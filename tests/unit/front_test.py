@@ -333,7 +333,7 @@ def deploy(shop: Shop, *workflows: str) -> None:
 
 
 def two_of_one_name() -> tuple[Shop, dict[str, str]]:
-    """-> executions of two workflows, both named order-7."""
+    """Return executions of two workflows, both named order-7."""
     shop = Shop(machine(NAP))
     deploy(shop, "billing", "flow")
     runs: dict[str, str] = {}
@@ -761,8 +761,8 @@ def test_a_token_of_what_waits_for_nobody_is_refused() -> None:
 
 
 def called_back(world: SimulatorWorld, answer: Any) -> list[tuple[str, bool]]:
-    """-> of each function that hands its token on at once: whom the door took the answer for, and
-    whether that one had a record.
+    """Return of each function that hands its token on at once: whom the door took the answer for,
+    and whether that one had a record.
     """
     door = Front(world.setting.programs, {}, AnyTypes(), KEYS)
     told: list[tuple[str, bool]] = []

@@ -94,7 +94,7 @@ def _by_id(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changed(before: Any, after: Any) -> Any:
-    """-> of two JSON objects what is new or different in the second."""
+    """Return of two JSON objects what is new or different in the second."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
     found = {

@@ -22,12 +22,12 @@ QUOTES = '"' * 300_000
 
 
 def answer_bytes(answer: Any) -> int:
-    """-> as Lambda counts: the body is a text in the answer's JSON."""
+    """Return as Lambda counts: the body is a text in the answer's JSON."""
     return len(json.dumps({"body": json.dumps(answer)}))
 
 
 def whole(data: Any) -> tuple[Site, str]:
-    """-> an execution with the data in each of its six events."""
+    """Return an execution with the data in each of its six events."""
     found = site(machine({"a": {"Type": "Pass", "Next": "b"}, "b": {"Type": "Pass", "End": True}}))
     run = found.shop.start(data)
     settle(found.shop.world)

@@ -97,7 +97,8 @@ class Site:
         self.api = api_handler(self.host)
 
     def work(self, queue: QueueName = "work", context: Context | None = None) -> list[str]:
-        """One batch to the worker function; -> the ids that come back. The others are deleted."""
+        """One batch to the worker function; returns the ids that come back. The others are deleted.
+        """
         received = self.shop.world.services.receive(queue)
         records = [
             {
@@ -126,7 +127,7 @@ class Site:
         query: dict[str, str] | None = None,
         **fields: Any,
     ) -> tuple[int, Any]:
-        """-> status and parsed body. `body` is text as it is, or what becomes JSON."""
+        """Return status and parsed body. `body` is text as it is, or what becomes JSON."""
         text = body if body is None or isinstance(body, str) else json.dumps(body)
         http = {"method": method, "path": path, "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
         context: dict[str, Any] = {"http": http, "stage": "$default", "requestId": "r1"}

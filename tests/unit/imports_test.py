@@ -48,7 +48,7 @@ print(json.dumps([sorted(ours), sorted(foreign)]))
 
 
 def _brought_by(module: str) -> tuple[set[str], set[str]]:
-    """-> our modules and other people's packages that a fresh process has after the import."""
+    """Return our modules and other people's packages that a fresh process has after the import."""
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, module],
         capture_output=True,

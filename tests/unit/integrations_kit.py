@@ -66,7 +66,7 @@ def effect(name: str, arguments: Any, kind: Any = "service") -> RunTask:
 
 
 def perform(task: RunTask, answers: Mapping[str, Any]) -> tuple[Any, Clients]:
-    """-> the result, and the clients with the calls that were made."""
+    """Return the result, and the clients with the calls that were made."""
     clients = Clients(answers)
     return Integrations(clients, _nobody).perform(task), clients  # type: ignore[arg-type]
 

@@ -39,7 +39,7 @@ SUBJECTS: Final[dict[str, tuple[str, list[JsonValue]]]] = {
 
 
 def spans(page: str, *headings: str) -> list[str]:
-    """-> the pieces of code in the first column of all tables that begin so."""
+    """Return the pieces of code in the first column of all tables that begin so."""
     rows = [(found[0], cells) for found, cells in tables(page) if found[0] in headings]
     cells = [cells[-1] if heading == "Of" else cells[0] for heading, cells in rows]
     return [code for cell in cells for code in code_of(cell)]

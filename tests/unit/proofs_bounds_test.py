@@ -21,7 +21,7 @@ SEEDS = range(300)
 
 
 def counted(case: Case) -> tuple[int, int, int]:
-    """-> events, transitions and durable steps of a run."""
+    """Return events, transitions and durable steps of a run."""
     types = case.types
     entered = sum(name.endswith("StateEntered") for name in types)
     tasks = sum(name == "TaskStateEntered" for name in types)

@@ -51,7 +51,7 @@ def codes(proofs: Proofs) -> set[str]:
 
 
 def found(code: str, states: Mapping[str, Any], **more: Any) -> str:
-    """-> the state at which it was found, by the one finding that there is."""
+    """Return the state at which it was found, by the one finding that there is."""
     proofs = proofs_of(states, **more)
     assert codes(proofs) == {code}
     (finding,) = [one for one in proofs.findings if one.code == code]

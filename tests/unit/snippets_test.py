@@ -109,7 +109,7 @@ def test_the_python_of_a_page_is_python_and_somebody_runs_it(page: str) -> None:
 
 
 def recipes() -> Iterator[tuple[str, str]]:
-    """-> the name of a module, and its text."""
+    """Yield the name of a module, and its text."""
     for page in COOKBOOK:
         for number, block in enumerate(blocks(page, "python")):
             yield f"{page.removesuffix('.md').replace('-', '_')}_{number:02}_test", block
@@ -182,7 +182,7 @@ TYPED: Final = {
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """-> page and words of each `holdfast …` that a page says to type."""
+    """Yield page and words of each `holdfast …` that a page says to type."""
     for page in PAGES:
         for language, holdfast in TYPED.items():
             for block in blocks(page, language):
@@ -203,7 +203,7 @@ def typed_in(block: str, holdfast: re.Pattern[str]) -> Iterator[list[str]]:
 
 
 def complete(typed: str) -> list[str]:
-    """-> the words after `holdfast`, without a redirection; none while a line goes on."""
+    """Return the words after `holdfast`, without a redirection; none while a line goes on."""
     try:
         words = shlex.split(typed, comments=True)
     except ValueError:

@@ -83,7 +83,7 @@ class Office:
         return run(self.api.call(operation, request, chance), self.perform)
 
     def refusal(self, operation: str, **request: Any) -> tuple[str, str]:
-        """-> code and message of the fault."""
+        """Return code and message of the fault."""
         try:
             answer = self.call(operation, **request)
         except StatesFault as fault:

@@ -44,7 +44,7 @@ class World:
 
 
 def tried(state: Mapping[str, Any], world: World | None = None, **request: Any) -> dict[str, Any]:
-    """-> the response, the texts that hold JSON read."""
+    """Return the response, the texts that hold JSON read."""
     for name in ("input", "variables", "context"):
         if name in request:
             request[name] = json.dumps(request[name])

@@ -18,7 +18,7 @@ SUM = "Sum of routing configuration weights must equal 100. Received:"
 
 
 def machine_of_versions(count: int) -> Desk:
-    """-> a desk with machine m, published `count` times."""
+    """Return a desk with machine m, published `count` times."""
     desk = Desk()
     desk.create(text=definition("1"), publish=True)
     for number in range(2, count + 1):

@@ -295,7 +295,7 @@ def asks(shop: Shop) -> list[Any]:
 
 
 def at_rest() -> tuple[Shop, str, int]:
-    """-> one that sleeps, and its newest record."""
+    """Return one that sleeps, and its newest record."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 600, "End": True}}))
     run = shop.start()
     settle(shop)

@@ -32,7 +32,7 @@ def exported(folder: Path, source: str) -> Exported:
 
 
 def refusals(folder: Path, source: str) -> list[tuple[str, str]]:
-    """-> (code, the source line) of each."""
+    """Return (code, the source line) of each."""
     with pytest.raises(CompileErrors) as refused:
         exported(folder, source)
     return [(found.code, found.source_line.strip()) for found in refused.value.diagnostics]

@@ -633,7 +633,7 @@ def test_two_that_share_an_execution_may_race_as_often_as_they_like(
 
 
 def depth_of(handler: Any) -> int:
-    """-> how many generators wait for one another."""
+    """Return how many generators wait for one another."""
     return 0 if handler is None else 1 + depth_of(getattr(handler, "gi_yieldfrom", None))
 
 
@@ -727,7 +727,7 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
 
 
 def claims_of(shop: Shop, run: str) -> list[int]:
-    """-> how long each claim of record 0 lasts, in seconds."""
+    """Return how long each claim of record 0 lasts, in seconds."""
     events = shop.history(run).records[0].events
     untils = [event.holdfast["claim"][3] for event in events if "claim" in event.holdfast]
     return [(until_ms - START_MS) // 1_000 for until_ms in untils]

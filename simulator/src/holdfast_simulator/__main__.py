@@ -19,8 +19,8 @@ _STATEMACHINES: Final = Path("statemachines")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """-> 0: all well; 1: something was violated, or a mark is missing; 2: asked for something that
-    is not there.
+    """Return 0: all well; 1: something was violated, or a mark is missing; 2: asked for something
+    that is not there.
     """
     parser = _parser()
     asked = parser.parse_args(arguments)

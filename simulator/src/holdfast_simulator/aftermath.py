@@ -103,7 +103,7 @@ def note_unguarded(simulation: Simulation) -> None:
 
 
 def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    """-> those that have a row in time, or are known to be held."""
+    """Yield those that have a row in time, or are known to be held."""
     latest_ms = simulation.now_ms + _ROW_MS_MAX
     for item in simulation.services.items(tables.MAIL):
         partition, key = str(item["pk"]), str(item["sk"])

@@ -25,7 +25,7 @@ class TokenClaims(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """-> where the first answer is stored."""
+        """Where the first answer is stored."""
         return keys.inbox(self.tenant, self.run), keys.answer(self.entry, self.attempt)
 
 

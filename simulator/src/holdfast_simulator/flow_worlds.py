@@ -38,7 +38,7 @@ class FlowResult:
 
 
 def drawn(seed: int) -> tuple[FlowWorld, list[Work], tuple[LimitRule, ...]]:
-    """-> a world whose executions and operators are scheduled, its executions, its limits."""
+    """Return a world whose executions and operators are scheduled, its executions, its limits."""
     draw = Random(f"flow {seed}")  # noqa: S311  # repeatable, not secret
     rules = tuple(_rule(draw, f"limit{number}") for number in range(draw.randint(1, 3)))
     tasks = tuple(f"task{number}" for number in range(draw.randint(1, 3)))

@@ -169,7 +169,7 @@ class Generator:
         return self._add(level, name, body | self._retried() | self._handled(level))
 
     def _work(self, name: str) -> tuple[str, Any]:
-        """-> a Task's Resource and its Arguments; None where any will do."""
+        """Return a Task's Resource and its Arguments; None where any will do."""
         chance = self.random.random()
         if chance < 0.2:
             event, key = self.random.choice(_EVENTS)
@@ -314,7 +314,7 @@ class Generator:
     def _inside(
         self, level: GeneratedLine, depth: int, target: str, *, handler: str | None
     ) -> tuple[str, list[str]]:
-        """-> the first state of the parts in another one, and the names of all on this line."""
+        """Return the first state of the parts in another one, and the names of all on this line."""
         inner = GeneratedLine(level.states, handler)
         before = set(level.states)
         start = self._parts(inner, depth + 1, target)

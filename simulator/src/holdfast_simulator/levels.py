@@ -136,7 +136,7 @@ _EXHAUSTIVE: Final = swarm.Swarm(safety_ms=400 * 86_400_000, ends_with_tape=True
 
 
 def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[FaultChoices]:
-    """-> each of the kinds at each effect of the quiet schedule that it fits."""
+    """Return each of the kinds at each effect of the quiet schedule that it fits."""
     wanted = tuple(kinds)
     quiet = play(programs(directory)[program], _EXHAUSTIVE, WrittenTape(()))
     fitting = {
@@ -156,7 +156,7 @@ def _fits(kind: str, fits: frozenset[str]) -> bool:
 
 
 def _written(number: int, kind: str) -> FaultChoices:
-    """-> what is on a tape for this kind at this effect."""
+    """Return what is on a tape for this kind at this effect."""
     choice = ("effect", number, kind)
     if kind in FREEZES:
         return choice, ("freeze", 0, swarm.FREEZES_MS.index(FREEZES[kind]))

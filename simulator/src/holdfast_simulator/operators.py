@@ -24,7 +24,7 @@ Hears = Callable[[Any, str | None, int], None]
 
 
 def noting(simulation: Simulation, what: str, tenant: str, run: str | None, request: Any) -> Hears:
-    """-> a callback that records the answer of a caller."""
+    """Return a callback that records the answer of a caller."""
 
     def told(answer: Any, refused: str | None, asked_ms: int) -> None:
         if refused is None and isinstance(answer, dict):
@@ -98,7 +98,7 @@ def _redrive(tenant: str, run: str, chance: bytes) -> Handler:
 
 
 def _forgeries(token: str, tenant: str, others: list[str]) -> Iterator[tuple[str, str]]:
-    """-> who shows it, and a token with one field changed, as far as its owner can read it.
+    """Yield who shows it, and a token with one field changed, as far as its owner can read it.
 
     `others`: what else of the tenant's is under way.
     """

@@ -98,8 +98,9 @@ def create(front: Front, tenant: str, activity: str) -> Handler:
 
 
 def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
-    """-> {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet, or
-    the poll failed: a long one that is throttled may never end well, and nothing need be offered.
+    """Return {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet,
+    or the poll failed: a long one that is throttled may never end well, and nothing need be
+    offered.
     """
     request = {"activityArn": _PLACE.activity(activity)}
     try:
@@ -114,14 +115,14 @@ def _nothing() -> Handler:
 
 
 def answer_of(token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
-    """-> what is said of a task with this input, as the people's answers are written down."""
+    """Return what is said of a task with this input, as the people's answers are written down."""
     if outcome.error is not None:
         return {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
     return {"token": token, "output": outcome.output_for(json.loads(data))}
 
 
 def answer(front: Front, tenant: str, said: Mapping[str, Any]) -> Handler:
-    """-> {}, or {"refused": code}."""
+    """Return {}, or {"refused": code}."""
     service, request = _service(front, tenant), {"taskToken": said["token"]}
     try:
         if "error" in said:

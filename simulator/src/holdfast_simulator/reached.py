@@ -42,7 +42,7 @@ _BY_TYPE: Final = {
 
 
 def reached(evidence: Evidence, histories: Sequence[StoredHistory]) -> Iterator[str]:
-    """-> marks, some more than once."""
+    """Yield marks, some more than once."""
     wrote = {(one.run, one.sequence): one.at_ms for one in evidence.wrote}
     for history in histories:
         yield from _Reading(history, evidence, wrote).marks()
@@ -52,7 +52,7 @@ def reached(evidence: Evidence, histories: Sequence[StoredHistory]) -> Iterator[
 
 
 def faults_among(choices: Iterable[DrawnChoice]) -> Iterator[str]:
-    """-> the mark of each fault on a tape."""
+    """Yield the mark of each fault on a tape."""
     return (FAULTS[str(answer)] for _, _, answer in choices if answer in FAULTS)
 
 

@@ -35,7 +35,7 @@ def silent(total: Tally) -> None:
 
 
 def teller(began: float) -> Callable[[Tally], None]:
-    """-> what says each failure at once, and now and then how far it has come."""
+    """Return what says each failure at once, and now and then how far it has come."""
     told_at, failures_told = began, 0
 
     def tell_progress(total: Tally) -> None:
@@ -73,7 +73,7 @@ def tell_rare(missing: Sequence[tuple[str, int]]) -> None:
 
 
 def show(result: ScheduleResult) -> int:
-    """-> 1 when it was violated."""
+    """Return 1 when it was violated."""
     print(f"scenario: {result.scenario.name}: {result.scenario.about}")
     print(f"swarm: {json.dumps(result.swarm.document())}")
     print(f"{result.steps} effects, {result.virtual_ms / 1_000:.0f} s, ends {result.statuses}")
@@ -104,8 +104,8 @@ def _write(path: Path, runs: list[Any], total: Tally, seconds: float, commit: st
 
 
 def summed(paths: Sequence[Path], to: Path | None) -> int:
-    """-> 1 when something was violated, a part is not there, or the level of the reports has a mark
-    that is too rare.
+    """Return 1 when something was violated, a part is not there, or the level of the reports has a
+    mark that is too rare.
     """
     total, seconds, runs = Tally(), 0.0, []
     commits = set[str]()
@@ -132,7 +132,7 @@ def summed(paths: Sequence[Path], to: Path | None) -> int:
 
 
 def _wrong_parts(runs: list[Any]) -> Iterator[str]:
-    """-> the parts of each run that were not given once, as sentences."""
+    """Yield the parts of each run that were not given once, as sentences."""
     given = Counter[tuple[Any, ...]]()
     for one in runs:
         number, parts = one["part"] or (1, 1)
@@ -156,7 +156,7 @@ def _document(path: Path) -> Any:
 
 
 def _commit() -> str:
-    """-> of the tree that ran; a plus when it differs from it."""
+    """Return of the tree that ran; a plus when it differs from it."""
     try:
         said = subprocess.run(
             ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],  # noqa: S607

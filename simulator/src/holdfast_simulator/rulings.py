@@ -102,7 +102,7 @@ class Ruling:
 
 
 def rulings_of(histories: Iterable[RecordedEvents]) -> dict[str, Ruling]:
-    """-> for each execution, by its id, what was decided in it."""
+    """Return for each execution, by its id, what was decided in it."""
     found: dict[str, Ruling] = {}
     for history in histories:
         found[history.run] = _Reader(history.events).ruling(found)
@@ -110,7 +110,7 @@ def rulings_of(histories: Iterable[RecordedEvents]) -> dict[str, Ruling]:
 
 
 def ended(events: Sequence[Event]) -> RuledEnd:
-    """-> the end of the execution, by its history."""
+    """Return the end of the execution, by its history."""
     last = next((one for one in reversed(events) if one.type in TERMINAL_EVENTS), None)
     if last is None:
         return RuledEnd("RUNNING")

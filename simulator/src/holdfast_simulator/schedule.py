@@ -41,10 +41,10 @@ class Tape(Protocol):
         """Whatever is asked from here on, its answer is the ordinary one."""
 
     def fault(self, point: str, menu: Menu) -> str | None:
-        """-> a kind of the menu, or None: all goes well here."""
+        """Return a kind of the menu, or None: all goes well here."""
 
     def number(self, point: str, below: int) -> int:
-        """-> from 0 up to, and without, `below`."""
+        """Return from 0 up to, and without, `below`."""
 
     def stop(self) -> None:
         """From here on nothing goes wrong; the order of things stays open."""

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def shrunk(failed: ScheduleResult) -> ScheduleResult:
-    """-> the smallest failure found, which may be the one given."""
+    """Return the smallest failure found, which may be the one given."""
     return _Shrinking(failed).run()
 
 

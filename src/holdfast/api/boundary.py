@@ -51,7 +51,7 @@ class _Form:
         self._has_secrets = schema_has_secrets(self._adapter.core_schema)
 
     def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
-        """-> the Python value and the problems; with a problem the value means nothing."""
+        """Return the Python value and the problems; with a problem the value means nothing."""
         from pydantic import ValidationError  # noqa: PLC0415
 
         try:

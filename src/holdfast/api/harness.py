@@ -16,7 +16,7 @@ TIME_OUT_TOO_SHORT: Final = "a time-out is at least a second"
 
 
 def time_out_seconds(duration: timedelta) -> float:
-    """-> what a wait or block may take at most. Raises ValueError below a second."""
+    """Return what a wait or block may take at most. Raises ValueError below a second."""
     if duration < timedelta(seconds=1):
         raise ValueError(TIME_OUT_TOO_SHORT)
     return duration.total_seconds()

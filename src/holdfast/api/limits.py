@@ -101,13 +101,13 @@ class Limit:
 
     @property
     def starts_at_once(self) -> int:
-        """-> the burst, or by default the starts of one second."""
+        """The burst, or by default the starts of one second."""
         if self.burst is not None:
             return self.burst
         return 1 if self.rate is None else max(1, int(self.rate.per_second))
 
     def by(self, parameter: str) -> Limit:
-        """-> the same limit for each value of the task's parameter."""
+        """Return the same limit for each value of the task's parameter."""
         return replace(self, key=parameter)
 
 

@@ -23,7 +23,7 @@ class Registry:
     workflows: Mapping[str, Workflow[..., Any]]
 
     def limits(self) -> dict[str, tuple[Limit, ...]]:
-        """-> the limits of each task that has some.
+        """Return the limits of each task that has some.
 
         Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
         """

@@ -47,7 +47,7 @@ def compensating(*, on_undo_failure: Literal["continue", "stop"] = "continue") -
 
 
 def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
-    """-> the last failure."""
+    """Return the last failure."""
     failed: CompensationFailed | None = None
     for function, args, kwargs in reversed(steps):
         try:

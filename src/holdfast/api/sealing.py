@@ -24,10 +24,10 @@ class Vault(Protocol):
     """Turns secrets into text that can be stored. No tenant can open a secret of another."""
 
     def seal(self, tenant: str, text: str) -> str:
-        """-> `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
+        """Return `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
 
     def open(self, tenant: str, sealed: Sealed) -> str:
-        """-> what was sealed. Raises VaultFault."""
+        """Return what was sealed. Raises VaultFault."""
 
 
 class NoVault:
@@ -101,8 +101,8 @@ class Seals:
     _sealed: dict[str, str] = field(default_factory=dict)
 
     def seal(self, text: str) -> str:
-        """-> the text to keep; an empty one hides nothing. Raises ValueError when it is too long,
-        VaultFault.
+        """Return the text to keep; an empty one hides nothing. Raises ValueError when it is too
+        long, VaultFault.
         """
         if len(text.encode()) > SECRET_BYTES_MAX:
             raise ValueError(f"a secret has at most {SECRET_BYTES_MAX} bytes")

@@ -191,7 +191,7 @@ class _Field:
 
 
 def type_name(value: StrictJson) -> str:
-    """-> the type of a value as JSONata calls it."""
+    """Return the type of a value as JSONata calls it."""
     match value:
         case None:
             return "null"

@@ -104,7 +104,7 @@ class Host:
     # -- the worker --------------------------------------------------------------------------------
 
     def worker(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """An SQS batch; -> the messages that are to come back."""
+        """An SQS batch; returns the messages that are to come back."""
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
         if queue is None:

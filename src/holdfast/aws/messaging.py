@@ -18,7 +18,8 @@ BatchEntry: TypeAlias = dict[str, Any]
 
 
 def parsed_body(text: Any) -> Any:
-    """-> the JSON, or None for other text: Holdfast did not send it, and the caller refuses it."""
+    """Return the JSON, or None for other text: Holdfast did not send it, and the caller refuses it.
+    """
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -96,7 +97,7 @@ class Queues:
         )
 
     def _send_batch(self, url: str, entries: list[BatchEntry]) -> list[BatchEntry]:
-        """-> the entries that SQS did not take."""
+        """Return the entries that SQS did not take."""
         answer = self._call("send_message_batch", QueueUrl=url, Entries=entries)
         failed = {entry["Id"] for entry in answer.get("Failed", [])}
         return [entry for entry in entries if entry["Id"] in failed]

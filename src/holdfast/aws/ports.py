@@ -83,14 +83,15 @@ class AwsPorts:
         }
 
     def perform(self, effect: Effect) -> Any:
-        """-> the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`."""
+        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`.
+        """
         performer = self._performers.get(type(effect))
         if performer is None:
             raise HoldfastBug(f"{type(effect).__name__} cannot be performed here")
         return performer(effect)
 
     def for_message(self, queue: QueueName, receipt_handle: str) -> Callable[[Effect], Any]:
-        """-> `perform` for the handler of one message of `queue`."""
+        """Return `perform` for the handler of one message of `queue`."""
 
         def perform(effect: Effect) -> Any:
             if isinstance(effect, SetVisibility):

@@ -226,7 +226,7 @@ class DynamoStore:
 
 
 def _update_request(effect: Update) -> dict[str, Any]:
-    """-> the parameters of UpdateItem. Attribute names are placeholders: some hold a ":"."""
+    """Return the parameters of UpdateItem. Attribute names are placeholders: some hold a ":"."""
     names: dict[str, str] = {}
     values: dict[str, Attribute] = {}
 
@@ -301,7 +301,7 @@ def _key(pk: str, sk: int | str) -> dict[str, Attribute]:
 
 
 def _bounds(query: Query) -> tuple[str, dict[str, Attribute]] | None:
-    """-> key condition and its values; None when no key can lie within the bounds.
+    """Return key condition and its values; None when no key can lie within the bounds.
 
     DynamoDB takes one condition on the sort key and its BETWEEN includes both ends, so an exclusive
     lower bound becomes the next key after it.

@@ -98,7 +98,7 @@ class Transition:
 def advance(
     program: Program, state: Execution | None, offered: Sequence[Fact], moment: DecisionInputs
 ) -> Transition:
-    """-> the events that the facts cause. No facts: goes on where a full record stopped."""
+    """Return the events that the facts cause. No facts: goes on where a full record stopped."""
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
@@ -116,7 +116,7 @@ def advance(
 def note(
     program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
 ) -> Transition:
-    """-> the events of the fact alone: no state is evaluated, as if the record were full."""
+    """Return the events of the fact alone: no state is evaluated, as if the record were full."""
     decision = Decision(program, state, moment)
     _offer(decision, fact)
     return Transition(tuple(decision.events), decision.state)
@@ -245,7 +245,7 @@ def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | No
 
 
 def _machine(origin: MachineOrigin) -> dict[str, str]:
-    """-> the ARNs of the state machine, as AWS's ExecutionStarted has them."""
+    """Return the ARNs of the state machine, as AWS's ExecutionStarted has them."""
     arns = {
         "roleArn": origin["role_arn"],
         "stateMachineAliasArn": origin.get("alias_arn"),
@@ -260,7 +260,9 @@ def _machine(origin: MachineOrigin) -> dict[str, str]:
 def _current(
     decision: Decision, entry: int, attempt: int
 ) -> tuple[Frame, TaskState | MapState, Attempt | Awaiting] | None:
-    """-> where the result belongs, or None when its entry is closed or its attempt was replaced."""
+    """Return where the result belongs, or None when its entry is closed or its attempt was
+    replaced.
+    """
     frame = decision.state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, Attempt | Awaiting):
         return None

@@ -238,8 +238,8 @@ def _cancel(
 def _among(
     decision: Decision, frame: Frame, held: CancelReason | None, reason: CancelReason
 ) -> CancelReason:
-    """-> what holds now, the innermost first. It has something outer only behind a shield: without
-    one the outer reason alone counts, for what it cancels takes in the rest.
+    """Return what holds now, the innermost first. It has something outer only behind a shield:
+    without one the outer reason alone counts, for what it cancels takes in the rest.
     """
     if held is None:
         return reason
@@ -305,7 +305,7 @@ def _next_undo(
 def _assigned(
     decision: Decision, frame: Frame, part: UndoRule | BlockDeadline, error: Json
 ) -> dict[str, Json] | None:
-    """-> what the part assigns on the way in; None when that cannot be worked out."""
+    """Return what the part assigns on the way in; None when that cannot be worked out."""
     if part.assign is None:
         return {}
     try:

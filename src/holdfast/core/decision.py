@@ -144,7 +144,7 @@ class Decision:
         return {"Execution": execution, "StateMachine": machine}
 
     def _map_item(self, frame: Frame) -> Json:
-        """-> index and value of the innermost Map iteration that the frame is in."""
+        """Return index and value of the innermost Map iteration that the frame is in."""
         while frame.owner is not None:
             owner = self.frame(frame.owner)
             if isinstance(owner.waiting, Lanes) and isinstance(owner.waiting.items, list):
@@ -155,7 +155,7 @@ class Decision:
 
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
-    """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
+    """Return UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
 
     A time after the last year of four digits is shown as the end of that year. A definition may
     wait for 9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.

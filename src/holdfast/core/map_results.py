@@ -45,12 +45,12 @@ def transformed(children: Iterable[MapChild], transformation: Transformation) ->
 
 
 def as_lines(values: Iterable[Json]) -> str:
-    """-> JSON Lines."""
+    """Return JSON Lines."""
     return "".join(_text(value) + "\n" for value in values)
 
 
 def record(child: MapChild) -> dict[str, Json]:
-    """-> the execution as files of results have it; its fields are in alphabetical order."""
+    """Return the execution as files of results have it; its fields are in alphabetical order."""
     found = {
         "ExecutionArn": _arn(child, "execution", f":{child.name}"),
         "Input": _text(child.input),

@@ -186,7 +186,7 @@ def _select(decision: Decision, frame: Frame, state: MapState, item: MapItem) ->
 
 
 def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]:
-    """-> concurrency (0: none said) and the tolerated failures, as numbers; None: not said."""
+    """Return concurrency (0: none said) and the tolerated failures, as numbers; None: not said."""
     run = _run_of(state)
     concurrency = 0
     if state.concurrency_max is not None:
@@ -203,7 +203,7 @@ def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]
 
 
 def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
-    """-> how many items may fail: what both bounds allow; 0 when none is said."""
+    """Return how many items may fail: what both bounds allow; 0 when none is said."""
     allowed = [] if bounds["count"] is None else [bounds["count"]]
     if bounds["percentage"] is not None:
         allowed.append(int(items * bounds["percentage"] / 100))
@@ -330,7 +330,7 @@ def _ask_to_write(
 
 
 def _result(children: ChildExecutions, lane: int) -> Json:
-    """-> the child's end; ABORTED for one that runs, None for one that was never started."""
+    """Return the child's end; ABORTED for one that runs, None for one that was never started."""
     ended = children.results.get(lane)
     if ended is not None:
         return dict(ended)

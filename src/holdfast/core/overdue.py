@@ -9,7 +9,8 @@ from holdfast.core.waits import event_dues
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
-    """-> each such event by `past_ms`, as (when, which of its kind, frame, the block's deadline).
+    """Yield each such event by `past_ms`, as (when, which of its kind, frame, the block's
+    deadline).
 
     At the same moment a block's deadline comes before what is in it, an outer one before an inner.
     Nothing while a pause freezes the timers.
@@ -26,7 +27,7 @@ def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, Ope
 
 
 def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
-    """-> the frames in which, or around which, something happens because `past_ms` has come."""
+    """Return the frames in which, or around which, something happens because `past_ms` has come."""
     if is_frozen(state):
         return []
     found: dict[str, Frame] = {}

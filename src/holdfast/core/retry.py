@@ -27,7 +27,7 @@ def matches(errors: Sequence[str], error: str) -> bool:
 def find_retrier(
     retriers: Sequence[Retrier], error: str, used: Mapping[int, int]
 ) -> tuple[int, Retrier] | None:
-    """-> number and retrier of the first that matches, unless it has no retries left."""
+    """Return number and retrier of the first that matches, unless it has no retries left."""
     for number, retrier in enumerate(retriers):
         if matches(retrier.errors, error):
             return (number, retrier) if used.get(number, 0) < retrier.attempts_max else None
@@ -56,5 +56,5 @@ def _power(rate: float, retries: int) -> float:
 
 
 def poll_seconds(polls: int) -> int:
-    """-> how long a job rests that has been asked for so often: 1 s, 2 s, 4 s … a minute."""
+    """Return how long a job rests that has been asked for so often: 1 s, 2 s, 4 s … a minute."""
     return min(1 << min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

@@ -357,7 +357,7 @@ class Frame(NamedTuple):
 
 
 def lanes_of(frame: Frame) -> Lanes | None:
-    """-> the lanes that the frame's state has open, or had when it failed."""
+    """Return the lanes that the frame's state has open, or had when it failed."""
     waiting = frame.waiting
     if isinstance(waiting, FailedState):
         return waiting.lanes
@@ -473,7 +473,7 @@ class Execution(NamedTuple):
         return self.opened_at is not None
 
     def frame_of(self, entry: int) -> Frame | None:
-        """-> the frame whose waiting place the entry is, or None when it was closed."""
+        """Return the frame whose waiting place the entry is, or None when it was closed."""
         for frame in self.frames.values():
             if getattr(frame.waiting, "entry", None) == entry:
                 return frame
@@ -485,7 +485,7 @@ class Execution(NamedTuple):
         return entry in dues or self.frame_of(entry) is not None
 
     def moved(self, frames: Mapping[str, Frame], last_event: int) -> Execution:
-        """-> the change that nearly every event makes, in half the time of `_replace`."""
+        """Return the change that nearly every event makes, in half the time of `_replace`."""
         fields = (*self[:_FRAMES_AT], frames, last_event, *self[_FRAMES_AT + 2 :])
         return tuple.__new__(Execution, fields)
 
@@ -493,7 +493,7 @@ class Execution(NamedTuple):
         return self.moved({**self.frames, frame.id: frame}, self.last_event)
 
     def bindings_of(self, frame: Frame) -> dict[str, Json]:
-        """-> the variables a frame sees: its own over those of the frames around it."""
+        """Return the variables a frame sees: its own over those of the frames around it."""
         own: dict[str, Json] = dict(frame.variables)
         if frame.owner is None:
             return own

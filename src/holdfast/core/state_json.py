@@ -41,7 +41,7 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
 
 
 def _name_of(waiting: WaitingFor) -> str:
-    """-> the kind's name in a snapshot. Stored names never change, class names may."""
+    """Return the kind's name in a snapshot. Stored names never change, class names may."""
     match waiting:
         case Entered():
             return "Entered"
@@ -70,7 +70,7 @@ class UnknownState(Exception):  # noqa: N818
 
 
 def to_json(state: Execution) -> dict[str, Any]:
-    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state.
+    """Return the state as JSON, for a snapshot. `from_json` gives back an equal state.
 
     A new field needs the default that is right for every older snapshot.
     """

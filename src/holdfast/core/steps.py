@@ -139,7 +139,7 @@ def _wait(decision: Decision, frame: Frame, state: WaitState) -> None:
 
 
 def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]:
-    """-> when the wait ends, and whether it has; our clock may be ahead of the others."""
+    """Return when the wait ends, and whether it has; our clock may be ahead of the others."""
     now_ms, margin_ms = decision.moment.now_ms, 2 * decision.moment.clock_error_ms
     if state.seconds is not None:
         seconds = whole_seconds(decision.evaluate(state.seconds, frame), "Seconds")

@@ -50,7 +50,7 @@ def _split(resource: str) -> tuple[str, str]:
 def scheduled_details(
     decision: Decision, frame: Frame, state: TaskState, token: str | None
 ) -> dict[str, Any]:
-    """-> the details of …Scheduled. Raises StateError."""
+    """Return the details of …Scheduled. Raises StateError."""
     arguments = frame.input
     if state.arguments is not None:
         arguments = decision.evaluate(state.arguments, frame, token=token)
@@ -91,7 +91,7 @@ def _seconds(decision: Decision, frame: Frame, template: Template | None, where:
 
 
 def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
-    """-> `whole_number`, within AWS's bound of every number of seconds."""
+    """Return `whole_number`, within AWS's bound of every number of seconds."""
     seconds = whole_number(value, where, least=least)
     if seconds > STATE_SECONDS_MAX:
         raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
@@ -99,7 +99,7 @@ def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
 
 
 def whole_number(value: Json, where: str, *, least: int = 0) -> int:
-    """-> the value when it is a whole number from `least`, else an evaluation that failed."""
+    """Return the value when it is a whole number from `least`, else an evaluation that failed."""
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
     if not is_whole or value < least:  # type: ignore[operator]
         raise EvaluationError(where, f"{where} has to be a whole number from {least}.")

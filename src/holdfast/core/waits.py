@@ -121,7 +121,8 @@ Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """-> the moments at which time alone changes the wait. A block's deadline is the frame's."""
+    """Return the moments at which time alone changes the wait. A block's deadline is the frame's.
+    """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
             return ((DueKind.TIMER, due_ms),)
@@ -146,7 +147,7 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
 
 
 def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
-    """-> the dues that put an event into the history; hot, so apart from `dues_of`.
+    """Return the dues that put an event into the history; hot, so apart from `dues_of`.
 
     The begin of an attempt, the lapse of a lease and a poll are no events by themselves.
     """
@@ -178,7 +179,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 
 
 def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
-    """-> every command that the frame asks for, its blocks' deadlines first."""
+    """Yield every command that the frame asks for, its blocks' deadlines first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
@@ -328,7 +329,7 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
 
 
 def place_of(waiting: WaitingFor) -> int | None:
-    """-> the entry that the wait's commands name, None where it asks for none."""
+    """Return the entry that the wait's commands name, None where it asks for none."""
     match waiting:
         case Timer() | Delay() | Attempt() | Awaiting() | ChildExecutions():
             return waiting.entry
@@ -339,7 +340,7 @@ def place_of(waiting: WaitingFor) -> int | None:
 
 
 def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
-    """-> the child executions whose ends are awaited, whether they have begun or not.
+    """Yield the child executions whose ends are awaited, whether they have begun or not.
 
     A call that is under way may begin one, so an attempt of such a call counts.
     """

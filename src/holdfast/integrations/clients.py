@@ -68,27 +68,27 @@ class ServiceClients:
             return self._region or self._open().get_config_variable("region") or "aws-global"
 
     def available(self) -> tuple[str, ...]:
-        """-> the services that this botocore knows."""
+        """Return the services that this botocore knows."""
         with self._lock:
             if self._available is None:
                 self._available = tuple(self._open().get_available_services())
             return self._available
 
     def model(self, service: str) -> Any:
-        """-> botocore's model of a service, for uses without a call."""
+        """Return botocore's model of a service, for uses without a call."""
         with self._lock:
             if service not in self._models:
                 self._models[service] = self._open().get_service_model(service)
             return self._models[service]
 
     def get(self, service: str, role_arn: str | None = None) -> Any:
-        """-> a client. Raises botocore's errors when the role cannot be assumed."""
+        """Return a client. Raises botocore's errors when the role cannot be assumed."""
         # botocore's sessions are not thread safe, and a role is assumed once.
         with self._lock:
             return self._get(service, role_arn or self._tasks_role_arn)
 
     def credentials(self, role_arn: str | None = None) -> Any:
-        """-> botocore's credentials, to sign with. Raises botocore's errors."""
+        """Return botocore's credentials, to sign with. Raises botocore's errors."""
         with self._lock:
             named = role_arn or self._tasks_role_arn
             if named is None:

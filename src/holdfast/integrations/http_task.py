@@ -115,7 +115,7 @@ def _request_of(arguments: Mapping[str, Any], authorization: Authorization, regi
 
 
 def own_headers(headers: Any) -> dict[str, str]:
-    """-> the definition's headers, names in lower case. Raises Unusable.
+    """Return the definition's headers, names in lower case. Raises Unusable.
 
     Headers that proxies, servers or signatures interpret are not the definition's to
     set. Source: AWS docs, "Create API Gateway REST APIs with Step Functions".
@@ -193,7 +193,7 @@ def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
 
 
 def result_of(response: Response) -> TaskSucceeded | TaskFailed:
-    """-> what the endpoint's answer is to a state machine."""
+    """Return what the endpoint's answer is to a state machine."""
     content_type = response.headers.get("content-type", "")
     if len(response.body) > PAYLOAD_BYTES_MAX:
         return TaskFailed(

@@ -30,7 +30,7 @@ class UnreadableItems(Exception):  # noqa: N818
 
 
 def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
-    """-> the items of one file, by the InputType of the ReaderConfig. Raises Unreadable.
+    """Return the items of one file, by the InputType of the ReaderConfig. Raises Unreadable.
 
     Rows are read on demand: a caller that wants only the first reads only these.
     """
@@ -62,7 +62,7 @@ def require_size(data: bytes) -> bytes:
 
 
 def rows_of(data: bytes, names: Sequence[str], delimiter: str = ",") -> Iterator[dict[str, str]]:
-    """-> the rows of a file without a header."""
+    """Yield the rows of a file without a header."""
     return _named(_rows(_text(decompressed(data)), delimiter), names)
 
 

@@ -40,7 +40,7 @@ _LIST_FIELDS: Final = (
 
 
 def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """-> {"items": list or object, "sources": [[URI, how many items], …]}. Never raises.
+    """Return {"items": list or object, "sources": [[URI, how many items], …]}. Never raises.
 
     `effect.arguments` is {"parameters", "config"}: the reader's Parameters and its ReaderConfig.
     """
@@ -172,7 +172,7 @@ def require_count(items: list[Any]) -> list[Any]:
 
 
 def _items_max(config: Mapping[str, Any]) -> int:
-    """-> how many items are wanted: one more than there may be when nothing is said, or 0."""
+    """Return how many items are wanted: one more than there may be when nothing is said, or 0."""
     value = config.get("MaxItems", 0)
     try:
         wanted = int(value)
@@ -204,7 +204,7 @@ def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inventory(manifest: bytes) -> tuple[str, list[str], list[str]]:
-    """-> the bucket, the columns and the keys of the files that S3's manifest.json names."""
+    """Return the bucket, the columns and the keys of the files that S3's manifest.json names."""
     try:
         found = json.loads(decompressed(manifest))
         file_format = found["fileFormat"]

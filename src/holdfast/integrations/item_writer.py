@@ -25,7 +25,8 @@ _FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED
 
 
 def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """-> the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never raises.
+    """Return the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never
+    raises.
 
     `effect.arguments` is what core.map_run gives ResultsAsked.
     """
@@ -67,7 +68,7 @@ class _Writing:
         return TaskSucceeded({"MapRunArn": arn, "ResultWriterDetails": details})
 
     def _write(self, bucket: str, folder: str, name: str) -> list[dict[str, Any]]:
-        """-> the files of that name, as the manifest lists them."""
+        """Return the files of that name, as the manifest lists them."""
         is_lines = self._config.get("OutputType") == "JSONL"
         files = []
         for number, texts in enumerate(_portions(self._texts(name))):

@@ -146,7 +146,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
 def poll(
     effect: RunTask, started: Mapping[str, Any], clients: ServiceClients
 ) -> TaskSucceeded | TaskFailed | None:
-    """-> how the job ended, or None while it has not. `started` is what `perform` resulted in.
+    """Return how the job ended, or None while it has not. `started` is what `perform` resulted in.
 
     A failed question gives None, and the task's own time-out bounds the polling.
     KeyError for a target that is not in `JOBS`.

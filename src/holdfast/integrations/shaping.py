@@ -155,7 +155,7 @@ def _number(value: Any, field: str, *, is_whole: bool) -> float:
 
 
 def result_of(shape: Shape | None, response: Mapping[str, Any], style: Style) -> Any:
-    """-> the result, fields in alphabetical order as AWS writes them, without metadata."""
+    """Return the result, fields in alphabetical order as AWS writes them, without metadata."""
     if shape is None:
         return {}
     return _structure_out(shape, response, style)

@@ -61,7 +61,7 @@ class Archive:
         return importlib.import_module(f"{self.package}.{name}")
 
     def source_line(self, filename: str, number: int) -> str:
-        """-> the line of a file that a traceback names."""
+        """Return the line of a file that a traceback names."""
         path = self.folder / filename.removeprefix(f"{TASK_ROOT}/")
         return linecache.getline(str(path), number).strip()
 
@@ -81,7 +81,7 @@ class Archive:
         return None
 
     def namespace(self) -> dict[str, Any]:
-        """-> the builtins of its modules."""
+        """Return the builtins of its modules."""
         return {**vars(builtins), "__import__": self._import, "print": self._print}
 
     def _has(self, top: str) -> bool:

@@ -33,14 +33,15 @@ class Output:
 
 
 def compile_modules(names: Iterable[str]) -> list[Output]:
-    """-> `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet written."""
+    """Return `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet written.
+    """
     return [output for module in map(import_module, names) for output in _outputs(module)]
 
 
 def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
     """For AWS: `<workflow>.stepfunctions.asl.json` and what to put into it, not yet written.
 
-    -> the files, and the notes to show.
+    Return the files, and the notes to show.
     """
     outputs: list[Output] = []
     notes: list[str] = []
@@ -60,7 +61,9 @@ def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
 
 
 def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]]:
-    """-> what they compile to, and everything that keeps them from it, each as the text to show."""
+    """Return what they compile to, and everything that keeps them from it, each as the text to
+    show.
+    """
     errors: list[str] = []
     imported: list[str] = []
     compiled: list[CompiledWorkflow] = []
@@ -121,7 +124,7 @@ def _shown(folder: Path) -> Path:
 
 
 def _place(error: Exception) -> str:
-    """-> "file:line: " of the line that raised."""
+    """Return "file:line: " of the line that raised."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "
     frames = [

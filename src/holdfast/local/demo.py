@@ -228,7 +228,7 @@ def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[in
 
 
 def _listed(stack: LocalStack) -> dict[str, str]:
-    """-> the final status of every execution that the list shows as ended."""
+    """Return the final status of every execution that the list shows as ended."""
     ended = [status for status in STATUSES if status != "RUNNING"]
     found: dict[str, str] = {}
     for partition in partitions_of(keys.TENANT_DEFAULT, ended):
@@ -238,7 +238,7 @@ def _listed(stack: LocalStack) -> dict[str, str]:
 
 
 def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:
-    """-> the execution as its stored history makes it, and that history."""
+    """Return the execution as its stored history makes it, and that history."""
 
     def read() -> Generator[Effect, Any, tuple[Execution | None, list[Event]]]:
         items = yield Query(tables.EXECUTIONS, keys.execution(keys.TENANT_DEFAULT, run))

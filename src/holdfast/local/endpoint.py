@@ -85,7 +85,7 @@ def answer(
 
 
 def _scope(target: str, headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """-> region and service of the signature, in the header or in a presigned URL."""
+    """Return region and service of the signature, in the header or in a presigned URL."""
     found = _SCOPE.search(headers.get("authorization", ""))
     if found is None and "X-Amz-Credential" in target:
         credential = parse_qs(urlsplit(target).query).get("X-Amz-Credential", [""])[0]
@@ -144,7 +144,7 @@ def _not_here(refused: RequestError) -> AwsResponse:
 
 
 def _unframed(headers: Mapping[str, str], body: bytes) -> tuple[bytes, dict[str, str]]:
-    """-> the bytes that an `aws-chunked` body carries, and headers that speak of those."""
+    """Return the bytes that an `aws-chunked` body carries, and headers that speak of those."""
     codings = [part.strip() for part in headers.get("content-encoding", "").split(",")]
     is_framed = "aws-chunked" in codings or headers.get("x-amz-content-sha256", "").startswith(
         "STREAMING-"

@@ -136,7 +136,7 @@ class Functions:
 
     @property
     def _begin_for_moto(self) -> Callable[..., str]:
-        """-> `LambdaFunction.invoke`: how moto's topics, rules and buckets call a function.
+        """`LambdaFunction.invoke`: how moto's topics, rules and buckets call a function.
 
         They call with the lock held, and AWS's do not wait for the result.
         """

@@ -16,7 +16,7 @@ from holdfast.local.build import Output, exported_outputs, import_module, output
 
 
 def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]:
-    """-> `<workflow_id>.asl.json` and `<workflow_id>.map.json` beside each, not yet written."""
+    """Return `<workflow_id>.asl.json` and `<workflow_id>.map.json` beside each, not yet written."""
     return [
         output
         for path, graph, _ in _read(paths, modules)

@@ -135,7 +135,8 @@ def _forget_default_session() -> None:
 
 
 def answer(call: AwsRequest) -> AwsResponse:
-    """-> what AWS would say. Raises RequestError HF260 for what the local cloud does not have."""
+    """Return what AWS would say. Raises RequestError HF260 for what the local cloud does not have.
+    """
     for door in _doors:
         found = door(call)
         if found is not None:
@@ -252,7 +253,7 @@ def _unix_time_now_millis(moment: Any = None) -> float:
 
 
 def quiet_session() -> Session:
-    """-> a session for which the host has no profile and no configuration file."""
+    """Return a session for which the host has no profile and no configuration file."""
     unread = (None, None, None, None)
     return Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
 

@@ -27,7 +27,7 @@ class Serving:
 
 
 def project_root() -> Path:
-    """-> the nearest folder upwards that has a pyproject.toml; without one, this folder."""
+    """Return the nearest folder upwards that has a pyproject.toml; without one, this folder."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / SETTINGS).is_file()), here)
 
@@ -40,7 +40,7 @@ def make_importable() -> None:
 
 
 def modules_or_default(named: Sequence[str]) -> list[str]:
-    """-> the modules named on the command line, or those of `[tool.holdfast]`."""
+    """Return the modules named on the command line, or those of `[tool.holdfast]`."""
     modules = modules_or_none(named)
     if not modules:
         raise RequestError(
@@ -93,7 +93,7 @@ def withdraw(serving: Serving, root: Path) -> None:
 
 
 def find_serving() -> Serving | None:
-    """-> the project's `serve`, or None if it never ran or its process has ended."""
+    """Return the project's `serve`, or None if it never ran or its process has ended."""
     serving = _read(project_root() / STATE)
     return serving if serving is not None and _is_alive(serving.pid) else None
 

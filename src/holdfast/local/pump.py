@@ -194,7 +194,7 @@ class Pump:
         return len(self._starting) < STARTS_MAX
 
     def _round(self) -> bool:
-        """-> whether anything happened of what can happen now."""
+        """Return whether anything happened of what can happen now."""
         happened = self._act()
         for source in self._sources:
             if self._is_ready(source) and not (source.is_starts and happened):
@@ -217,7 +217,8 @@ class Pump:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _next_sweep_ms(self) -> int | None:
-        """-> the first full minute at which the sweeper has a row or a dead letter to handle."""
+        """Return the first full minute at which the sweeper has a row or a dead letter to handle.
+        """
         keys = self._cloud.least_sort_keys(self._cloud.names.mail_table, DUE_PREFIX)
         wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]
         letters = [self._cloud.next_message_ms(url) for url in self._dead_letter_urls]
@@ -240,7 +241,7 @@ class Pump:
         return moment is not None and moment <= self._clock()
 
     def _receive(self, source: _Source) -> list[JsonObject]:
-        """-> a batch. A queue with nothing to see is not asked: such calls would be counted."""
+        """Return a batch. A queue with nothing to see is not asked: such calls would be counted."""
         if not self._is_ready(source):
             return []
         answer = self._cloud.clients.get("queues").receive_message(
@@ -271,7 +272,7 @@ class Pump:
     def _invoke(
         self, function: resources.LambdaFunction, handler: FunctionBody, event: JsonObject
     ) -> JsonObject | Exception | None:
-        """-> the handler's answer, or what it raised."""
+        """Return the handler's answer, or what it raised."""
         context = LambdaContext(function, f"local-{next(self._numbers):08d}", self._clock)
         self._cloud.meter.invoked(function.name)
         try:

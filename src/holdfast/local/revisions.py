@@ -32,7 +32,7 @@ class Revision:
 
 
 def find_revision(region: str, name: str, qualifier: str | None) -> tuple[Revision, str]:
-    """-> the revision, and the ARN that it was called by. Raises moto's errors."""
+    """Return the revision, and the ARN that it was called by. Raises moto's errors."""
     with intercept.LOCK:
         backend = get_backend("lambda")[DEFAULT_ACCOUNT_ID][region]
         # A partial ARN: 123456789012:function:NAME

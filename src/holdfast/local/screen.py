@@ -292,7 +292,8 @@ def _style(row: JsonRow) -> str:
 
 
 def _what(row: JsonRow) -> str:
-    """-> the state, the task, the error, and the input and output of tasks alone, on one line."""
+    """Return the state, the task, the error, and the input and output of tasks alone, on one line.
+    """
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
@@ -312,7 +313,7 @@ def _what(row: JsonRow) -> str:
 
 
 def _on_one_line(row: JsonRow) -> JsonRow:
-    """-> the row with each text on one line, so that it does not look like several rows."""
+    """Return the row with each text on one line, so that it does not look like several rows."""
     shown = harmless(dict(row))
     return {
         key: text.replace("\n", " ") if isinstance(text, str) else text

@@ -72,7 +72,7 @@ def _gaps(rows: Rows, links: Sequence[Link], ports: Mapping[Pin, float]) -> list
 
 
 def _tops(rows: Rows, gaps: Sequence[_Gap]) -> list[tuple[float, float]]:
-    """-> each row's upper and lower edge."""
+    """Return each row's upper and lower edge."""
     found: list[tuple[float, float]] = []
     y = 0.0
     for row, gap in zip(rows.rows, gaps, strict=False):

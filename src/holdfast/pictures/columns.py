@@ -22,7 +22,7 @@ _STRAIGHTENINGS: Final = 3
 
 
 def place_columns(rows: Rows, fixed: AbstractSet[int]) -> list[float]:
-    """-> the middle of each item; that of the `fixed` ones, at most one in a row, is 0."""
+    """Return the middle of each item; that of the `fixed` ones, at most one in a row, is 0."""
     middles = [0.0] * len(rows.items)
     weights = [_FIXED if n in fixed else _weight(item) for n, item in enumerate(rows.items)]
     for row in rows.rows:
@@ -78,7 +78,7 @@ def _settle(
 def nearest(
     wishes: Sequence[float], weights: Sequence[float], apart: Sequence[float]
 ) -> list[float]:
-    """-> rising numbers, `apart` from each other or more, as near to `wishes` as can be."""
+    """Return rising numbers, `apart` from each other or more, as near to `wishes` as can be."""
     offsets = [0.0, *itertools.accumulate(apart)]
     # Without the distances what remains is to find the nearest numbers that do not fall.
     pools: list[tuple[float, float, int]] = []

@@ -137,7 +137,7 @@ def _label(edge: DrawnEdge) -> str:
 
 
 def _words_width(machine: DrawnDefinition, said: Sequence[Words]) -> dict[str, float]:
-    """-> by state, how wide it has to be for the words at its lower side.
+    """Return by state, how wide it has to be for the words at its lower side.
 
     Beside each other there is room for all, and right of the middle for any: what goes straight
     down leaves from there.
@@ -173,7 +173,7 @@ def _shape(node: DrawnState, width_min: float) -> _Shape:
 def _side_by_side(
     sizes: Sequence[tuple[float, float]], after: Sequence[Sequence[int]]
 ) -> tuple[Sequence[Point], Sequence[DrawnRoute], float, float]:
-    """-> corners, what waits for what, width and height."""
+    """Return corners, what waits for what, width and height."""
     links = [Link(wait, line) for line, waits in enumerate(after) for wait in waits]
     if links:
         found = arrange([Box(*size) for size in sizes], links, 0)

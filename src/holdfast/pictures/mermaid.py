@@ -33,7 +33,7 @@ _SPECIAL: Final = re.compile(r"[^\w\s.,:/()=+*'!?·\u00d7≥≤%…-]")
 
 
 def draw_mermaid(drawing: Drawing) -> str:
-    """-> a `flowchart TD`; its states are s0, s1 … in the order of the definition."""
+    """Return a `flowchart TD`; its states are s0, s1 … in the order of the definition."""
     ids = {node.name: f"s{n}" for n, node in enumerate(_nodes(drawing.machine))}
     lines = ["flowchart TD", *_Writer(ids).machine(drawing.machine, "begin", "    ")]
     return "\n".join([*lines, *(f"    {line}" for line in _CLASSES), ""])

@@ -22,7 +22,8 @@ _ALIGNED: Final = 1.0
 
 
 def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> Mapping[Pin, float]:
-    """-> x of every pin. At boxes they stand in the order of where their lines come from or go."""
+    """Return x of every pin. At boxes they stand in the order of where their lines come from or go.
+    """
     places = {pin: middles[pin.item] for way in rows.ways for pin in way}
     words = _words(rows, links)
     ends = [way[:2] for way in rows.ways], [way[:-3:-1] for way in rows.ways]
@@ -36,7 +37,7 @@ def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> 
 
 
 def _words(rows: Rows, links: Sequence[Link]) -> Mapping[Pin, float]:
-    """-> by pin, the width of the word that stands beside it."""
+    """Return by pin, the width of the word that stands beside it."""
     words: dict[Pin, float] = defaultdict(float)
     for position, way in enumerate(rows.ways):
         if rows.items[way[1].item].link != position:
@@ -125,7 +126,9 @@ class Net:
 
 
 def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
-    """-> by key, from the top, the track that a net's level line is on; straight nets have none."""
+    """Return by key, from the top, the track that a net's level line is on; straight nets have
+    none.
+    """
     bent = sorted((net for net in nets if not net.is_straight), key=_preference)
     over = _constraints(bent)
     tracks: dict[int, int] = {}
@@ -149,7 +152,8 @@ def _preference(net: Net) -> tuple[float, int]:
 
 
 def _constraints(nets: Sequence[Net]) -> Mapping[int, set[int]]:
-    """-> by key, the nets that must be above: one that ends where another begins would hide it."""
+    """Return by key, the nets that must be above: one that ends where another begins would hide it.
+    """
     ends = sorted((x, net.key) for net in nets for x in net.lower)
     over: dict[int, set[int]] = {net.key: set() for net in nets}
     for net in nets:

@@ -41,7 +41,7 @@ def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
 def _walk(
     links: Sequence[Link], outgoing: Sequence[Sequence[int]], roots: Sequence[int]
 ) -> tuple[set[int], list[int]]:
-    """-> the links that close a loop, and the boxes so that all other links lead onwards."""
+    """Return the links that close a loop, and the boxes so that all other links lead onwards."""
     back: set[int] = set()
     finished: list[int] = []
     seen: set[int] = set()

@@ -150,7 +150,7 @@ def build_rows(boxes: Sequence[Box], links: Sequence[Link], ranks: Ranks) -> Row
 
 
 def _neighbours(rows: Rows) -> tuple[list[list[int]], list[list[int]]]:
-    """-> by item, the items in the rows above and below that it is connected with."""
+    """Return by item, the items in the rows above and below that it is connected with."""
     above: list[list[int]] = [[] for _ in rows.items]
     below: list[list[int]] = [[] for _ in rows.items]
     for (gap, _), pins in rows.nets.items():

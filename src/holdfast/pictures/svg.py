@@ -31,7 +31,7 @@ _NOT_REACHED: Final = Mark("not_reached", 0)
 
 
 def draw_svg(drawing: Drawing, look: Look | None = None) -> str:
-    """-> one `<svg>` element with a newline at its end; it can stand alone or in a page."""
+    """Return one `<svg>` element with a newline at its end; it can stand alone or in a page."""
     placed = place_machine(drawing.machine)
     title = cut(shown(" · ".join([drawing.title, *drawing.remarks])), _TITLE_ROOM, _TITLE_FONT)
     wide = max(placed.width, width(title, _TITLE_FONT)) + 2 * _MARGIN

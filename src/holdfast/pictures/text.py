@@ -60,7 +60,7 @@ def cut(text: str, room: float, size: float) -> str:
 
 
 def wrap(text: str, room: float, size: float, lines_max: int) -> tuple[str, ...]:
-    """-> at least one line; the last one is cut when there are too many."""
+    """Return at least one line; the last one is cut when there are too many."""
     lines: list[str] = []
     line = ""
     pieces = [part for piece in _BREAK_AFTER.split(text) for part in _parts(piece, room, size)]

@@ -90,7 +90,7 @@ def is_query(text: str) -> bool:
 
 
 def amount(value: Any, unit: str = "") -> str:
-    """-> "2 failures", "n failures", "a computed number of failures"."""
+    """Return "2 failures", "n failures", "a computed number of failures"."""
     text = unguarded(value)
     if is_query(text):
         return f"a computed number{' of' if unit else ''} {unit}".rstrip()
@@ -107,7 +107,7 @@ def unguarded(value: Any) -> str:
 
 
 def resource(state: Mapping[str, Any]) -> str:
-    """-> what a Task calls, short: "charge", "sqs:sendMessage", the name of a function."""
+    """Return what a Task calls, short: "charge", "sqs:sendMessage", the name of a function."""
     text = str(state.get("Resource", ""))
     parts = text.split(":")
     if text.startswith("holdfast:"):
@@ -129,7 +129,7 @@ def _function(state: Mapping[str, Any]) -> str:
 
 
 def errors(names: Any) -> str:
-    """-> "any error", "a timeout", or the names."""
+    """Return "any error", "a timeout", or the names."""
     listed = [str(name) for name in names] if isinstance(names, Sequence) else []
     if error_names.ALL in listed:
         return "any error"
@@ -141,7 +141,7 @@ def errors(names: Any) -> str:
 
 
 def retries(state: Mapping[str, Any]) -> tuple[str, str]:
-    """-> the badge and the sentence; both "" without a retrier."""
+    """Return the badge and the sentence; both "" without a retrier."""
     found = [one for one in state.get("Retry") or () if isinstance(one, Mapping)]
     parts = [(one.get("MaxAttempts", _ATTEMPTS_DEFAULT), one.get("ErrorEquals")) for one in found]
     most = [attempts for attempts, _ in parts if isinstance(attempts, int) and attempts > 0]

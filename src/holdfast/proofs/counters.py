@@ -64,7 +64,7 @@ class Counters:
         return Paths(frozenset([GraphNode(self.level.start)]), self.level.edges, self.rounds_of)
 
     def rounds_of(self, part: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> LoopRounds:
-        """-> the edges that a counter bounds, and how often all of them together are passed."""
+        """Return the edges that a counter bounds, and how often all of them together are passed."""
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())

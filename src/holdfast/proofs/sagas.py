@@ -79,7 +79,7 @@ def _registrations(level: MachineLevel) -> Iterator[Registration]:
 
 
 def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str]]:
-    """-> the task that is registered, and the variables that its arguments read."""
+    """Return the task that is registered, and the variables that its arguments read."""
     tree = tree_of(value)
     if tree is None or not is_call(tree, "append", 2):
         return None, frozenset()

@@ -28,7 +28,7 @@ class TaskFacts:
 
 
 def facts_of_tasks(tasks: Mapping[str, Task[..., Any]]) -> Mapping[str, TaskFacts]:
-    """-> by the task's name."""
+    """Return by the task's name."""
     return {
         name: TaskFacts(
             name=name,

@@ -115,9 +115,9 @@ def notify_parent(log: Log) -> NoResult:
 
 
 def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
-    """-> False: it has ended, or counted this child, and to wake it changes nothing. Were it woken
-    whenever an end is delivered again, it would wake its own parent as often: where nothing can be
-    deleted the messages would multiply from level to level.
+    """Return False: it has ended, or counted this child, and to wake it changes nothing. Were it
+    woken whenever an end is delivered again, it would wake its own parent as often: where nothing
+    can be deleted the messages would multiply from level to level.
     """
     above = Log(log.tenant, parent, log.owner, log.message, log.formats)
     try:
@@ -132,7 +132,7 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
 def _notice(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, tuple[Item, str]]:
-    """-> the item, and the key that a wake names."""
+    """Return the item, and the key that a wake names."""
     assert state.stopped_ms is not None
     inbox = keys.inbox(tenant, parent["run"])
     item: dict[str, str | int | bytes] = {
@@ -185,7 +185,7 @@ def _lane_fields(
 
 
 def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
-    """-> the ends that the parent has not counted yet. A Map that rests has an open lane."""
+    """Return the ends that the parent has not counted yet. A Map that rests has an open lane."""
     lanes = children.open_lanes
     # Only as far as lanes are open: a large Map has thousands of notices that are counted.
     items: list[Item] = yield Query(

@@ -46,7 +46,7 @@ class BegunTasks:
 
 
 def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any:
-    """-> what the handler returns. Faults of the world are raised inside the handler first."""
+    """Return what the handler returns. Faults of the world are raised inside the handler first."""
     tasks = BegunTasks(perform, pool)
     step: Callable[[], Effect] = lambda: next(handler)  # noqa: E731
     while True:

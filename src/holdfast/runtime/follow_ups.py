@@ -58,8 +58,8 @@ from holdfast.runtime.storage.log import Log
 def carry_out(
     log: Log, program: Program, commands: Iterable[Command], now_ms: int
 ) -> inbox.FactsResult:
-    """Does what the commands ask for; -> the facts that looks into the mail have found, and which
-    children have been stopped.
+    """Does what the commands ask for; returns the facts that looks into the mail have found, and
+    which children have been stopped.
     """
     found: list[Fact] = []
     stopped: list[ChildNumber] = []
@@ -138,7 +138,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
-    """-> the wait that the command belongs to, in the state that requested it."""
+    """Return the wait that the command belongs to, in the state that requested it."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None
@@ -172,12 +172,12 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
 
 
 def delay_until(due_ms: int, now_ms: int) -> int:
-    """-> whole seconds until a timer may fire on any host whose clock is within the error."""
+    """Return whole seconds until a timer may fire on any host whose clock is within the error."""
     return max(0, -(-(due_ms + 2 * CLOCK_ERROR_MS - now_ms) // 1_000))
 
 
 def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
-    """-> whole seconds until another message may replace this one.
+    """Return whole seconds until another message may replace this one.
 
     A retry belongs to the delivery of its own wake until it is overdue. An earlier message would
     find it taken and would leave it to a later check of the sweeper.

@@ -33,7 +33,7 @@ FactsResult: TypeAlias = Generator[Effect, Any, list[Fact]]
 def stow(
     tenant: str, place: str, value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
+    """Return {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
 
     Every value from outside comes through here. Raises RequestError HF243, HF244.
     """
@@ -46,7 +46,7 @@ def stow(
 def form_of(
     value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
 ) -> tuple[dict[str, Any], bytes]:
-    """-> what `stow` gives, and the bytes of the blob. Raises RequestError HF243, HF244."""
+    """Return what `stow` gives, and the bytes of the blob. Raises RequestError HF243, HF244."""
     text = plain_text(value, "the value")
     data = text.encode()
     if len(data) <= inline_bytes_max:
@@ -79,7 +79,7 @@ def _no_number(name: str) -> None:
 
 
 def answer_in(item: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the answer itself, of all that its item holds."""
+    """Return the answer itself, of all that its item holds."""
     return {name: item[name] for name in ("v", "ref", "error", "cause", "sh") if name in item}
 
 
@@ -118,7 +118,7 @@ def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
 
 
 def _ticket(key: str) -> tuple[int, int]:
-    """-> entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
+    """Return entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
     with reading("a key of mail"):
         entry, _, attempt = key[2:].partition(".")
         return int(entry), int(attempt)
@@ -206,7 +206,7 @@ _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
 def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
-    """-> an id for control mail: later than all that the state has applied.
+    """Return an id for control mail: later than all that the state has applied.
 
     Those may be from a host whose clock is ahead, or of the same millisecond; a wish that seems to
     be older than they are would be taken for one of theirs, and lost.

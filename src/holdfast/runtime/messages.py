@@ -204,12 +204,12 @@ def hint_of(body: Mapping[str, Any]) -> Hint | None:
 
 
 def replaced_by(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """-> the ids of the messages, mostly dead letters, that the message replaces."""
+    """Return the ids of the messages, mostly dead letters, that the message replaces."""
     return tuple(body.get("of") or ())
 
 
 def released_of(body: Mapping[str, Any]) -> int:
-    """-> how many of those that the message replaces do not count as rounds, though what they had
-    claimed is lost: letters that died before a release from quarantine, and what went on alone.
+    """Return how many of those that the message replaces do not count as rounds, though what they
+    had claimed is lost: letters that died before a release from quarantine, and what went on alone.
     """
     return int(body.get("released") or 0)

@@ -53,7 +53,7 @@ def publish_folded(
 
 
 def is_heard_of(state: Execution) -> bool:
-    """-> whether the bus hears of the execution at all."""
+    """Return whether the bus hears of the execution at all."""
     return state.origin is not None and state.origin["type"] == "STANDARD"
 
 
@@ -69,7 +69,7 @@ def _as_begun(state: Execution) -> Execution:
 
 
 def _detail(state: Execution) -> dict[str, Any]:
-    """-> the answer of DescribeExecution, with null for missing fields. Times are ms."""
+    """Return the answer of DescribeExecution, with null for missing fields. Times are ms."""
     origin = state.origin
     assert origin is not None
     given, output = json_text(state.input), None

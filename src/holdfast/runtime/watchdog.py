@@ -52,7 +52,7 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """-> the row. `sequence` is its record, which a frozen worker may write later."""
+    """Return the row. `sequence` is its record, which a frozen worker may write later."""
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
@@ -98,7 +98,7 @@ def on_grid(at_ms: int) -> int:
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:
-    """-> when the sweeper checks an execution that is due, or in work, since `due_ms`.
+    """Return when the sweeper checks an execution that is due, or in work, since `due_ms`.
 
     The first check is soon after. Each later one doubles the time since `due_ms`, by at most an
     hour.
@@ -111,7 +111,7 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
 
 
 def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
-    """-> the first age of a series that is greater than `age_ms`.
+    """Return the first age of a series that is greater than `age_ms`.
 
     The distance from an age to the next one is `factor` times that age, at most `longest_ms`. The
     series does not depend on when it is computed. So when crashes leave an execution with two rows,
@@ -124,8 +124,8 @@ def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> in
 
 
 def is_held(state: Execution, now_ms: int) -> bool:
-    """-> whether a worker has it in hand, or should: an attempt is leased, due, or waits for its
-    function, a child has to be stopped, or a record was full.
+    """Return whether a worker has it in hand, or should: an attempt is leased, due, or waits for
+    its function, a child has to be stopped, or a record was full.
     """
     if abandoned(state):
         return True

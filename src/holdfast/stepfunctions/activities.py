@@ -133,7 +133,7 @@ class Poll:
 
 
 def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """-> token and input of one task, or {} when none came while the poll could wait.
+    """Return token and input of one task, or {} when none came while the poll could wait.
 
     Costs a query for each look: the first at once, then after pauses that grow to a second.
     """
@@ -151,7 +151,7 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
 
 
 def _look(poll: Poll, now_ms: int) -> JsonResult:
-    """-> the answer when there was a task for this poll, else {}."""
+    """Return the answer when there was a task for this poll, else {}."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
     for _ in range(_QUERIES_PER_LOOK):
@@ -224,7 +224,7 @@ def _drop(row: Item) -> Delete:
 def _open_wait(
     tenant: str, run: str, entry: int, attempt: int
 ) -> Generator[Effect, Any, Awaiting | None]:
-    """-> the task, unless it was taken, has ended or was tried again."""
+    """Return the task, unless it was taken, has ended or was tried again."""
     log = Log(tenant, run, "api", "")
     yield from log.load()
     frame = None if log.state is None else log.state.frame_of(entry)

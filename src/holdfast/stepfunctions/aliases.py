@@ -132,7 +132,7 @@ def _require_alias(service: Service, arn: MachineArn) -> Generator[Effect, Any, 
 def _require_routes(
     service: Service, given: Sequence[Mapping[str, Any]]
 ) -> Generator[Effect, Any, tuple[str, Routes]]:
-    """-> the machine, and its versions' numbers with their weights. All versions exist."""
+    """Return the machine, and its versions' numbers with their weights. All versions exist."""
     texts = [str(route["stateMachineVersionArn"]) for route in given]
     weights = [int(route["weight"]) for route in given]
     arns = [parse_machine_arn(text) for text in texts]

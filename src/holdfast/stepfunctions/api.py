@@ -86,7 +86,7 @@ class StatesApi:
     def call(
         self, operation: str, request: Any, chance: bytes, parent: Parent | None = None
     ) -> JsonResult:
-        """-> the response as the JSON protocol sends it: times are seconds, with milliseconds.
+        """Return the response as the JSON protocol sends it: times are seconds, with milliseconds.
 
         `parent` is the task that waits for the end of the execution that it starts. Raises
         StatesFault.
@@ -121,7 +121,7 @@ def function_name(operation: str) -> str:
 
 
 def _seconds(name: str, value: Any) -> Any:
-    """-> the member of a response, with every time in seconds instead of milliseconds."""
+    """Return the member of a response, with every time in seconds instead of milliseconds."""
     match value:
         case dict():
             return {inner: _seconds(inner, member) for inner, member in value.items()}

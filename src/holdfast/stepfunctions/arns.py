@@ -70,7 +70,7 @@ class MachineArn:
 
     @property
     def version(self) -> int | None:
-        """-> the version's number, None when this names a machine or an alias."""
+        """The version's number, None when this names a machine or an alias."""
         is_number = self.qualifier is not None and re.fullmatch(r"[1-9][0-9]*", self.qualifier)
         return int(self.qualifier or 0) if is_number else None
 
@@ -111,7 +111,7 @@ Arn = MachineArn | ExecutionArn | MapRunArn | ActivityArn
 
 
 def parse_arn(text: str) -> Arn:
-    """-> what the ARN names, of any kind."""
+    """Return what the ARN names, of any kind."""
     found = _parts(text)
     match found.group("kind"):
         case "stateMachine":
@@ -127,7 +127,7 @@ def parse_arn(text: str) -> Arn:
 
 
 def parse_machine_arn(text: str) -> MachineArn:
-    """-> a state machine, a version or an alias."""
+    """Return a state machine, a version or an alias."""
     place, kind, parts = _split(text)
     if kind != "stateMachine":
         raise _wrong_kind(kind)
@@ -138,7 +138,8 @@ def parse_machine_arn(text: str) -> MachineArn:
 
 
 def parse_execution_arn(text: str) -> ExecutionArn:
-    """-> an execution of a standard machine, an express one, or one item of a distributed Map."""
+    """Return an execution of a standard machine, an express one, or one item of a distributed Map.
+    """
     place, kind, parts = _split(text)
     if kind not in ("execution", "express"):
         raise _wrong_kind(kind)
@@ -170,14 +171,14 @@ def parse_activity_arn(text: str) -> ActivityArn:
 
 
 def require_name(name: str) -> str:
-    """-> the name of a machine, an activity or an execution. Raises InvalidName."""
+    """Return the name of a machine, an activity or an execution. Raises InvalidName."""
     if not is_machine_name(name):
         raise invalid_name(name)
     return name
 
 
 def require_role_arn(text: str) -> str:
-    """-> the ARN. Raises InvalidArn when it does not name a role of IAM."""
+    """Return the ARN. Raises InvalidArn when it does not name a role of IAM."""
     if not re.fullmatch(r"arn:[a-z0-9-]+:iam::[0-9]{12}:role/.+", text, re.DOTALL):
         raise StatesFault("InvalidArn", f"Invalid Role Arn: '{text}'")
     return text
@@ -209,7 +210,7 @@ def _labelled(machine: str, label: str | None) -> str:
 
 
 def _unlabelled(text: str) -> tuple[str, str | None]:
-    """-> name and label. Raises InvalidArn without a name."""
+    """Return name and label. Raises InvalidArn without a name."""
     machine, _, label = text.partition("/")
     if not machine:
         raise invalid_arn(f"Invalid arn: no name stands before '{text}'")

@@ -148,7 +148,7 @@ def machine(tenant: str, name: str) -> Generator[Effect, Any, StateMachine | Non
 
 
 def machines(tenant: str) -> Generator[Effect, Any, list[StateMachine]]:
-    """-> all machines, by name."""
+    """Return all machines, by name."""
     items = yield Query(tables.MAIL, keys.machines(tenant))
     return [read_machine(item) for item in items]
 
@@ -161,7 +161,7 @@ def version(tenant: str, name: str, number: int) -> Generator[Effect, Any, Versi
 def versions(
     tenant: str, name: str, limit: int | None = None
 ) -> Generator[Effect, Any, list[Version]]:
-    """-> the versions of a machine, the newest first."""
+    """Return the versions of a machine, the newest first."""
     items = yield Query(
         tables.MAIL,
         keys.machine(tenant, name),
@@ -178,7 +178,7 @@ def alias(tenant: str, name: str, alias_name: str) -> Generator[Effect, Any, Ali
 
 
 def aliases(tenant: str, name: str) -> Generator[Effect, Any, list[Alias]]:
-    """-> all aliases of a machine, by name."""
+    """Return all aliases of a machine, by name."""
     items = yield Query(tables.MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
     return [read_alias(item) for item in items]
 
@@ -189,7 +189,7 @@ def activity(tenant: str, name: str) -> Generator[Effect, Any, Activity | None]:
 
 
 def activities(tenant: str) -> Generator[Effect, Any, list[Activity]]:
-    """-> all activities, by name."""
+    """Return all activities, by name."""
     items = yield Query(tables.MAIL, keys.activities(tenant))
     return [read_activity(item) for item in items]
 
@@ -202,7 +202,8 @@ def change(
     read: Callable[[], Generator[Effect, Any, Stored]],
     decide: Callable[[Stored], Stored],
 ) -> Generator[Effect, Any, Stored]:
-    """-> what is stored in the end. `decide` sees what is there now, again after each lost race.
+    """Return what is stored in the end. `decide` sees what is there now, again after each lost
+    race.
 
     What `decide` returns unchanged is not written. Raises ConflictException after too many races.
     """
@@ -231,7 +232,7 @@ def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:
 
 
 def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effect, Any, str]:
-    """-> the text's digest. Before a machine names it; storing it again changes nothing.
+    """Return the text's digest. Before a machine names it; storing it again changes nothing.
 
     Raises InvalidDefinition for what does not fit an item: a text of hundreds of kilobytes that
     cannot be compressed.
@@ -246,13 +247,13 @@ def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effe
 
 
 def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
-    """-> the definition as it was given."""
+    """Return the definition as it was given."""
     item = yield Get(tables.MAIL, keys.definition_texts(tenant, then.definition), then.text)
     return _text(item)
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
-    """-> a text of the definition with this hash; None for a workflow's, which has no text."""
+    """Return a text of the definition with this hash; None for a workflow's, which has no text."""
     items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 

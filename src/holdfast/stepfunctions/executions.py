@@ -155,7 +155,7 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
 def description(
     state: Execution, now_ms: int, origin: MachineOrigin, *, has_data: bool = True
 ) -> dict[str, Any]:
-    """-> DescribeExecution's answer, from the state alone. Times are ms.
+    """Return DescribeExecution's answer, from the state alone. Times are ms.
 
     A member without a value is absent (seen in recordings).
     """
@@ -173,7 +173,8 @@ def description(
 
 
 def _shown(value: Json, is_workflow: bool) -> Json:
-    """-> the value without the secrets of a workflow. Data of state machines is shown as it is."""
+    """Return the value without the secrets of a workflow. Data of state machines is shown as it is.
+    """
     return without_secrets(value) if is_workflow else value
 
 
@@ -208,7 +209,7 @@ def _redrive_fields(state: Execution | None, since_ms: int) -> dict[str, Any]:
 
 
 def refusal(state: Execution | None, since_ms: int) -> str | None:
-    """-> why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution.
+    """Return why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution.
 
     `state` None: no worker has begun the execution. AWS has no undo, and no words for it.
     """

@@ -49,7 +49,7 @@ BILLED_MEMORY_MB: Final = 64  # … and memory to 64 MB; what a run here takes i
 
 
 def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """-> how the execution ended: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
+    """Return how the execution ended: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
 
     Raises StateMachineTypeNotSupported for a standard machine.
     """
@@ -129,7 +129,7 @@ class ExpressRun:
     draws: int = 0
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
-        """-> the state at the end. A state that has not ended means a time-out."""
+        """Return the state at the end. A state that has not ended means a time-out."""
         # The caller waits for this process, which may end sooner than a run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])

@@ -45,7 +45,8 @@ def describe_state_machine_for_execution(
 def _text(
     service: Service, found: FoundExecution, then: Snapshot | None
 ) -> Generator[Effect, Any, str]:
-    """-> the text that the machine was given, or, after a change, one of the same definition."""
+    """Return the text that the machine was given, or, after a change, one of the same definition.
+    """
     if then is not None and then.definition == found.definition:
         return (yield from text_of(service, then))
     text = yield from catalogue.any_text_of(service.tenant, found.definition)
@@ -74,7 +75,7 @@ def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> 
 def _machine(
     service: Service, found: FoundExecution
 ) -> Generator[Effect, Any, StateMachine | None]:
-    """-> the machine. One that was made after the start, with the same name, is another."""
+    """Return the machine. One that was made after the start, with the same name, is another."""
     machine = yield from find_machine(service, found.origin["state_machine_name"])
     return None if machine is None or machine.created_ms > found.started_ms else machine
 
@@ -94,7 +95,9 @@ def _then(machine: StateMachine | None, version: Version | None) -> Snapshot | N
 
 
 def _updated_ms(machine: StateMachine | None, version: Version | None, started_ms: int) -> int:
-    """-> when the started machine had last been changed; its creation when it was changed since."""
+    """Return when the started machine had last been changed; its creation when it was changed
+    since.
+    """
     if version is not None:
         return version.created_ms
     if machine is None:

@@ -103,7 +103,7 @@ def _started(service: Service, found: FoundExecution) -> Generator[Effect, Any, 
 
 
 def aws_events(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """-> the events of a log as AWS shows them. Times are ms since the epoch."""
+    """Return the events of a log as AWS shows them. Times are ms since the epoch."""
     return [aws_event(event) for event in events if event.id]
 
 

@@ -120,7 +120,7 @@ def _children(
 def _found(
     service: Service, wanted: Wanted, before: str, size: int
 ) -> Generator[Effect, Any, Page]:
-    """-> the executions that fit, newest first, from both sources."""
+    """Return the executions that fit, newest first, from both sources."""
     now_ms = yield Clock()
     page = yield from read_page(
         service.tenant,
@@ -165,7 +165,7 @@ def _starts(
 
 
 def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
-    """-> an execution that the index does not show yet, as its log or its start says.
+    """Return an execution that the index does not show yet, as its log or its start says.
 
     None for the row of a nested start that was repeated: another of its rows has the start time.
     """
@@ -199,7 +199,7 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
 
 
 def _name_of(listed: ListEntry) -> str:
-    """-> the name in the ARN. The list has the id of a workflow's execution without a name."""
+    """Return the name in the ARN. The list has the id of a workflow's execution without a name."""
     if listed.machine_name is not None:
         return listed.machine_name
     return own_name(listed.run) if listed.name == listed.run else listed.name

@@ -135,7 +135,7 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
 def _changes(
     service: Service, machine: StateMachine, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> fields of the snapshot that the request sets."""
+    """Return fields of the snapshot that the request sets."""
     changes: dict[str, Any] = {}
     if "definition" in request:
         definition, text = yield from _stored(service, request["definition"], machine.now.type)
@@ -155,7 +155,7 @@ def _changes(
 def _stored(
     service: Service, text: str, machine_type: MachineType
 ) -> Generator[Effect, Any, tuple[str, str]]:
-    """-> the hash of the definition and the digest of its text. Raises InvalidDefinition."""
+    """Return the hash of the definition and the digest of its text. Raises InvalidDefinition."""
     from holdfast.asl.validation.validate import diagnose, sentence  # noqa: PLC0415  # rarely needed
 
     errors = [found for found in diagnose(text, machine_type) if found.severity == "ERROR"]
@@ -169,7 +169,8 @@ def _stored(
 
 
 def _require_storable(text: str) -> Json:
-    """-> the definition. Raises InvalidDefinition for a value that only Java's JSON can hold."""
+    """Return the definition. Raises InvalidDefinition for a value that only Java's JSON can hold.
+    """
     asl: Json = json.loads(text)
     try:
         json.dumps(asl, ensure_ascii=False, allow_nan=False).encode()
@@ -214,7 +215,7 @@ def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) 
 def details_of(
     service: Service, then: Snapshot, *, is_whole: bool
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> the members that descriptions of a machine and a version have in common.
+    """Return the members that descriptions of a machine and a version have in common.
 
     AWS docs: without the data the definition is {} and the variables are left out.
     """
@@ -232,7 +233,7 @@ def details_of(
 
 
 def references_in(text: str) -> dict[str, Any]:
-    """-> {"variableReferences"}, or {} when no state reads a variable."""
+    """Return {"variableReferences"}, or {} when no state reads a variable."""
     from holdfast.stepfunctions.references import variable_references  # noqa: PLC0415
 
     found = variable_references(json.loads(text))

@@ -131,7 +131,7 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Js
 def require_map_run(
     service: Service, text: str
 ) -> Generator[Effect, Any, tuple[str, MapRunProgress]]:
-    """-> the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
+    """Return the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
     arn: MapRunArn = parse_map_run_arn(text)
     secrets = service.keys.secrets.values()
     parents = keys.map_runs(service.tenant, arn.identifier, secrets)
@@ -158,7 +158,7 @@ def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
 
 
 def _runs_in(events: Iterable[Event]) -> list[MapRunProgress]:
-    """-> every map run in the events, in the order of their starts."""
+    """Return every map run in the events, in the order of their starts."""
     found: list[MapRunProgress] = []
     open_runs: dict[str, MapRunProgress] = {}
     for event in events:

@@ -18,7 +18,8 @@ _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 
 
 def variable_references(definition: Json) -> dict[str, list[str]]:
-    """-> names of variables, in order, by the name of the state; states that read none are absent.
+    """Return names of variables, in order, by the name of the state; states that read none are
+    absent.
 
     The definition is valid. `$states` and the names that an expression binds itself do not count.
     """
@@ -74,7 +75,7 @@ def _jsonata(value: Any) -> Iterator[str]:
 
 
 def free_variables(expression: str) -> set[str]:
-    """-> the variables that a JSONata expression takes from outside."""
+    """Return the variables that a JSONata expression takes from outside."""
     from holdfast.asl.jsonata.fallback import FUNCTION_NAMES, parse  # noqa: PLC0415  # slow
 
     nodes = list(_nodes(parse(expression)))

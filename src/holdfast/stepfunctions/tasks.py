@@ -93,7 +93,7 @@ def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]
 def _require_token(
     service: Service, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, tuple[Token, int]]:
-    """-> the token, and now. Raises InvalidToken, TaskTimedOut when it has expired."""
+    """Return the token, and now. Raises InvalidToken, TaskTimedOut when it has expired."""
     now_ms = yield Clock()
     try:
         token = require_token(str(request["taskToken"]), service.keys, service.tenant, 0)
@@ -113,7 +113,7 @@ def _answer(token: Token, waiting: str, now_ms: int, given: Mapping[str, Any]) -
 
 
 def _require_wait(token: Token) -> Generator[Effect, Any, str]:
-    """-> the kind of the wait. Raises TaskTimedOut when it is over.
+    """Return the kind of the wait. Raises TaskTimedOut when it is over.
 
     A workflow's question has a type, which only the API of Holdfast checks: InvalidToken.
 

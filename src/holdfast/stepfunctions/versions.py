@@ -49,7 +49,7 @@ def publish_state_machine_version(
 def publish(
     service: Service, machine: StateMachine, description: str | None
 ) -> Generator[Effect, Any, Version]:
-    """-> the version of this revision, the one that exists or a new one.
+    """Return the version of this revision, the one that exists or a new one.
 
     The version is stored first, then counted, so that a request after a crash in between finds it.
     """
@@ -138,7 +138,7 @@ def delete_state_machine_version(service: Service, request: dict[str, Any], _: b
 def resolve_for_start(
     service: Service, text: str, chance: bytes
 ) -> Generator[Effect, Any, Startable]:
-    """-> the machine, version or alias with this ARN, as a start needs it.
+    """Return the machine, version or alias with this ARN, as a start needs it.
 
     An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
     Raises InvalidArn, StateMachineDoesNotExist.
@@ -158,7 +158,7 @@ def resolve_for_start(
 
 
 def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effect, Any, int]:
-    """-> the number of one of an alias's versions."""
+    """Return the number of one of an alias's versions."""
     alias = None
     if is_here(service, arn):
         alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))

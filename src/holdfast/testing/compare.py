@@ -22,7 +22,7 @@ class Difference(AssertionError):  # noqa: N818
 
 
 def difference(direct: Trace, compiled: Trace) -> str | None:
-    """-> what differs first, or None."""
+    """Return what differs first, or None."""
     for path in sorted({call.path for call in (*direct.calls, *compiled.calls)}):
         found = _calls_differ(_of(path, direct.calls), _of(path, compiled.calls))
         if found is not None:

@@ -280,7 +280,7 @@ def _attempts_max(retry: Retry | None) -> int:
 
 
 def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> int | None:
-    """-> how long attempt `attempt` + 1 waits; None after the last attempt."""
+    """Return how long attempt `attempt` + 1 waits; None after the last attempt."""
     if retry is None or attempt >= retry.max_attempts:
         return None
     if retry.on and not isinstance(error, retry.on):

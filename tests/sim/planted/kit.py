@@ -67,7 +67,7 @@ def _drawn(deployed: Deployed, chosen: Swarm, seed: int) -> ScheduleResult:
 
 
 def require_caught(planted: Planted, first_seed: int = 0) -> int:
-    """-> how many schedules it took. The one that shows the bug must be clean without it."""
+    """Return how many schedules it took. The one that shows the bug must be clean without it."""
     for number, schedule in enumerate(planted.schedules(first_seed), start=1):
         with pytest.MonkeyPatch.context() as patch:
             planted.plant(patch)

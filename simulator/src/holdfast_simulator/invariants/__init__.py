@@ -81,7 +81,7 @@ ALL: Final[tuple[Invariant, ...]] = (
 
 
 def violations(evidence: Evidence) -> list[tuple[str, str]]:
-    """-> (number, sentence) of everything that a schedule broke."""
+    """Return (number, sentence) of everything that a schedule broke."""
     bugs = [("code", text) for text in evidence.refused_by_bug]
     return bugs + _checked(evidence.services, evidence.task_runs, evidence)
 
@@ -102,13 +102,13 @@ def histories(world: StoreView) -> list[StoredHistory]:
 
 
 def check(world: StoreView) -> list[str]:
-    """-> every violation that can be seen without a schedule, as sentences."""
+    """Return every violation that can be seen without a schedule, as sentences."""
     found = _checked(world.services, frozenset(world.task_runs), None)
     return [f"{number} {text}" for number, text in found]
 
 
 def lost(world: StoreView) -> list[str]:
-    """-> executions that were accepted and have not ended."""
+    """Return executions that were accepted and have not ended."""
     return sorted(liveness.open_runs(Case(world.services, histories(world), frozenset())))
 
 

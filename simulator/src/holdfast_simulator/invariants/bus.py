@@ -29,7 +29,7 @@ def told(case: Case) -> Iterator[str]:
 
 
 def _statuses(history: StoredHistory) -> set[str]:
-    """-> those in which it has been."""
+    """Return those in which it has been."""
     origin = history.state.origin
     if origin is None or origin["type"] != "STANDARD":
         return set()

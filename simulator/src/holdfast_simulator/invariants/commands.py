@@ -87,7 +87,7 @@ def _is_control(item: Item) -> bool:
 
 
 def written_ms(evidence: Evidence) -> dict[tuple[str, int], int]:
-    """-> when each record got into its log, by execution and sequence number."""
+    """Return when each record got into its log, by execution and sequence number."""
     return {(one.run, one.sequence): one.at_ms for one in evidence.wrote}
 
 
@@ -201,7 +201,8 @@ def _keys_of_command(tenant: str, state: Execution, command: Command) -> Iterato
 
 
 def forgotten(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
-    """-> what an open execution asks for since before that time, and nobody has ever carried out.
+    """Yield what an open execution asks for since before that time, and nobody has ever carried
+    out.
 
     What was sent and then lost counts as sent. Whose attempt is claimed is looked after: its holder
     may be at work, and has to be found out.

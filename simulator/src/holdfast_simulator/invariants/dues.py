@@ -56,8 +56,8 @@ LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
 
 
 def stuck_ms_max(evidence: Evidence, run: str) -> int:
-    """-> within which what mail asks for happens, once nothing goes wrong any more. A child that
-    has stored its end, and then died, tells its parent no sooner than it is seen itself.
+    """Return within which what mail asks for happens, once nothing goes wrong any more. A child
+    that has stored its end, and then died, tells its parent no sooner than it is seen itself.
     """
     if _is_of(evidence.lost, run):
         return LOST_MS
@@ -70,7 +70,7 @@ def _is_of(runs: Iterable[str], run: str) -> bool:
 
 
 def late_ms_max(evidence: Evidence, history: StoredHistory, set_ms: int) -> int:
-    """-> within which what the clock asks for happens, where it has been waited for since then.
+    """Return within which what the clock asks for happens, where it has been waited for since then.
 
     The row of a watched execution stays where it was put: a wait that begins later than that has
     the look that was planned before. Such a look is an hour away, or four times as long as the
@@ -410,7 +410,7 @@ _OF_OPEN_TASKS: Final = frozenset(
 
 
 def began(evidence: Evidence) -> dict[tuple[str, int, int], int]:
-    """-> when each attempt first ran: (run, entry, attempt)."""
+    """Return when each attempt first ran: (run, entry, attempt)."""
     first: dict[tuple[str, int, int], int] = {}
     for one in evidence.ran:
         if not one.is_poll:

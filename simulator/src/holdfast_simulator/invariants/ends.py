@@ -201,7 +201,7 @@ def _heard_late(
     kind: str | None,
     late_ms: int,
 ) -> Iterator[str]:
-    """-> the stops of that kind that were not heard of for so long."""
+    """Yield the stops of that kind that were not heard of for so long."""
     evidence = case.schedule
     for item in _controls(case, history, kind):
         control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
@@ -217,7 +217,7 @@ def _heard_late(
 def _since_redriven(
     history: StoredHistory, written: Mapping[tuple[str, int], int], at_ms: int
 ) -> list[Event]:
-    """-> its events since it was last redriven before that; an end before is none any more."""
+    """Return its events since it was last redriven before that; an end before is none any more."""
     found: list[Event] = []
     for record in history.records:
         is_before = written.get((history.run, record.sequence), record.at_ms) <= at_ms
@@ -260,8 +260,8 @@ def _not_redriven(case: Case) -> Iterator[str]:
 def _redriven_ms(
     history: StoredHistory, written: Mapping[tuple[str, int], int], control: str, at_ms: int
 ) -> float | None:
-    """-> when what comes after its end got into the log; None: it need not go on, for it runs, has
-    succeeded, or is undone, or the redrive seems older than the end, or than what has ended it.
+    """Return when what comes after its end got into the log; None: it need not go on, for it runs,
+    has succeeded, or is undone, or the redrive seems older than the end, or than what has ended it.
     """
     moments = [written.get((history.run, one.sequence), one.at_ms) for one in history.records]
     there = sum(one <= at_ms for one in moments)
@@ -276,7 +276,7 @@ def _redriven_ms(
 
 
 def _controls(case: Case, history: StoredHistory, kind: str | None) -> list[Item]:
-    """-> the control mail of that kind; what somebody asks for who wants an end has none."""
+    """Return the control mail of that kind; what somebody asks for who wants an end has none."""
     inbox = keys.inbox(history.tenant, history.run)
     items = case.services.perform(Query(tables.MAIL, inbox, begins_with=keys.CONTROL_PREFIX))
     return [item for item in items if item.get("kind") == kind]
@@ -291,7 +291,8 @@ def _begun_ms(history: StoredHistory) -> int:
 
 
 def _heard_ms(events: Sequence[Event], control: str, *, is_now: bool) -> int:
-    """-> when it, or what makes it void, got into the log: an end, or a stop that is the same."""
+    """Return when it, or what makes it void, got into the log: an end, or a stop that is the same.
+    """
     for event in events:
         is_heard = event.holdfast.get("control", "") >= control
         is_obeyed = not is_now and _is_asked_for(event.holdfast.get("stopping"))
@@ -378,7 +379,7 @@ def _left_running(case: Case) -> Iterator[str]:
 
 
 def _told_ms(evidence: Evidence, history: StoredHistory, entry: int, number: int) -> Iterator[int]:
-    """-> when the child has stored its end for its parent: its own log may be over its TTL."""
+    """Yield when the child has stored its end for its parent: its own log may be over its TTL."""
     inbox = keys.inbox(history.tenant, history.run)
     for key in (notice_key(entry, number), keys.answer(entry, number)):
         if (inbox, key) in evidence.stored:
@@ -388,7 +389,7 @@ def _told_ms(evidence: Evidence, history: StoredHistory, entry: int, number: int
 def _ends_of(
     history: StoredHistory, written: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[int, Execution]]:
-    """-> each end that it has had, and when that got into the log."""
+    """Yield each end that it has had, and when that got into the log."""
     for record, state in zip(history.records, history.states, strict=True):
         if state.is_ended:
             yield written.get((history.run, record.sequence), record.at_ms), state

@@ -13,7 +13,7 @@ from holdfast_simulator.histories import StoredHistory
 
 
 def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
-    """-> unread inbox messages of an open execution that are older than that."""
+    """Yield unread inbox messages of an open execution that are older than that."""
     tenant, state = history.tenant, history.state
     partition = keys.inbox(tenant, history.run)
     for item in _old(evidence, partition, keys.CONTROL_PREFIX, before_ms):
@@ -54,7 +54,7 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
 
 
 def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int:
-    """-> when the first record was written that knows of the wait."""
+    """Return when the first record was written that knows of the wait."""
     place = (wait.entry, wait.attempt)
     first = next(
         record.sequence

@@ -289,7 +289,7 @@ class HistoryLines:
 
 
 def place_of(frame: str) -> tuple[int, int]:
-    """-> the entry of the opening, and the number of the lane."""
+    """Return the entry of the opening, and the number of the lane."""
     entry, _, lane = frame.partition(".")
     return int(entry), int(lane)
 

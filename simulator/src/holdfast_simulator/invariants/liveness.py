@@ -43,7 +43,7 @@ _QUESTIONS_PER_HOUR: Final = 3_600 // POLL_SECONDS_MAX
 
 
 def open_runs(case: Case) -> set[str]:
-    """-> executions that were accepted and have not ended."""
+    """Return executions that were accepted and have not ended."""
     accepted = {
         str(item["run"])
         for item in case.services.items(tables.MAIL)
@@ -126,7 +126,7 @@ _APPLIES_MAIL: Final = ("Succeeded", "Failed", "TimedOut", "ActivityStarted")
 
 
 def _mail_of(history: StoredHistory, asked: Event, event: Event) -> tuple[str, str]:
-    """-> where the result was stored of a task that `asked` scheduled and `event` ends."""
+    """Return where the result was stored of a task that `asked` scheduled and `event` ends."""
     if "event" in event.holdfast:
         arguments = asked.details["parameters"]
         partition = keys.event(history.tenant, arguments["event"], arguments["key"])
@@ -152,8 +152,8 @@ def in_time(case: Case) -> Iterator[str]:
 
 
 def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
-    """-> how late each wait ended, counted from the end of the faults if it was due before. A task
-    that a worker runs may be in the hands of several, one after another.
+    """Yield how late each wait ended, counted from the end of the faults if it was due before. A
+    task that a worker runs may be in the hands of several, one after another.
     """
     for history, due in all_dues(case):
         # What ends otherwise long after its time has not been looked after either.
@@ -264,7 +264,7 @@ _BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
 
 
 def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
-    """-> when its wake was sent at the soonest; -1 for one whose record never came."""
+    """Return when its wake was sent at the soonest; -1 for one whose record never came."""
     run, *ticket = place
     for history in case.histories:
         for event in history.events if history.run == run else ():

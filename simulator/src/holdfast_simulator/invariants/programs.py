@@ -27,23 +27,24 @@ def program_of(case: Case, history: StoredHistory) -> Program | None:
 
 
 def silent_states(case: Case, history: StoredHistory) -> frozenset[str]:
-    """-> states that fail without an event: those in JSONPath when one of their fields does, and a
-    Choice without a Default when nothing fits.
+    """Return states that fail without an event: those in JSONPath when one of their fields does,
+    and a Choice without a Default when nothing fits.
     """
     document = _document(case, history)
     return frozenset() if document is None else _silent(document)
 
 
 def undo_steps(case: Case, history: StoredHistory) -> dict[str, str]:
-    """-> of a compiled workflow's undos, by the state they begin with, the variable that lists what
-    they take back.
+    """Return of a compiled workflow's undos, by the state they begin with, the variable that lists
+    what they take back.
     """
     document = _document(case, history)
     return {} if document is None else _steps(document)
 
 
 def numbers_at_once(case: Case, history: StoredHistory) -> dict[str, int]:
-    """-> how many may run at once in each Map that says it with a number; 0: as many as can be."""
+    """Return how many may run at once in each Map that says it with a number; 0: as many as can be.
+    """
     document = _document(case, history)
     return {} if document is None else _at_once(document)
 

@@ -140,7 +140,7 @@ class _Attempts(HistoryLines):
                 self._close_in(frame)
 
     def are_over(self, ticket: TokenClaims, at_ms: int) -> bool:
-        """-> whether the log had it so by then. Of an attempt that never got there it had it so
+        """Return whether the log had it so by then. Of an attempt that never got there it had it so
         from its first record on: whoever began that had lost the race for it.
         """
         place = (ticket.entry, ticket.attempt)

@@ -59,7 +59,8 @@ class Rests:
         return at_ms is not None and at_ms < self._before_ms
 
     def _wanted_ms(self, frame: Frame) -> int | None:
-        """-> when the first thing comes that ends the wait, or makes it another; None: nothing."""
+        """Return when the first thing comes that ends the wait, or makes it another; None: nothing.
+        """
         waiting = frame.waiting
         moments = [deadline.due_ms for deadline in frame.deadlines]
         match waiting:
@@ -107,8 +108,8 @@ class Rests:
     # -- events ------------------------------------------------------------------------------------
 
     def _brought(self, waiting: Awaiting) -> Iterator[int]:
-        """-> since when each event is there that it could have used. One that expires so soon that
-        nobody may have had the time to look is none.
+        """Yield since when each event is there that it could have used. One that expires so soon
+        that nobody may have had the time to look is none.
         """
         used = {event.holdfast.get("event") for event in self._history.events}
         place = keys.event(self._history.tenant, waiting.event_name, waiting.event_key)

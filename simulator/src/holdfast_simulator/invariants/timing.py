@@ -51,7 +51,7 @@ def _raised_time_outs(case: Case) -> set[tuple[str, int, int]]:
 
 
 def _answers(case: Case) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """-> run, key and item of each answer in the mail."""
+    """Yield run, key and item of each answer in the mail."""
     for item in case.services.items(tables.MAIL):
         key = str(item["sk"])
         _, is_inbox, run = str(item["pk"]).partition("#in#")

@@ -29,7 +29,7 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
 
 
 def _cuts(case: Case, history: StoredHistory) -> frozenset[str]:
-    """-> ids of the stops that do not wait until all is undone: they say so."""
+    """Return ids of the stops that do not wait until all is undone: they say so."""
     items = case.services.items(tables.MAIL)
     inbox = keys.inbox(history.tenant, history.run)
     found = (str(item["sk"]) for item in items if item["pk"] == inbox and "now" in item)
@@ -114,7 +114,9 @@ class _Undos(HistoryLines):
             yield f"at {line.position!r} undo {number} begins, and {expected} should"
 
     def _next(self, line: HistoryLine) -> int | None:
-        """-> the innermost undo around the line that has not begun, and that its reason reaches."""
+        """Return the innermost undo around the line that has not begun, and that its reason
+        reaches.
+        """
         reason = line.cancelled or {}
         within = None
         if "deadline" in reason:
@@ -205,7 +207,7 @@ class _Undos(HistoryLines):
             yield f"{found} is undone, and {expected} should be"
 
     def _steps(self, line: HistoryLine, begin: str) -> list[tuple[str, Json]] | None:
-        """-> what was done with an undo, the last one first; None where nobody has noted it: a
+        """Return what was done with an undo, the last one first; None where nobody has noted it: a
         `finally` is an undo as well, of no steps.
         """
         steps = self._variables(line).get(self.told.steps.get(begin, ""))

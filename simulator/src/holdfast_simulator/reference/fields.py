@@ -138,7 +138,7 @@ class Fields:
         return StateFailure(error, cause)
 
     def _quorum(self, line: ReferenceLine, quorum: Quorum | None) -> tuple[int | None, int]:
-        """-> how many lanes are needed (None: all that do not fail), and how many may fail."""
+        """Return how many lanes are needed (None: all that do not fail), and how many may fail."""
         needed, tolerated = None, 0
         if quorum is not None and quorum.needed is not None:
             needed = self._whole(line, self._evaluate(line, quorum.needed), "Needed", least=1)

@@ -50,7 +50,7 @@ __all__ = ["Contradiction", "Undecided", "expected"]
 
 
 def expected(scenario: Scenario, ruling: Ruling | None = None) -> RuledEnd | None:
-    """-> how the execution that the ruling is about ends; without one, that which is started.
+    """Return how the execution that the ruling is about ends; without one, that which is started.
 
     None: nothing is said of it, as it or a child of it was redriven.
     Raises Contradiction; without a ruling Undecided.
@@ -100,7 +100,7 @@ class _Interpreter(MapRuns):
     # -- lines -------------------------------------------------------------------------------------
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
-        """-> the result of the line. Raises StateFailure."""
+        """Return the result of the line. Raises StateFailure."""
         move: Move = (name, data)
         while True:
             try:

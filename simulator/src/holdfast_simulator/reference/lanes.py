@@ -24,7 +24,7 @@ class ReferenceLanes(Blocks):
     """The ruling says when each lane ended; this class concludes what follows."""
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
-        """-> the result of the line. Raises StateFailure."""
+        """Return the result of the line. Raises StateFailure."""
         raise NotImplementedError
 
     def _ending(self, line: ReferenceLine) -> Ending | None:

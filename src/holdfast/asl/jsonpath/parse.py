@@ -132,7 +132,7 @@ Condition: TypeAlias = FilterComparison | Exists | Not | All | AnyOf
 
 
 def parse_path(text: str) -> tuple[str, tuple[PathStep, ...]]:
-    """-> the root ("$", "$$" or a variable's name) and the steps. Raises PathSyntaxError."""
+    """Return the root ("$", "$$" or a variable's name) and the steps. Raises PathSyntaxError."""
     cursor = _Cursor(text)
     root = cursor.root()
     steps = cursor.steps(_NAME)

@@ -157,7 +157,7 @@ class _Parser:
     states: dict[str, State] = field(default_factory=dict)
 
     def machine(self, document: StateJson, path: str) -> str:
-        """-> the name that this level starts at."""
+        """Return the name that this level starts at."""
         for name, state in document["States"].items():
             self.states[name] = self.state(name, state, f"{path}/States/{name}")
         return str(document["StartAt"])

@@ -135,7 +135,7 @@ def _ways_out(state: dict[str, Any]) -> Iterator[Label]:
 
 
 def resolved(value: Any) -> Any:
-    """-> the value with every label replaced by its state's name."""
+    """Return the value with every label replaced by its state's name."""
     match value:
         case Label():
             return value.state

@@ -149,7 +149,7 @@ class _Emitting:
         known: Mapping[int, QueryTree],
         needed: tuple[int, ...],
     ) -> tuple[dict[str, Any], Mapping[int, QueryTree]]:
-        """-> its fields, and how each needed result is read in it."""
+        """Return its fields, and how each needed result is read in it."""
         match plan:
             case SingleStep(number):
                 return self._task(number, known), {number: _RESULT}

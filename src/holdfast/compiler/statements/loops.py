@@ -222,7 +222,7 @@ def _stable(
     enter: Callable[[], None],
     leave: Callable[[], Environment | None],
 ) -> tuple[StatementBlock, StatementBlock, StatementBlock]:
-    """-> head, body, else, lowered with what holds in every round.
+    """Return head, body, else, lowered with what holds in every round.
 
     Afterwards the flow is behind the loop.
     """

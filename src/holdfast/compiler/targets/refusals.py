@@ -177,7 +177,7 @@ def _help_for(message: str) -> str:
 
 
 def _states(machine: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """-> (its location, its name, the state) for every state, those of branches included."""
+    """Yield (its location, its name, the state) for every state, those of branches included."""
     for name, state in machine["States"].items():
         here = f"{place}/States/{name}"
         yield here, name, state

@@ -54,7 +54,7 @@ _frame: Final = Frame.__new__
 
 
 def fold(events: Iterable[Event], state: Execution | None = None) -> Execution | None:
-    """-> the state after all events, from nothing or from a snapshot's state."""
+    """Return the state after all events, from nothing or from a snapshot's state."""
     for event in events:
         state = apply(state, event)
     return state
@@ -156,8 +156,8 @@ def _redriven(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
-    """-> those that may go on; None where all begin anew: they were cancelled, and had nothing to
-    undo, or all have ended, and too few of them have succeeded.
+    """Return those that may go on; None where all begin anew: they were cancelled, and had nothing
+    to undo, or all have ended, and too few of them have succeeded.
     """
     lanes = lanes_of(frame)
     if lanes is None or lanes.closing is not None or len(lanes.results) == lanes.count:

@@ -33,7 +33,7 @@ _ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
 
 
 def kind_of(event: Event) -> tuple[TaskKind, str]:
-    """-> what a scheduled task asks for, and its target (see program.Task)."""
+    """Return what a scheduled task asks for, and its target (see program.Task)."""
     resource = event.details["resource"]
     if event.type == "LambdaFunctionScheduled":
         return "lambda", resource

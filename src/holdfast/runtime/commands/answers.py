@@ -78,12 +78,12 @@ def store_answer(
 
 
 def expiry_of(token: Token) -> int:
-    """-> when TTL may delete an item about the wait, in seconds since the epoch."""
+    """Return when TTL may delete an item about the wait, in seconds since the epoch."""
     return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS
 
 
 def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
-    """-> the fields of the answer's item. Raises RequestError when no wait takes the answer."""
+    """Return the fields of the answer's item. Raises RequestError when no wait takes the answer."""
     log = known.log(token.tenant, token.run)
     yield from log.load()
     state = log.state
@@ -123,7 +123,7 @@ def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> 
 
 
 def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """-> whether the request has the bytes of the one that stored the answer.
+    """Return whether the request has the bytes of the one that stored the answer.
 
     The stored value may be in another form, which its type gave it. An answer that the Step
     Functions API stored has no mark of its request: there the values are compared.
@@ -137,7 +137,7 @@ def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, 
 
 
 def _text_of(request: Mapping[str, Any]) -> str:
-    """-> an answer as it was sent. Raises RequestError HF243."""
+    """Return an answer as it was sent. Raises RequestError HF243."""
     given = {name: request[name] for name in ("output", "error", "cause") if name in request}
     for value in given.values():
         require_plain(value, "the answer")
@@ -145,7 +145,8 @@ def _text_of(request: Mapping[str, Any]) -> str:
 
 
 def _failure(request: Mapping[str, Any]) -> dict[str, str]:
-    """-> error and cause of an answer. Raises RequestError HF233 when it is an output as well."""
+    """Return error and cause of an answer. Raises RequestError HF233 when it is an output as well.
+    """
     if "output" in request:
         raise RequestError("HF233", "an answer is either an output or an error, and this is both")
     return fields.error_and_cause(request)

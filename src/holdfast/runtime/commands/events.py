@@ -92,7 +92,9 @@ def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: by
 
 
 def events(tenant: str) -> JsonResult:
-    """-> events that no execution has waited for yet, and events from the bus that were refused."""
+    """Return events that no execution has waited for yet, and events from the bus that were
+    refused.
+    """
     now_ms = yield Clock()
     items = yield Query(tables.MAIL, keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
     listed = []

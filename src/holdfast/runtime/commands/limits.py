@@ -35,7 +35,7 @@ _DAY_SECONDS: Final = 86_400
 
 
 def limits(known: Lookup) -> JsonResult:
-    """-> {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
+    """Return {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
     found = list[dict[str, Any]]()
     for name in sorted(known.limits.rules):
         found += [(yield from limit(known, name))]
@@ -43,9 +43,10 @@ def limits(known: Lookup) -> JsonResult:
 
 
 def limit(known: Lookup, name: str) -> JsonResult:
-    """-> name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting` (counted
-    to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits begins),
-    `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has set.
+    """Return name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting`
+    (counted to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits
+    begins), `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has
+    set.
 
     A limit with keys has one queue for each key: it is shown by its `key` parameter alone.
     Raises RequestError HF238 (404).
@@ -70,7 +71,7 @@ def limit(known: Lookup, name: str) -> JsonResult:
 def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
     """`request`: rate? (a second), burst?, concurrency?, paused?, clear?, reason, by?.
 
-    -> the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
+    Return the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
     """
     declared = _declared(known, name)
     changed = {
@@ -85,9 +86,9 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def place_in_queue(known: Lookup, state: Execution, attempt: Attempt) -> JsonResult:
-    """-> what `show` says of an attempt that waits: `limit`, `ahead` (counted to 1,000),
-    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit
-    is paused.
+    """Return what `show` says of an attempt that waits: `limit`, `ahead` (counted to 1,000),
+    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit is
+    paused.
     """
     queued = attempt.queued
     assert queued is not None
@@ -147,8 +148,8 @@ def _use(reports: list[GateReport], now_ms: int) -> dict[str, Any]:
 
 
 def _seconds(report: GateReport, place: int) -> int | None:
-    """-> until the attempt at that place, from 1, begins; None for concurrency: nothing says how
-    long those that run will take.
+    """Return until the attempt at that place, from 1, begins; None for concurrency: nothing says
+    how long those that run will take.
     """
     if report.rule.interval_us is None:
         return None
@@ -172,7 +173,7 @@ def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
 
 
 def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the fields of `Settings` that the request changes."""
+    """Return the fields of `Settings` that the request changes."""
     if request.get("clear") is True:
         return {"interval_us": None, "burst": None, "concurrency": None, "is_paused": False}
     found: dict[str, Any] = {}
@@ -223,7 +224,7 @@ def _bad(found: str, expected: str) -> RequestError:
 def with_places(
     known: Lookup, state: Execution, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """-> the waits of an execution, each queued attempt with its place in the queue."""
+    """Return the waits of an execution, each queued attempt with its place in the queue."""
     found = []
     for wait in waits:
         entry = wait.pop("entry", None)

@@ -68,7 +68,7 @@ class Lookup:
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
-        """-> the type of the event in the deployed workflows, or else in the definition of an
+        """Return the type of the event in the deployed workflows, or else in the definition of an
         execution that waits for it, which may be older. Raises RequestError HF206.
         """
         declared: dict[str, Definition] = {}
@@ -112,7 +112,7 @@ class Lookup:
         return None
 
     def require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
-        """-> the loaded log, without a state when the execution was accepted but not begun."""
+        """Return the loaded log, without a state when the execution was accepted but not begun."""
         run = yield from self.find_run(tenant, identifier)
         if run is not None:
             log = self.log(tenant, run)
@@ -127,8 +127,8 @@ class Lookup:
         raise no_execution(identifier)
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
-        """-> whether an execution without a record may get one: its id is authentic and young, its
-        parent waits for it, or its start rests in quarantine.
+        """Return whether an execution without a record may get one: its id is authentic and young,
+        its parent waits for it, or its start rests in quarantine.
         """
         now_ms = yield Clock()
         if self.is_minted(log.tenant, log.run) and self._is_young(log.run, now_ms):
@@ -139,7 +139,7 @@ class Lookup:
         return held is not None and held.is_start
 
     def is_minted(self, tenant: str, run: str) -> bool:
-        """-> whether the id is one that this stack made for the tenant."""
+        """Return whether the id is one that this stack made for the tenant."""
         return any(keys.is_minted(tenant, run, secret) for secret in self.keys.secrets.values())
 
     def _is_young(self, run: str, now_ms: int) -> bool:
@@ -155,7 +155,7 @@ class Lookup:
         return log.state is not None and children.is_awaited(log.state, run)
 
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
-        """-> the id of the execution that the identifier names; see the top of this file.
+        """Return the id of the execution that the identifier names; see the top of this file.
 
         A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
         when several executions have the name: a guess could stop the wrong one.
@@ -187,13 +187,14 @@ class Lookup:
     def find_named(
         self, tenant: str, workflow: str, name: str
     ) -> Generator[Effect, Any, str | None]:
-        """-> the id of the execution that owns the name among those of one workflow or machine."""
+        """Return the id of the execution that owns the name among those of one workflow or machine.
+        """
         item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
         return None if item is None else str(item["run"])
 
     def run_in_name(self, tenant: str, name: str) -> str | None:
-        """-> the id in the name of an execution that was started without one: as a UUID, or, of a
-        child, nearly as it is. None for every other name.
+        """Return the id in the name of an execution that was started without one: as a UUID, or, of
+        a child, nearly as it is. None for every other name.
         """
         run = run_of_uuid(name)
         if run is None:
@@ -220,7 +221,7 @@ class Lookup:
 
 
 def _owners(name: str) -> list[str]:
-    """-> the names that executions of a workflow and of a state machine have in keys."""
+    """Return the names that executions of a workflow and of a state machine have in keys."""
     if keys.is_machine_workflow(name):
         return [name]
     if not keys.is_machine_name(name):
@@ -229,7 +230,7 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    """-> the state machines among which a bare name is looked for."""
+    """Return the state machines among which a bare name is looked for."""
     items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []

@@ -26,8 +26,9 @@ def pause(
 ) -> JsonResult:
     """`request`: reason, by?, timers? ("freeze", the default, or "run").
 
-    -> `execution`, `timers`, and `since` when it was paused before with the same reason and timers:
-    such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237 (409).
+    Return `execution`, `timers`, and `since` when it was paused before with the same reason and
+    timers: such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237
+    (409).
     """
     reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
     timers = request.get("timers", _FREEZE)

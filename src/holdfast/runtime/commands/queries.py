@@ -61,7 +61,7 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
 
 
 def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
-    """-> the description without data that does not fit the answer. Waits stay: a caller needs
+    """Return the description without data that does not fit the answer. Waits stay: a caller needs
     their tokens to answer them.
     """
     large = [
@@ -73,7 +73,7 @@ def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> JsonResult:
-    """-> the events since the start, in AWS's form; Holdfast's own fields under `holdfast`.
+    """Return the events since the start, in AWS's form; Holdfast's own fields under `holdfast`.
 
     `after`: the `next` of the page before; None for the first page. A page has a `next` when there
     are more events. Costs a read of the whole log for each page. Raises RequestError HF209.
@@ -89,7 +89,8 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
 
 
 def _page(events: Iterable[tuple[presentation.EventPlace, dict[str, Any]]]) -> dict[str, Any]:
-    """-> as many events as an answer holds, and one at least, so that each page makes progress."""
+    """Return as many events as an answer holds, and one at least, so that each page makes progress.
+    """
     shown: list[dict[str, Any]] = []
     last, size_bytes = presentation.BEGINNING, 0
     for place, event in events:
@@ -112,7 +113,8 @@ def _place(after: Any) -> presentation.EventPlace:
 
 
 def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """-> the newest executions of every kind. The list may be a moment behind; `describe` is not.
+    """Return the newest executions of every kind. The list may be a moment behind; `describe` is
+    not.
 
     `request`: workflow?, status?, limit? (at most 100), after? (what the last page gave as `next`).
     -> `executions`, and `next` while there may be older ones. With a filter, a page may be short or
@@ -222,7 +224,9 @@ def _is_on_page(row: Mapping[str, Any], wanted: _Wanted, after: str) -> bool:
 def report(
     known: Lookup, tenant: str, request: Mapping[str, Any], *, is_repairing: bool
 ) -> JsonResult:
-    """-> executions that should move and do not. `request`: execution?, or after?; see `doctor`."""
+    """Return executions that should move and do not. `request`: execution?, or after?; see
+    `doctor`.
+    """
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")

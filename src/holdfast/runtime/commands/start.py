@@ -80,7 +80,7 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
 def of_workflow(
     known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
-    """-> the start of a deployed workflow, and the input in the form of its type.
+    """Return the start of a deployed workflow, and the input in the form of its type.
 
     `request`: workflow, input?, name?, priority?. Stores the definition before an execution can
     name it.
@@ -142,7 +142,7 @@ def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Ex
 
 
 def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any, Start]:
-    """-> the start that owns the name: the wanted one, or an earlier one with the same input.
+    """Return the start that owns the name: the wanted one, or an earlier one with the same input.
 
     Raises NameTakenError when the earlier one has another input.
     """

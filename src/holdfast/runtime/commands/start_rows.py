@@ -57,7 +57,7 @@ class Start:
 
 
 def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:
-    """-> the start that is stored: an earlier one of the same run keeps its definition."""
+    """Return the start that is stored: an earlier one of the same run keeps its definition."""
     found = yield PutIfAbsent(tables.MAIL, _item(tenant, start))
     return start if found is None else read_start(found)
 

@@ -97,7 +97,7 @@ def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Tok
 
 
 def mark_of(text: str, keys: SigningKeys) -> str:
-    """-> a digest by which the same text is recognised.
+    """Return a digest by which the same text is recognised.
 
     The text may hold a secret. The digest is keyed, so that texts cannot be tried without the key.
     """
@@ -105,7 +105,8 @@ def mark_of(text: str, keys: SigningKeys) -> str:
 
 
 def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
-    """-> whether the mark is the text's, by any key: an older one may have been current then."""
+    """Return whether the mark is the text's, by any key: an older one may have been current then.
+    """
     marks = [_mark(text, secret) for secret in keys.secrets.values()]
     return any(hmac.compare_digest(mark, found) for found in marks)
 

@@ -147,7 +147,7 @@ def next_tick(gate_id: GateId, chain: int, delay_seconds: int) -> Send:
 
 
 def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[Effect, Any, bool]:
-    """-> True when the tick may be deleted. False: this code does not know the limit, or others
+    """Return True when the tick may be deleted. False: this code does not know the limit, or others
     changed the gate again and again; it comes back.
     """
     gate_id, chain = GateId.parse(body["gate"]), Chain(int(body["chain"]), message)
@@ -294,7 +294,8 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
 
 
 def _within(due_ms: int, now_ms: int) -> int:
-    """-> the time of the next tick: in a second at least, and in as long as a message can wait."""
+    """Return the time of the next tick: in a second at least, and in as long as a message can wait.
+    """
     return min(max(due_ms, now_ms + 1_000), now_ms + SQS_DELAY_SECONDS_MAX * 1_000)
 
 

@@ -92,7 +92,7 @@ class Gate:
     run_ms: int = 0
 
     def factor_at(self, now_ms: int) -> float:
-        """-> the part of the limit that is allowed: it recovers linearly, without a write."""
+        """Return the part of the limit that is allowed: it recovers linearly, without a write."""
         recovered = (now_ms - self.slowed_ms) / GATE_RECOVERY_MS
         return min(1.0, self.factor / _WHOLE + max(0.0, recovered)) if self.slowed else 1.0
 
@@ -210,7 +210,7 @@ def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> 
 
 
 def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
-    """-> when the token that moved `tat` from `tat_us` may be used."""
+    """Return when the token that moved `tat` from `tat_us` may be used."""
     ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
     return max(now_ms, -(-(tat_us - ahead_us) // 1_000))
 
@@ -314,7 +314,8 @@ def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
 
 
 def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted: int) -> list[int]:
-    """-> the slots, in ms, of the next tokens that may be used by `until_ms`, at most `wanted`."""
+    """Return the slots, in ms, of the next tokens that may be used by `until_ms`, at most `wanted`.
+    """
     interval_us = gate.interval_us(rule, now_ms)
     ahead_us = (rule.burst - 1) * interval_us
     tat_us = max(gate.tat_us, now_ms * 1_000)
@@ -330,7 +331,7 @@ def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted
 
 
 def tat_after(rule: LimitRule, gate: Gate, now_ms: int, slots: list[int]) -> int:
-    """-> `tat` once the slots of `tokens_until` are given out."""
+    """Return `tat` once the slots of `tokens_until` are given out."""
     interval_us = gate.interval_us(rule, now_ms)
     tat_us = max(gate.tat_us, now_ms * 1_000)
     for slot in slots:

@@ -55,7 +55,7 @@ def settings_now(limit: str) -> Generator[Effect, Any, Settings]:
 def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any, Settings | None]:
     """Stores the fields of `Settings` that `changed` names, then lets the queues see them.
 
-    -> None: others changed the limit again and again; nothing was stored.
+    Return None: others changed the limit again and again; nothing was stored.
     """
     for _ in range(_RACES_MAX):
         settings = yield from settings_now(rule.name)
@@ -85,7 +85,7 @@ def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
 
 
 def report(gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, GateReport]:
-    """-> the use of one gate. `rule` is the whole limit's, with the operator's changes."""
+    """Return the use of one gate. `rule` is the whole limit's, with the operator's changes."""
     now_ms = yield Clock()
     gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
     rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=COUNTED_MAX)

@@ -81,14 +81,14 @@ class Permits:
     is_logged: bool = False
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
-        """-> the limits of the attempt's task, in the order in which they are taken."""
+        """Return the limits of the attempt's task, in the order in which they are taken."""
         uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
         return tuple(sorted(uses, key=_order))
 
     # -- before an attempt begins ------------------------------------------------------------------
 
     def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
-        """-> None when every limit of the attempt lets it begin."""
+        """Return None when every limit of the attempt lets it begin."""
         ticket = (attempt.entry, attempt.attempt)
         granted = self.granted.pop(ticket, None)
         taken: list[Held] = []
@@ -123,7 +123,7 @@ class Permits:
         return None
 
     def _place(self, gate_id: GateId, use: LimitUse, attempt: Attempt, now_ms: int) -> Queued:
-        """-> the place of an attempt that holds nothing."""
+        """Return the place of an attempt that holds nothing."""
         fair = "" if use.fair is None else argument_text(attempt, use.fair)
         return Queued(str(gate_id), now_ms, fair)
 
@@ -317,7 +317,7 @@ def _order(use: LimitUse) -> tuple[int, int, str]:
 
 
 def _until_ms(attempt: Attempt, now_ms: int) -> int:
-    """-> the end of the attempt's lease: a permit holds for as long."""
+    """Return the end of the attempt's lease: a permit holds for as long."""
     if attempt.claim is not None:
         return attempt.claim.until_ms
     seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)

@@ -106,7 +106,8 @@ class Choice:
 
 
 def choose(gate: str, rule: LimitRule, cursor: str, wanted: int) -> Generator[Effect, Any, Choice]:
-    """-> the next `wanted` rows: by place, inside a place by turns, inside a turn the oldest."""
+    """Return the next `wanted` rows: by place, inside a place by turns, inside a turn the oldest.
+    """
     head = yield Query(tables.MAIL, keys.queue(gate), limit=wanted + 1)
     rows = [waiter_from(item) for item in head]
     if len(rows) <= wanted:
@@ -152,8 +153,8 @@ def _take_turns(
 def _next_turn(
     gate: str, place: str, cursor: str, reached: Mapping[str, str]
 ) -> Generator[Effect, Any, Waiter | None]:
-    """-> a row of the text that is served next: the first one behind the cursor, round and round;
-    None when every text of the place is exhausted.
+    """Return a row of the text that is served next: the first one behind the cursor, round and
+    round; None when every text of the place is exhausted.
     """
     position, has_wrapped = cursor, False
     for _ in range(2 * len(reached) + 3):

@@ -49,14 +49,14 @@ class LimitRule:
 
     @property
     def shards(self) -> int:
-        """-> into how many gates one key is split, so that no gate's partition becomes hot."""
+        """Into how many gates one key is split, so that no gate's partition becomes hot."""
         if self.interval_us is not None:
             return -(-MICROSECONDS // (self.interval_us * GATE_STARTS_PER_SECOND_MAX))
         assert self.concurrency is not None
         return -(-self.concurrency // GATE_HOLDERS_MAX)
 
     def of_shard(self, shard: int) -> LimitRule:
-        """-> the part of the limit that one of its gates enforces."""
+        """Return the part of the limit that one of its gates enforces."""
         count = self.shards
         if count == 1:
             return self
@@ -102,7 +102,7 @@ def gate_of(use: LimitUse, rule: LimitRule, attempt: Attempt, run: str) -> GateI
 
 
 def argument_text(attempt: Attempt, parameter: str) -> str:
-    """-> the value of the parameter as text: a text as it is, other values as JSON."""
+    """Return the value of the parameter as text: a text as it is, other values as JSON."""
     arguments: Any = attempt.arguments
     value = arguments.get(parameter) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
@@ -122,12 +122,13 @@ class LimitBook:
         return self.of_task.get(task, ())
 
     def rule(self, limit: str) -> LimitRule | None:
-        """-> the rule as the code declares it; None for a limit that this code does not know."""
+        """Return the rule as the code declares it; None for a limit that this code does not know.
+        """
         rules = (use.rule for uses in self.of_task.values() for use in uses)
         return next((rule for rule in rules if rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """-> the parameter whose every value has a gate of its own, where the limit has one."""
+        """Return the parameter whose every value has a gate of its own, where the limit has one."""
         uses = (use for uses in self.of_task.values() for use in uses)
         return next((use.key for use in uses if use.rule.name == limit and use.key), None)
 
@@ -160,7 +161,7 @@ class Settings:
 
 
 def effective(rule: LimitRule, settings: Settings) -> LimitRule:
-    """-> the rule with the operator's changes over the code's values."""
+    """Return the rule with the operator's changes over the code's values."""
     return replace(
         rule,
         interval_us=rule.interval_us if settings.interval_us is None else settings.interval_us,

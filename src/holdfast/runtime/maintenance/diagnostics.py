@@ -99,7 +99,7 @@ class Examination:
 
     @property
     def stuck_ms(self) -> int:
-        """-> the time before which a missing step counts as late."""
+        """The time before which a missing step counts as late."""
         return self.now_ms - 1_000 * STUCK_SECONDS
 
 
@@ -107,7 +107,7 @@ class Examination:
 
 
 def examine(place: Examination, run: str) -> Generator[Effect, Any, tuple[Log, list[Diagnosed]]]:
-    """-> its log, loaded as far as that goes, and all that is wrong, however young."""
+    """Return its log, loaded as far as that goes, and all that is wrong, however young."""
     log = log_of(place, run)
     if run in place.held:
         return log, []  # found in the quarantine
@@ -180,7 +180,7 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
 
 
 def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
-    """-> one finding for each reason and execution, the oldest; nothing that is still young."""
+    """Return one finding for each reason and execution, the oldest; nothing that is still young."""
     oldest: dict[tuple[str, str], Diagnosed] = {}
     for one in sorted(found, key=lambda one: one.since_ms):
         if one.since_ms <= place.stuck_ms:
@@ -251,7 +251,7 @@ def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> l
 def _event_ms(
     place: Examination, log: Log, awaiting: Awaiting
 ) -> Generator[Effect, Any, int | None]:
-    """-> when the first event that fits was stored."""
+    """Return when the first event that fits was stored."""
     assert log.state is not None
     used = log.state.used_events
     partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
@@ -337,7 +337,7 @@ def _of_watch(place: Examination, log: Log) -> Findings:
 
 
 def watched_in(place: Examination, shard: int) -> Generator[Effect, Any, frozenset[str]]:
-    """-> the partitions of all logs that the sweeper looks after there, of every tenant."""
+    """Return the partitions of all logs that the sweeper looks after there, of every tenant."""
     if shard not in place.watched:
         rows = yield Query(tables.MAIL, keys.due_partition(shard))
         place.watched[shard] = frozenset(_watched(rows))

@@ -61,7 +61,7 @@ _WHOLE_LIST: Final = 1_000_000
 def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
     """`after`: what the last page gave as `next`; None for the first.
 
-    -> `findings`, how many running executions were `examined`, and `next` when there are more.
+    Return `findings`, how many running executions were `examined`, and `next` when there are more.
     Raises RequestError HF209.
     """
     place = yield from _place(tenant)
@@ -154,7 +154,7 @@ def _of_lists(
 
 
 def _position(after: Any) -> tuple[int, str | None]:
-    """-> the shard of the list where the next page begins, and the key below which it does."""
+    """Return the shard of the list where the next page begins, and the key below which it does."""
     if after is None:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
@@ -185,8 +185,8 @@ def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Pag
 
 
 def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[list[str], int]]:
-    """-> the tenant's executions that are watched and in none of the lists, in order; and what it
-    cost to know, in executions examined.
+    """Return the tenant's executions that are watched and in none of the lists, in order; and what
+    it cost to know, in executions examined.
     """
     watched: set[str] = set()
     # One hash gives both shards, so those of one list are in these partitions and no other.

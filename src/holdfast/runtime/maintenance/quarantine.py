@@ -142,13 +142,13 @@ def _put_over(item: Item, *, is_start: bool) -> NoResult:
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
-    """-> what is known of the execution, whether it holds or not; see `held_in`."""
+    """Return what is known of the execution, whether it holds or not; see `held_in`."""
     item = yield Get(tables.MAIL, keys.QUARANTINE, keys.execution(tenant, run))
     return None if item is None else _read(item)
 
 
 def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
-    """-> the reason for the quarantine, if the execution is in it. `log` is loaded."""
+    """Return the reason for the quarantine, if the execution is in it. `log` is loaded."""
     if log.state is not None and log.state.is_ended and not log.state.resting:
         return None
     held = yield from find(log.tenant, log.run)
@@ -178,13 +178,13 @@ def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> everything of the tenant's that can be read, whether it holds or not."""
+    """Return everything of the tenant's that can be read, whether it holds or not."""
     found = yield from _all_of(tenant)
     return [held for _, held in found if isinstance(held, Quarantined)]
 
 
 def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError]]]:
-    """-> the executions whose item cannot be read, and why: they hide no other."""
+    """Return the executions whose item cannot be read, and why: they hide no other."""
     found = yield from _all_of(tenant)
     return [(run, error) for run, error in found if isinstance(error, HoldfastError)]
 
@@ -204,12 +204,12 @@ def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
 
 
 def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> those that hold. A log that cannot be read has not gone on."""
+    """Return those that hold. A log that cannot be read has not gone on."""
     return [held for held in (yield from to_repair(tenant)) if not held.is_end]
 
 
 def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> those that hold, and the ends that may not have been told."""
+    """Return those that hold, and the ends that may not have been told."""
     found: list[Quarantined] = []
     for held in (yield from of_tenant(tenant)):
         still = yield from _still(held)
@@ -244,7 +244,7 @@ def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
 
 
 def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
-    """-> why it is not sent again; None: `release` does it."""
+    """Return why it is not sent again; None: `release` does it."""
     if held.is_end:
         return None
     if held.may_be_over(now_ms):
@@ -259,7 +259,7 @@ def _has_name(held: Quarantined) -> bool:
 
 
 def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | None]:
-    """-> the row of its name, if that is its own, and TTL is not about to take it."""
+    """Return the row of its name, if that is its own, and TTL is not about to take it."""
     body = held.body
     name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
     row = yield Get(tables.MAIL, name, keys.ONLY)
@@ -342,7 +342,7 @@ def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
 
 
 def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
-    """-> the letters that a sweep has met lately: those are in their queues still."""
+    """Return the letters that a sweep has met lately: those are in their queues still."""
     items = yield Query(tables.MAIL, keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
     found: list[UnreadableMessage] = []
     for item in items:
@@ -365,7 +365,7 @@ def wait_of(held: Quarantined) -> dict[str, Any]:
 
 
 def not_begun(held: Quarantined) -> dict[str, Any]:
-    """-> the execution as people see it whose start is held, and which has no log."""
+    """Return the execution as people see it whose start is held, and which has no log."""
     body = held.body
     return {
         "execution": held.run,
@@ -379,7 +379,9 @@ def not_begun(held: Quarantined) -> dict[str, Any]:
 
 
 def listed(held: Quarantined) -> dict[str, Any]:
-    """-> its row in a list, for an execution without a list entry: the start has the most facts."""
+    """Return its row in a list, for an execution without a list entry: the start has the most
+    facts.
+    """
     body = held.body
     started_ms = int(body.get("t0", held.at_ms))
     return {

@@ -75,7 +75,7 @@ from holdfast.runtime.storage.log import Log
 def sweep(
     shard: int, owner: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """-> what kept rows of this shard from being worked off; they come again."""
+    """Return what kept rows of this shard from being worked off; they come again."""
     require_writable(formats)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
@@ -209,7 +209,7 @@ def _may_still_come(row: Item, now_ms: int) -> bool:
 
 
 def _record_look_ms(row: Item, now_ms: int) -> int:
-    """-> when to look for that record again: the later the longer it has not come."""
+    """Return when to look for that record again: the later the longer it has not come."""
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     return watchdog.on_grid(watchdog.look_after_ms(int(row["made"]), ahead_ms))
 
@@ -299,7 +299,7 @@ def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
 
 
 def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
-    """-> whether there is one. Raises HF301, HF302."""
+    """Return whether there is one. Raises HF301, HF302."""
     if body["k"] == messages.TICK:
         return False
     partition = keys.execution(body["t"], body["run"])

@@ -85,7 +85,7 @@ class Packer:
         self.blobs: list[bytes] = []
 
     def pack(self, value: Json) -> str:
-        """-> JSON text in which every value over the limit is a reference."""
+        """Return JSON text in which every value over the limit is a reference."""
         if isinstance(value, str):
             return self._interned(value, encode_basestring(value))
         if not isinstance(value, dict | list):
@@ -106,7 +106,7 @@ class Packer:
         return self.pack_fields(value)
 
     def pack_fields(self, fields: Mapping[str, Any]) -> str:
-        """-> an object whose values are packed; the object itself does not get a number."""
+        """Return an object whose values are packed; the object itself does not get a number."""
         return (
             "{"
             + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
@@ -190,7 +190,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
-    """-> the record with the state after it. Its values get numbers after the record's own."""
+    """Return the record with the state after it. Its values get numbers after the record's own."""
     sequence = header.sequence
     first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
     book = ValueBook()
@@ -287,7 +287,8 @@ class Record:
 
 
 def head(item: Item) -> Record:
-    """-> a record that a load does not fold: that with the snapshot it begins at, or before it."""
+    """Return a record that a load does not fold: that with the snapshot it begins at, or before it.
+    """
     return replace(_as_record(item, ()), is_folded=True)
 
 
@@ -318,7 +319,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def blobs_named_by(item: Item) -> list[str]:
-    """-> the hashes of the blobs without which the item cannot be read."""
+    """Return the hashes of the blobs without which the item cannot be read."""
     return [digest for digest in str(item.get("bl", "")).split(",") if digest]
 
 
@@ -350,7 +351,7 @@ class Reader:
             self._next_sequence = int(item["sk"]) + 1
 
     def _values_of(self, item: Item) -> str:
-        """Learns the values of a snapshot; -> the state."""
+        """Learns the values of a snapshot; returns the state."""
         self._format = require_format(item, _what(item), self._formats)
         data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
         self.book = ValueBook()
@@ -358,7 +359,7 @@ class Reader:
         return self._read_lines(self._inflated(data), int(item["sk"]), int(item["so"]))
 
     def base(self, item: Item) -> Record:
-        """-> the record with the snapshot that was begun at.
+        """Return the record with the snapshot that was begun at.
 
         Without its events, if they refer to values of records before it.
         """
@@ -374,7 +375,7 @@ class Reader:
             return _as_record(item, _events(texts, int(item["at"]), first_id))
 
     def record(self, item: Item) -> Record:
-        """-> the record, its events folded into `state`."""
+        """Return the record, its events folded into `state`."""
         self._format = require_format(item, _what(item), self._formats)
         with reading(_what(item)):
             return self._record(item)
@@ -401,7 +402,7 @@ class Reader:
         return inflate(data, self._format)
 
     def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
-        """Learns every value line; -> the last line."""
+        """Learns every value line; returns the last line."""
         *lines, last = text.split("\n")
         for number, line in enumerate(lines, first_number):
             value_text = line

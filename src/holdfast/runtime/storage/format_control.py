@@ -28,7 +28,7 @@ class Control:
     until_ms: int = 0
 
     def look(self, now_ms: int) -> Generator[Effect, Any, Formats]:
-        """-> what to read and write. Costs one read a minute.
+        """Return what to read and write. Costs one read a minute.
 
         Nothing rests on its freshness: no log is written in an older format than it has.
         """
@@ -45,7 +45,7 @@ def require_writable(formats: Formats) -> None:
 
 
 def show(formats: Formats) -> JsonResult:
-    """-> `format`: what is asked for; `readable`: what the code that answers can read."""
+    """Return `format`: what is asked for; `readable`: what the code that answers can read."""
     return _shown(_asked((yield from _read()), formats), formats)
 
 
@@ -91,7 +91,7 @@ def _asked(item: Item | None, formats: Formats) -> int:
 
 
 def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
-    """-> False if another host stored its value first."""
+    """Return False if another host stored its value first."""
     version = 0 if seen is None else int(seen["rv"])
     item: Item = {
         "pk": keys.STACK_CONTROL,

@@ -58,7 +58,8 @@ _ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 
 def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
-    """-> the item's format. Raises HF301, HF302: code must never write to what it cannot read."""
+    """Return the item's format. Raises HF301, HF302: code must never write to what it cannot read.
+    """
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
@@ -73,7 +74,7 @@ _NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQu
 
 
 def format_of(events: Iterable[Event]) -> int:
-    """-> the oldest format in which these events may be written."""
+    """Return the oldest format in which these events may be written."""
     return max((_NEWER_EVENTS.get(event.type, 1) for event in events), default=1)
 
 

@@ -15,7 +15,8 @@ _NUMBERS: Final = (int, float)
 
 
 def parse_json(raw: bytes) -> Any:
-    """-> the value of a request's body: JSON in UTF-8, and in nothing else that Python would guess.
+    """Return the value of a request's body: JSON in UTF-8, and in nothing else that Python would
+    guess.
 
     Raises ValueError and RecursionError.
     """
@@ -62,7 +63,7 @@ def require_plain(value: Any, what: str) -> None:
 
 
 def plain_text(value: Any, what: str) -> str:
-    """-> compact JSON. Raises RequestError: HF243, or HF244 when it is too large to be kept."""
+    """Return compact JSON. Raises RequestError: HF243, or HF244 when it is too large to be kept."""
     require_plain(value, what)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if len(text.encode()) > VALUE_BYTES_MAX:
@@ -79,5 +80,5 @@ def is_unicode(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """-> the text with its lone surrogates replaced."""
+    """Return the text with its lone surrogates replaced."""
     return text.encode(errors="replace").decode()

@@ -57,7 +57,7 @@ def is_name(value: Any) -> bool:
 
 
 def is_machine_name(value: Any) -> bool:
-    """-> whether AWS takes it as the name of a state machine, an activity or an execution.
+    """Return whether AWS takes it as the name of a state machine, an activity or an execution.
 
     Every letter of every script is allowed, but none of the characters that keys use ("#").
     """
@@ -66,7 +66,7 @@ def is_machine_name(value: Any) -> bool:
 
 
 def require_name(name: str, what: str) -> str:
-    """-> the name. Raises RequestError HF201."""
+    """Return the name. Raises RequestError HF201."""
     if not is_name(name):
         raise RequestError(
             "HF201",
@@ -77,7 +77,8 @@ def require_name(name: str, what: str) -> str:
 
 
 def require_execution_name(name: str) -> str:
-    """-> the name. One that has the form of an id could never be found again by name (HF201)."""
+    """Return the name. One that has the form of an id could never be found again by name (HF201).
+    """
     require_name(name, "the name of the execution")
     if is_run(name):
         raise RequestError(
@@ -107,7 +108,7 @@ def is_tenant(text: str) -> bool:
 
 
 def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
-    """-> 26 characters: time, chance, and a MAC by which the API knows the tenant's own ids."""
+    """Return 26 characters: time, chance, and a MAC by which the API knows the tenant's own ids."""
     body = digits(now_ms, TIME_CHARACTERS) + digits(
         int.from_bytes(chance, "big"), CHANCE_CHARACTERS
     )
@@ -126,7 +127,7 @@ def is_run(text: str) -> bool:
 
 
 def minted_ms(run: str) -> int:
-    """-> when a minted id was made."""
+    """Return when a minted id was made."""
     return number(run[:TIME_CHARACTERS])
 
 
@@ -139,7 +140,7 @@ def _mac(tenant: str, body: str, secret: bytes) -> str:
 
 
 def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str, int]]:
-    """-> run and entry that the map run may be of: one for each key that may have signed it."""
+    """Return run and entry that the map run may be of: one for each key that may have signed it."""
     found = run_of_map_run(text)
     if found is None:
         return []
@@ -148,7 +149,7 @@ def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str
 
 
 def run_of_child(text: str) -> str | None:
-    """-> the id of a child, None for another text."""
+    """Return the id of a child, None for another text."""
     run = text.replace("-", ".")
     return run if is_run(run) and "." in run else None
 
@@ -258,12 +259,13 @@ _MACHINE_PREFIX: Final = "stateMachine:"
 
 
 def machine_workflow(machine_name: str) -> str:
-    """-> the name in place of a workflow's. No name of a workflow holds a ":"."""
+    """Return the name in place of a workflow's. No name of a workflow holds a ":"."""
     return _MACHINE_PREFIX + machine_name
 
 
 def is_machine_workflow(workflow: str) -> bool:
-    """-> whether the executions are those of a state machine that the Step Functions API made."""
+    """Return whether the executions are those of a state machine that the Step Functions API made.
+    """
     return workflow.startswith(_MACHINE_PREFIX)
 
 
@@ -277,7 +279,7 @@ def is_map_run_workflow(workflow: str) -> bool:
 
 
 def is_list_workflow(value: Any) -> bool:
-    """-> whether executions can be listed under it: a workflow, a state machine, a map run."""
+    """Return whether executions can be listed under it: a workflow, a state machine, a map run."""
     if not isinstance(value, str) or "#" in value:
         return False
     kind, _, rest = value.partition(":")
@@ -324,7 +326,7 @@ def is_asking(row: str) -> bool:
 
 
 def watched_by(row: str) -> str | None:
-    """-> `T#run` of a watch row, be it one that asks; None: a timer's."""
+    """Return `T#run` of a watch row, be it one that asks; None: a timer's."""
     is_watching = _kind(row) == "w" or is_asking(row)
     return row.partition("#")[2].rpartition("#")[0] if is_watching else None
 
@@ -339,7 +341,7 @@ def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:
 
 
 def due_until(at_ms: int) -> str:
-    """-> the greatest sort key of a row that is due by `at_ms`."""
+    """Return the greatest sort key of a row that is due by `at_ms`."""
     return f"{at_ms:015d}$"  # "$" follows "#"
 
 
@@ -365,7 +367,7 @@ def queue_row(place: int, fair: str, started_ms: int, permit_id: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    """-> 16 characters in place of a key of any length."""
+    """Return 16 characters in place of a key of any length."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -233,7 +233,7 @@ class Log:
     # -- committing --------------------------------------------------------------------------------
 
     def commit(self, step: Transition, now_ms: int, listing: Item) -> Generator[Effect, Any, bool]:
-        """-> True when the record is in the log; False when another writer's stands there."""
+        """Return True when the record is in the log; False when another writer's stands there."""
         encoded = self._encode(step, now_ms, listing)
         for key, data in encoded.blobs.items():
             yield PutBlob(key, data)
@@ -273,7 +273,8 @@ class Log:
         return encoded
 
     def _must_snapshot(self, state: Execution, header: Header) -> bool:
-        """-> whether a snapshot is due, so that TTL (R16) or newer code can drop older records."""
+        """Return whether a snapshot is due, so that TTL (R16) or newer code can drop older records.
+        """
         if self.sequence < 0:
             return False
         if state.is_ended:
@@ -296,7 +297,7 @@ class Log:
             self.unmeasured.append(encoded.item)
 
     def _measured(self) -> int:
-        """-> bytes since the snapshot. Most who load a log never ask."""
+        """Return bytes since the snapshot. Most who load a log never ask."""
         self.bytes_since_snapshot += sum(map(item_bytes, self.unmeasured))
         self.unmeasured = []
         return self.bytes_since_snapshot
@@ -308,7 +309,7 @@ class Log:
 def kept(items: list[Item], now_ms: int) -> list[Item]:
     """`items`: the whole log, as far as it is there, oldest first.
 
-    -> what can be read of it: from record 0, or from the first snapshot behind what TTL takes.
+    Return what can be read of it: from record 0, or from the first snapshot behind what TTL takes.
     Nothing, where `Log.load` finds no log.
     """
     young = [item for item in items if not _is_over(item, now_ms)]
@@ -326,7 +327,7 @@ def _is_over(item: Item, now_ms: int) -> bool:
 
 
 def _is_being_taken(items: list[Item], now_ms: int) -> bool:
-    """-> whether an ended log has lost records to TTL.
+    """Return whether an ended log has lost records to TTL.
 
     A record that is missing before its TTL is damage, and so is any missing record of an open log.
     """
@@ -341,7 +342,7 @@ def _is_being_taken(items: list[Item], now_ms: int) -> bool:
 
 
 def _base_of(newest: Item) -> int:
-    """-> the number of the first record that a load needs."""
+    """Return the number of the first record that a load needs."""
     return max(int(newest["sn"]), 0)
 
 
@@ -349,7 +350,8 @@ def _base_of(newest: Item) -> int:
 
 
 def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
-    """-> True when this very item is stored (nonce `w`), False when another one is there (R6)."""
+    """Return True when this very item is stored (nonce `w`), False when another one is there (R6).
+    """
     for _ in range(DOUBTS_MAX):
         try:
             found = yield PutIfAbsent(table, item)
@@ -365,7 +367,7 @@ def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
 def fetch_blobs(
     tenant: str, run: str, items: Iterable[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, dict[str, bytes]]:
-    """-> the blobs that the items name, by hash. Each is checked against its hash when read."""
+    """Return the blobs that the items name, by hash. Each is checked against its hash when read."""
     found: dict[str, bytes] = {}
     for item in items:
         require_format(item, f"record {item['sk']!r} of execution {run}", formats)
@@ -376,6 +378,6 @@ def fetch_blobs(
 
 
 def draw(run: str, sequence: int, counter: int) -> float:
-    """-> in [0, 1): a draw that is the same for every worker that writes this record."""
+    """Return in [0, 1): a draw that is the same for every worker that writes this record."""
     digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
     return int.from_bytes(digest[:7], "big") / (1 << 56)

@@ -42,7 +42,7 @@ class TrialSetting:
 
 
 def find_problem(context: Json, state: State) -> str | None:
-    """-> what is wrong with a context object that a caller made up, or None."""
+    """Return what is wrong with a context object that a caller made up, or None."""
     problem = _problem(context, state)
     return problem and f"Invalid Context object provided: {problem}"
 
@@ -83,7 +83,7 @@ def has_token(state: State) -> bool:
 
 
 def context_of(state: State, data: Json, retries: int, setting: TrialSetting) -> dict[str, Json]:
-    """-> the context object of a state that is entered now.
+    """Return the context object of a state that is entered now.
 
     Machine, execution and token are made up for the one call; recordings show an express execution.
     """

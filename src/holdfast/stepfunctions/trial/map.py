@@ -43,7 +43,7 @@ class MapFields:
         return cast("Bindings", bindings["states"])["input"]
 
     def _items(self, bindings: Bindings, moment: EvaluationMoment) -> Sequence[Json] | None:
-        """-> the items, None when they were not said: there is a reader, and no data of it."""
+        """Return the items, None when they were not said: there is a reader, and no data of it."""
         state = self._state
         if state.run is not None and state.run.reader is not None:
             return self._read(state.run, bindings, moment)
@@ -113,7 +113,7 @@ class MapFields:
             )
 
     def _failures_max(self, length: int) -> float:
-        """-> how many iterations may fail: what both bounds allow, none without any."""
+        """Return how many iterations may fail: what both bounds allow, none without any."""
         numbers, bounds = self._notes.numbers, []
         if "toleratedFailureCount" in numbers:
             bounds.append(numbers["toleratedFailureCount"])

@@ -46,7 +46,7 @@ _TEXTS: Final = frozenset({"string", "timestamp", "blob", "character"})
 
 
 def find_problem(task: TaskState, result: Json, mode: Mode) -> str | None:
-    """-> what AWS says of a mocked result that the task's action could not give, or None."""
+    """Return what AWS says of a mocked result that the task's action could not give, or None."""
     if mode == "NONE":
         return None
     shape = _result_shape(task)
@@ -61,7 +61,7 @@ def find_problem(task: TaskState, result: Json, mode: Mode) -> str | None:
 
 
 def _result_shape(task: TaskState) -> Any:
-    """-> the shape of what the task's result is, or None when nothing describes it."""
+    """Return the shape of what the task's result is, or None when nothing describes it."""
     action = task.target.removeprefix("aws-sdk:")
     match task.kind:
         case "service" if action not in _UNDESCRIBED:
@@ -132,7 +132,7 @@ class _Schema:
 
 
 def _expected(shape: Any, value: Json) -> str | None:
-    """-> what the value should have been, None when it is that."""
+    """Return what the value should have been, None when it is that."""
     kind = shape.type_name
     if kind in _TEXTS:
         return None if isinstance(value, str) else "a string"

@@ -100,7 +100,7 @@ class Given:
 
 
 def fresh(scene: Scene, now_ms: int) -> EvaluationMoment:
-    """-> a moment whose random numbers begin anew: each stage of a field draws the same."""
+    """Return a moment whose random numbers begin anew: each stage of a field draws the same."""
     counter = itertools.count()
     return EvaluationMoment(now_ms, lambda: draw(scene.chance.hex(), 0, next(counter)))
 
@@ -109,7 +109,7 @@ def fresh(scene: Scene, now_ms: int) -> EvaluationMoment:
 
 
 def stage(state: State, scene: Scene, notes: Notes, observers: Mapping[str, Observe]) -> Program:
-    """-> a program of the one state. `observers` by the field of the state."""
+    """Return a program of the one state. `observers` by the field of the state."""
 
     def observed(name: str, value: Any) -> Any:
         match value:
@@ -137,7 +137,7 @@ def evaluate(template: Template, bindings: Bindings, moment: EvaluationMoment) -
 
 
 def _rebuilt(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """-> the state, rule or catcher with each field changed, and its targets out of the way."""
+    """Return the state, rule or catcher with each field changed, and its targets out of the way."""
     fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     changed = {name: change(name, item) for name, item in fields.items()}
     for name in ("next", "default"):
@@ -154,7 +154,7 @@ def _targets(state: Any) -> list[str]:
 
 
 def _played(state: State) -> State:
-    """-> the state, or the task by which it is played."""
+    """Return the state, or the task by which it is played."""
     if not isinstance(state, TaskState | MapState | ParallelState):
         return state
     resource, kind, target = _ROLE
@@ -212,7 +212,7 @@ class Play:
         self._advance([FailedWith(attempt.entry, attempt.attempt, error, cause)], self._now_ms)
 
     def find(self, ending: str) -> Event | None:
-        """-> the first event whose type ends so."""
+        """Return the first event whose type ends so."""
         return next((event for event in self.events if event.type.endswith(ending)), None)
 
     @property

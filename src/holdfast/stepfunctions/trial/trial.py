@@ -39,7 +39,7 @@ SECONDS_MAX: Final = 300
 def test_state(
     service: Service, request: dict[str, Any], chance: bytes
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> {status, output?, error?, cause?, nextState?, inspectionData?}.
+    """Return {status, output?, error?, cause?, nextState?, inspectionData?}.
 
     Raises StatesFault: InvalidArn, InvalidDefinition, InvalidExecutionInput, ValidationException.
     """
@@ -105,7 +105,7 @@ def _call(state: State, notes: Notes, attempt: Attempt, tenant: str, now_ms: int
 def _finish(
     play: Play, notes: Notes, tested: Tested, result: TaskSucceeded | TaskFailed
 ) -> MockedError | None:
-    """-> the error that the state met with, handled or not."""
+    """Return the error that the state met with, handled or not."""
     if isinstance(result, TaskFailed):
         play.fail(result.error, result.cause)
         return MockedError(result.error, result.cause)
