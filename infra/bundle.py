@@ -109,7 +109,8 @@ def _compiled_of(module: Path) -> Iterator[Path]:
 
 
 def _function_of(source_map: Path) -> str:
-    """Return the function that it maps; nothing for a file of another tool that is called so, too.
+    """Return the function that it maps; nothing for a file of another tool that is called
+    so, too.
     """
     try:
         found = json.loads(source_map.read_text())

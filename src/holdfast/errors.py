@@ -104,7 +104,8 @@ def is_passing(error: HoldfastError) -> bool:
 
 
 def is_damage(error: HoldfastError) -> bool:
-    """Return whether it is about what is stored, of one execution: gone, or not what was written.
+    """Return whether it is about what is stored, of one execution: gone, or not what was
+    written.
     """
     return not isinstance(error, ServiceFault) or error.code == GONE
 

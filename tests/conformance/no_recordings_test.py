@@ -38,7 +38,8 @@ def cases() -> tuple[dict[str, Any], ...]:
 
 
 def names_of_tests() -> set[str]:
-    """Return the recorded tests' functions and classes, and parameters that are nobody else's word.
+    """Return the recorded tests' functions and classes, and parameters that are nobody
+    else's word.
     """
     found: set[str] = set()
     for case in cases():

@@ -216,7 +216,8 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _in_fork(work: Callable[[], Any]) -> Any:
-    """Return what it gives; what it leaves behind in caches and fixtures is gone with the process.
+    """Return what it gives; what it leaves behind in caches and fixtures is gone with the
+    process.
     """
     receive, send = os.pipe()
     process = os.fork()

@@ -97,7 +97,8 @@ class AtLast:
         return self._in_hands("kill", 0.0)
 
     def _in_hands(self, kind: str, since: float) -> int:
-        """Return how many attempts had begun, without a result, where such a fault was over since.
+        """Return how many attempts had begun, without a result, where such a fault was
+        over since.
         """
         harms = [h for h in self.scene.harms if h.kind == kind and h.ended_at >= since]
         begun = by_attempt(one for one in self.scene.ledger if one.at <= self.scene.last_at)

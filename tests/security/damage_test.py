@@ -53,7 +53,8 @@ def _made() -> tuple[Belt, str, str, Callable[[], None]]:
 
 
 def world() -> tuple[Belt, str, str]:
-    """Return a stack with a long log, at rest, and another execution beside it: each time as new.
+    """Return a stack with a long log, at rest, and another execution beside it: each time
+    as new.
     """
     belt, run, other, restore = _made()
     restore()

@@ -122,7 +122,8 @@ class Belt:
         store.add(dict(item))
 
     def save(self) -> Callable[[], None]:
-        """Return what makes all that is stored, and the time, as they are now. Items never change.
+        """Return what makes all that is stored, and the time, as they are now. Items never
+        change.
         """
         services, world = self.services, self.shop.world
         now_ms, task_runs = world.now_ms, dict(world.task_runs)
@@ -162,7 +163,8 @@ def _queue_parts(queue: MemoryQueue) -> tuple[Any, Any]:
 
 
 def damaged(draw: Random, whole: Any) -> Any:
-    """Return a copy of a JSON value in which one place is missing, is junk, or has a new neighbour.
+    """Return a copy of a JSON value in which one place is missing, is junk, or has a new
+    neighbour.
     """
     found = copy.deepcopy(whole)
     place, key = draw.choice(list(_places(found)))

@@ -36,7 +36,8 @@ class Office:
         )
 
     def run(self, needed: int, *said: tuple[str, str, int, Any]) -> tuple[Any, ...]:
-        """Return the status, the reason, who signed, and the tasks after the first three letters.
+        """Return the status, the reason, who signed, and the tasks after the first three
+        letters.
         """
         given = {"doc_id": "d1", "signers": SIGNERS, "needed": needed}
         asked = {"workflow": "document_signing", "name": "d1", "input": given}

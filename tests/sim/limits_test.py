@@ -318,7 +318,8 @@ def test_a_planted_bug_of_a_rate_is_found(bug: str, monkeypatch: pytest.MonkeyPa
 
 
 def _inversions() -> int:
-    """Executions come a little faster than one place serves them; returns how often one was passed.
+    """Executions come a little faster than one place serves them; returns how often one was
+    passed.
     """
     world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
     ran(world, [Work(number * 50, seconds=0.05) for number in range(300)])

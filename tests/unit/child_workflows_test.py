@@ -303,7 +303,8 @@ def test_a_stop_undoes_the_parent_and_stops_its_child_at_once() -> None:
 
 
 def with_an_undo(**top: Any) -> tuple[Family, str, str]:
-    """Return a child that takes a minute to undo what it does; the ids of its parent and its own.
+    """Return a child that takes a minute to undo what it does; the ids of its parent and
+    its own.
     """
     states = {
         "wait": wait_for("paid"),

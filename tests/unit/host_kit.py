@@ -97,7 +97,8 @@ class Site:
         self.api = api_handler(self.host)
 
     def work(self, queue: QueueName = "work", context: Context | None = None) -> list[str]:
-        """One batch to the worker function; returns the ids that come back. The others are deleted.
+        """One batch to the worker function; returns the ids that come back. The others are
+        deleted.
         """
         received = self.shop.world.services.receive(queue)
         records = [

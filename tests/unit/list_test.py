@@ -25,7 +25,8 @@ WORKFLOWS = (*(f"flow-{number}" for number in range(10)), MACHINE)
 
 
 def filled() -> Shop:
-    """Return a stack with the last records of 2,100 executions; several start in one millisecond.
+    """Return a stack with the last records of 2,100 executions; several start in one
+    millisecond.
     """
     shop = Shop(chain(1))
     for number in range(EXECUTIONS):

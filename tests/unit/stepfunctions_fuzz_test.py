@@ -73,7 +73,8 @@ def called(office: Office, operation: str, request: Any, draw: Random) -> Any:
 
 @cache
 def real_definitions() -> list[Any]:
-    """Return definitions that were recorded, where the recordings are; otherwise some of our own.
+    """Return definitions that were recorded, where the recordings are; otherwise some of
+    our own.
     """
     own = [bad_input.definition(Random(seed)) for seed in range(200)]
     if not RECORDINGS.exists():

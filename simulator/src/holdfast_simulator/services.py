@@ -117,7 +117,8 @@ class Services:
         self.metrics: dict[str, float] = defaultdict(float)
 
     def perform(self, effect: Effect) -> Any:
-        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`.
+        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs
+        `for_message`.
         """
         kind = type(effect)
         performer = self._performers.get(kind)
@@ -161,7 +162,8 @@ class Services:
             self._queues[queue].set_visibility(receipt, seconds)
 
     def next_visible_ms(self, queues: Iterable[AnyQueueName] = WORK_QUEUES) -> int | None:
-        """Return when the earliest message of `queues` can be received; None when they are empty.
+        """Return when the earliest message of `queues` can be received; None when they
+        are empty.
         """
         times = [at for name in queues if (at := self._queues[name].next_visible_ms()) is not None]
         return min(times, default=None)

@@ -18,7 +18,8 @@ BatchEntry: TypeAlias = dict[str, Any]
 
 
 def parsed_body(text: Any) -> Any:
-    """Return the JSON, or None for other text: Holdfast did not send it, and the caller refuses it.
+    """Return the JSON, or None for other text: Holdfast did not send it, and the caller
+    refuses it.
     """
     try:
         return json.loads(text)

@@ -83,7 +83,8 @@ class AwsPorts:
         }
 
     def perform(self, effect: Effect) -> Any:
-        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`.
+        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs
+        `for_message`.
         """
         performer = self._performers.get(type(effect))
         if performer is None:

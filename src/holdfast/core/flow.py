@@ -52,7 +52,8 @@ def enter(decision: Decision, frame_id: str, name: str, data: Json, previous: in
 
 
 def _deadlines_over(decision: Decision, frame_id: str, name: str) -> dict[str, Any]:
-    """Return `over`: the deadlines of the blocks that the line leaves by entering the state `name`.
+    """Return `over`: the deadlines of the blocks that the line leaves by entering the state
+    `name`.
     """
     frame = decision.state.frames.get(frame_id)
     deadlines = decision.program.deadlines

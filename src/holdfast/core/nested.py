@@ -14,7 +14,8 @@ from holdfast.core.state import Execution
 
 
 def finished_output(state: Execution, *, as_json: bool) -> Json:
-    """Return the nested task's output. `as_json` (`.sync:2`): input and output as JSON, not text.
+    """Return the nested task's output. `as_json` (`.sync:2`): input and output as JSON,
+    not text.
     """
     return _description(state, as_json=as_json)
 

@@ -31,7 +31,8 @@ def pending_commands(state: Execution) -> list[Command]:
 
 
 def next_dues(state: Execution) -> Iterator[int]:
-    """Yield for each frame, and for the execution itself, when time alone changes something next.
+    """Yield for each frame, and for the execution itself, when time alone changes
+    something next.
     """
     pause = state.paused
     if pause is not None and pause.is_frozen:

@@ -121,7 +121,8 @@ Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """Return the moments at which time alone changes the wait. A block's deadline is the frame's.
+    """Return the moments at which time alone changes the wait. A block's deadline is the
+    frame's.
     """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):

@@ -103,7 +103,8 @@ def _suffixed(shape: str) -> str:
 
 
 def _find_shape(model: Any, code: str) -> str | None:
-    """Return the error shape that the code on the wire stands for, by the shape's name or its code.
+    """Return the error shape that the code on the wire stands for, by the shape's name or
+    its code.
     """
     bare = code.rpartition("#")[2]
     for shape in model.error_shapes:

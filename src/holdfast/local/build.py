@@ -33,7 +33,8 @@ class Output:
 
 
 def compile_modules(names: Iterable[str]) -> list[Output]:
-    """Return `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet written.
+    """Return `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet
+    written.
     """
     return [output for module in map(import_module, names) for output in _outputs(module)]
 

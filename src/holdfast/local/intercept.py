@@ -135,7 +135,8 @@ def _forget_default_session() -> None:
 
 
 def answer(call: AwsRequest) -> AwsResponse:
-    """Return what AWS would say. Raises RequestError HF260 for what the local cloud does not have.
+    """Return what AWS would say. Raises RequestError HF260 for what the local cloud does
+    not have.
     """
     for door in _doors:
         found = door(call)

@@ -217,7 +217,8 @@ class Pump:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _next_sweep_ms(self) -> int | None:
-        """Return the first full minute at which the sweeper has a row or a dead letter to handle.
+        """Return the first full minute at which the sweeper has a row or a dead letter to
+        handle.
         """
         keys = self._cloud.least_sort_keys(self._cloud.names.mail_table, DUE_PREFIX)
         wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]

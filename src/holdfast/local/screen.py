@@ -292,7 +292,8 @@ def _style(row: JsonRow) -> str:
 
 
 def _what(row: JsonRow) -> str:
-    """Return the state, the task, the error, and the input and output of tasks alone, on one line.
+    """Return the state, the task, the error, and the input and output of tasks alone, on
+    one line.
     """
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})

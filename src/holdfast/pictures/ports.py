@@ -22,7 +22,8 @@ _ALIGNED: Final = 1.0
 
 
 def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> Mapping[Pin, float]:
-    """Return x of every pin. At boxes they stand in the order of where their lines come from or go.
+    """Return x of every pin. At boxes they stand in the order of where their lines come
+    from or go.
     """
     places = {pin: middles[pin.item] for way in rows.ways for pin in way}
     words = _words(rows, links)
@@ -152,7 +153,8 @@ def _preference(net: Net) -> tuple[float, int]:
 
 
 def _constraints(nets: Sequence[Net]) -> Mapping[int, set[int]]:
-    """Return by key, the nets that must be above: one that ends where another begins would hide it.
+    """Return by key, the nets that must be above: one that ends where another begins would
+    hide it.
     """
     ends = sorted((x, net.key) for net in nets for x in net.lower)
     over: dict[int, set[int]] = {net.key: set() for net in nets}

@@ -39,7 +39,7 @@ from holdfast.runtime.storage.log import Log
 
 ChildEnds = Generator[Effect, Any, list[facts.ChildEnded]]
 
-#: Mail under this prefix is about children: `k#<entry>#<lane>`.
+#: Inbox messages under this prefix report the end of a child: `k#<entry>#<lane>`.
 NOTICE_PREFIX: Final = "k#"
 
 
@@ -123,7 +123,7 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
     try:
         yield from above.load()
     except HoldfastError:
-        return True  # what is wrong with that log, now or for good, is its own worker's to find
+        return True  # The worker of that log finds the damage and reports it
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)
@@ -185,7 +185,9 @@ def _lane_fields(
 
 
 def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
-    """Return the ends that the parent has not counted yet. A Map that rests has an open lane."""
+    """Return the ends of children that the parent has not counted yet. A Map that waits has at
+    least one open lane.
+    """
     lanes = children.open_lanes
     # Only as far as lanes are open: a large Map has thousands of notices that are counted.
     items: list[Item] = yield Query(
@@ -206,7 +208,9 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
 
 
 def all_notices(tenant: str, state: Execution) -> ChildEnds:
-    """Those of every open Map, for a worker that recovers: a wake may never have been sent."""
+    """The stored ends of the children of every open Map, for a recovering worker: their wake
+    messages may never have been sent.
+    """
     found: list[facts.ChildEnded] = []
     for frame in state.frames.values():
         if isinstance(frame.waiting, ChildExecutions):
@@ -229,7 +233,9 @@ def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
 
 
 def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]:
-    """The child has told its end: as the lane of a Map, or as what a task has begun."""
+    """Return True when the child has reported its end, as a lane of a Map or as the execution that
+    a task has started.
+    """
     inbox = keys.inbox(log.tenant, log.run)
     for key in (notice_key(entry, number), keys.answer(entry, number)):
         item = yield Get(tables.MAIL, inbox, key)

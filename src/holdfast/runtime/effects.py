@@ -126,9 +126,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Result: True when stored. False when what is there has another `rv` than `seen`, or is gone.
+    """Result: True when stored. False when the stored item has another `rv` than `seen`, or is
+    gone.
 
-    For what is changed by people: `item["rv"]` is `seen` + 1. A lost answer is a ServiceFault.
+    For items that people change: `item["rv"]` is `seen` + 1. A lost answer is a ServiceFault.
     """
 
     table: TableName
@@ -154,11 +155,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Result: Updated. One conditional write of some attributes of an item; an absent item is made.
+    """Result: Updated. One conditional write of some attributes; it creates an absent item.
 
     `put` sets attributes, `add` adds to numbers (an absent one counts as 0), `remove` removes
-    attributes. All of `where` must hold. The SDK may send it again after a lost answer, so the
-    change may be applied twice; the handler tells from the item whether its first write was stored.
+    attributes. All of `where` must hold. The SDK may send the write again after a lost answer, so
+    the change may be applied twice. The handler reads the item to learn whether its first write was
+    stored.
     """
 
     table: TableName
@@ -172,8 +174,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """`item` is the item after the write, or, when the write was refused, the item that is there
-    ({} when there is none).
+    """`item` is the item after the write. After a refused write it is the stored item, {} when
+    there is none.
     """
 
     is_done: bool
@@ -182,7 +184,7 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Result: None, also when nothing was there."""
+    """Result: None, also when the item did not exist."""
 
     table: TableName
     pk: str
@@ -191,7 +193,8 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Unlist:
-    """Result: None. REMOVE lp, ls of a log record IF attribute_exists(lp): TTL may have taken it.
+    """Result: None. REMOVE lp, ls of a log record IF attribute_exists(lp): TTL may have
+    taken it.
     """
 
     pk: str
@@ -241,7 +244,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class SetVisibility:
-    """Result: None. The message that the handler was called for comes back after so long."""
+    """Result: None. SQS delivers the handler's message again after this many seconds."""
 
     seconds: int
 
@@ -250,10 +253,11 @@ class SetVisibility:
 class RunTask:
     """Result: TaskResult. Runs user code, or calls a service; never raises.
 
-    `name` is the Task's `target`, `resource` what it is in the definition. `credentials` is the
-    role that a foreign definition names. `arns` are those of the state machine and of its
-    execution, when there is one. `is_poll`: the call was made, `submitted` is what it answered;
-    now its job is asked for, and TaskPending says that it has not ended.
+    `name` is the Task's `target`, `resource` its resource in the definition. `credentials` is the
+    role that a state machine's definition names. `arns` are those of the state machine and of its
+    execution, when there is one. `is_poll`: the call was made before and `submitted` is its
+    response.
+    Now the effect reads the state of its job; TaskPending says that the job still runs.
     """
 
     name: str
@@ -362,7 +366,8 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Result: None. Adds `value` to the metric `name`; loses nothing but a number when it is lost.
+    """Result: None. Adds `value` to the metric `name`; loses nothing but a number when it
+    is lost.
     """
 
     name: str

@@ -58,8 +58,8 @@ from holdfast.runtime.storage.log import Log
 def carry_out(
     log: Log, program: Program, commands: Iterable[Command], now_ms: int
 ) -> inbox.FactsResult:
-    """Does what the commands ask for; returns the facts that looks into the mail have found, and
-    which children have been stopped.
+    """Carry out the commands. Return the facts found in the inbox, and the children that were
+    stopped.
     """
     found: list[Fact] = []
     stopped: list[ChildNumber] = []
@@ -150,7 +150,9 @@ def _awaiting_of(log: Log, entry: int) -> Awaiting:
 
 
 def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, None]:
-    """Up to 15 minutes: a delayed message. Longer: a row that the sweeper turns into one."""
+    """Start a timer: as a delayed message up to 15 minutes, else as a row that the sweeper turns
+    into one.
+    """
     delay_seconds = delay_until(due_ms, now_ms)
     if delay_seconds <= SQS_DELAY_SECONDS_MAX:
         body = messages.wake_timer(log.tenant, log.run, entry, due_ms, log.hint)
@@ -192,11 +194,14 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
-    """Children are stopped, a parent told. The RUNNING entry goes; the last record has its own."""
+    """Carry out the follow-ups of an ended execution: stop its children, report to its parent, and
+    remove its RUNNING entry from the list. The last record has its own list entry.
+    """
     assert log.state is not None
     assert log.state.stopped_ms is not None
     for entry, number in abandoned(log.state):
-        # An ended log takes no record that it was sent: two ends would wake each other for ever.
+        # An ended log cannot record that the stop was sent. Without this test two ended executions
+        # would wake each other for ever.
         if not (yield from children.has_ended(log, entry, number)):
             yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)

@@ -63,7 +63,7 @@ class ListEntry:
 
     `definition` is the beginning of the definition's hash. `machine_name` and the fields after it
     belong to the execution of a state machine: its name there, version, alias, times redriven.
-    `paused_ms` is since when an operator has paused it, None while no pause holds.
+    `paused_ms` is the time since which an operator has paused it, None without a pause.
     """
 
     run: str
@@ -172,12 +172,12 @@ def read_entry(item: Item) -> ListEntry:
 
 
 def is_listed(record: Item) -> bool:
-    """Return whether the record still has an entry in the list."""
+    """Return True when the record still has an entry in the list."""
     return resources.LIST_PARTITION in record
 
 
 def is_open_entry(record: Item) -> bool:
-    """Return whether the record has an entry among the executions that have not ended."""
+    """Return True when the record has an entry among the executions that have not ended."""
     group = str(record.get(resources.LIST_PARTITION, "")).split("#")[-2:-1]
     return group == [OPEN]
 
@@ -201,7 +201,9 @@ def partition_of(tenant: str, entry: ListEntry) -> str:
 def partitions_of(
     tenant: str, statuses: Iterable[str] = STATUSES, workflow: str | None = None
 ) -> list[str]:
-    """Return where the executions of these statuses are; `workflow` matters for a map run alone."""
+    """Return the partitions of the list that hold executions of these statuses. `workflow` matters
+    only for a map run.
+    """
     groups = dict.fromkeys(map(_group_of, statuses))
     scope = "" if workflow is None else _scope_of(workflow)
     return [
@@ -274,7 +276,7 @@ def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
 
 
 def is_kept(entry: ListEntry, now_ms: int) -> bool:
-    """Return whether the log behind an entry is sure to be there still."""
+    """Return True when the log behind a list entry certainly still exists."""
     stopped_ms = entry.stopped_ms
     return stopped_ms is None or now_ms - stopped_ms < ENDED_RETENTION_SECONDS * 1_000
 

@@ -138,7 +138,8 @@ def parse_machine_arn(text: str) -> MachineArn:
 
 
 def parse_execution_arn(text: str) -> ExecutionArn:
-    """Return an execution of a standard machine, an express one, or one item of a distributed Map.
+    """Return an execution of a standard machine, an express one, or one item of a
+    distributed Map.
     """
     place, kind, parts = _split(text)
     if kind not in ("execution", "express"):

@@ -173,7 +173,8 @@ def description(
 
 
 def _shown(value: Json, is_workflow: bool) -> Json:
-    """Return the value without the secrets of a workflow. Data of state machines is shown as it is.
+    """Return the value without the secrets of a workflow. Data of state machines is shown
+    as it is.
     """
     return without_secrets(value) if is_workflow else value
 

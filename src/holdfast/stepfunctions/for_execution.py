@@ -45,7 +45,8 @@ def describe_state_machine_for_execution(
 def _text(
     service: Service, found: FoundExecution, then: Snapshot | None
 ) -> Generator[Effect, Any, str]:
-    """Return the text that the machine was given, or, after a change, one of the same definition.
+    """Return the text that the machine was given, or, after a change, one of the same
+    definition.
     """
     if then is not None and then.definition == found.definition:
         return (yield from text_of(service, then))

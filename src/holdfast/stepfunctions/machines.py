@@ -169,7 +169,8 @@ def _stored(
 
 
 def _require_storable(text: str) -> Json:
-    """Return the definition. Raises InvalidDefinition for a value that only Java's JSON can hold.
+    """Return the definition. Raises InvalidDefinition for a value that only Java's JSON
+    can hold.
     """
     asl: Json = json.loads(text)
     try:

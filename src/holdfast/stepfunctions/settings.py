@@ -19,7 +19,8 @@ _LOG_CHECK_MS: Final = 10_000
 
 
 def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration with its defaults. Any level but OFF needs exactly one destination.
+    """Return the configuration with its defaults. Any level but OFF needs exactly one
+    destination.
     """
     level = given.get("level", "OFF")
     destinations = given.get("destinations")
@@ -74,7 +75,8 @@ def tracing_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encryption_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the configuration with its defaults. A key of the customer's goes with its own type.
+    """Return the configuration with its defaults. A key of the customer's goes with its
+    own type.
     """
     if given is None:
         return dict(AWS_OWNED_KEY)

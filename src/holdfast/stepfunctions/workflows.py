@@ -41,7 +41,8 @@ def find_workflow(service: Service, name: str) -> StateMachine | None:
 
 
 def role_of(place: ArnRegion) -> str:
-    """Return an ARN for members that AWS requires. Tasks of a workflow run with the worker's role.
+    """Return an ARN for members that AWS requires. Tasks of a workflow run with the
+    worker's role.
     """
     return f"arn:{place.partition}:iam::{place.account}:role/holdfast-worker"
 

@@ -80,7 +80,8 @@ def fails(
 
 
 def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
-    """Return how long attempt `number` (from 1) takes, and what comes of it, without these forms.
+    """Return how long attempt `number` (from 1) takes, and what comes of it, without
+    these forms.
     """
     match outcome:
         case Takes(duration, inner):

@@ -291,7 +291,8 @@ def _begun_ms(history: StoredHistory) -> int:
 
 
 def _heard_ms(events: Sequence[Event], control: str, *, is_now: bool) -> int:
-    """Return when it, or what makes it void, got into the log: an end, or a stop that is the same.
+    """Return when it, or what makes it void, got into the log: an end, or a stop that is
+    the same.
     """
     for event in events:
         is_heard = event.holdfast.get("control", "") >= control

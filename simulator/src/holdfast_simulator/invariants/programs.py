@@ -43,7 +43,8 @@ def undo_steps(case: Case, history: StoredHistory) -> dict[str, str]:
 
 
 def numbers_at_once(case: Case, history: StoredHistory) -> dict[str, int]:
-    """Return how many may run at once in each Map that says it with a number; 0: as many as can be.
+    """Return how many may run at once in each Map that says it with a number; 0: as many as
+    can be.
     """
     document = _document(case, history)
     return {} if document is None else _at_once(document)

@@ -59,7 +59,8 @@ class Rests:
         return at_ms is not None and at_ms < self._before_ms
 
     def _wanted_ms(self, frame: Frame) -> int | None:
-        """Return when the first thing comes that ends the wait, or makes it another; None: nothing.
+        """Return when the first thing comes that ends the wait, or makes it another; None:
+        nothing.
         """
         waiting = frame.waiting
         moments = [deadline.due_ms for deadline in frame.deadlines]

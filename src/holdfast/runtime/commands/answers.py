@@ -78,7 +78,9 @@ def store_answer(
 
 
 def expiry_of(token: Token) -> int:
-    """Return when TTL may delete an item about the wait, in seconds since the epoch."""
+    """Return the time at which TTL may delete an item about the wait, in seconds since
+    the epoch.
+    """
     return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS
 
 
@@ -123,10 +125,10 @@ def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> 
 
 
 def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Return whether the request has the bytes of the one that stored the answer.
+    """Return True when the request has the same bytes as the request that stored the answer.
 
-    The stored value may be in another form, which its type gave it. An answer that the Step
-    Functions API stored has no mark of its request: there the values are compared.
+    The stored value may differ from the request, because its type normalised it. An answer from the
+    Step Functions API has no mark of its request: for such an answer the values are compared.
     """
     text = _text_of(request)
     if "ah" in found:
@@ -145,7 +147,8 @@ def _text_of(request: Mapping[str, Any]) -> str:
 
 
 def _failure(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return error and cause of an answer. Raises RequestError HF233 when it is an output as well.
+    """Return error and cause of an answer. Raises RequestError HF233 when it is an output
+    as well.
     """
     if "output" in request:
         raise RequestError("HF233", "an answer is either an output or an error, and this is both")

@@ -86,9 +86,9 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def place_in_queue(known: Lookup, state: Execution, attempt: Attempt) -> JsonResult:
-    """Return what `show` says of an attempt that waits: `limit`, `ahead` (counted to 1,000),
-    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit is
-    paused.
+    """Return the fields that `show` prints for an attempt in a queue: `limit`, `ahead` (counted to
+    1,000), `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the
+    limit is paused.
     """
     queued = attempt.queued
     assert queued is not None

@@ -38,7 +38,8 @@ START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
 NAMED_MACHINES_MAX: Final = 200
 #: With a longer one the key of a registration would pass DynamoDB's 2,048 bytes.
 _EVENT_NAME_BYTES_MAX: Final = 1_947
-#: Of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` of a Map's item.
+#: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
+#: item of a distributed Map.
 _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
 
 
@@ -106,8 +107,8 @@ class Lookup:
             except HoldfastError as error:
                 unreadable = error
         if unreadable is not None:
-            # That execution may wait. A refusal would lose its event; after an error the bus
-            # delivers the event again.
+            # The execution may wait for this event. A refusal would lose the event; after an error
+            # the bus delivers it again.
             raise unreadable
         return None
 
@@ -127,8 +128,8 @@ class Lookup:
         raise no_execution(identifier)
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
-        """Return whether an execution without a record may get one: its id is authentic and young,
-        its parent waits for it, or its start rests in quarantine.
+        """Return True when an execution without a record may still get one: its id is authentic and
+        young, its parent waits for it, or its start message is in quarantine.
         """
         now_ms = yield Clock()
         if self.is_minted(log.tenant, log.run) and self._is_young(log.run, now_ms):
@@ -139,7 +140,7 @@ class Lookup:
         return held is not None and held.is_start
 
     def is_minted(self, tenant: str, run: str) -> bool:
-        """Return whether the id is one that this stack made for the tenant."""
+        """Return True when this stack made the id for the tenant."""
         return any(keys.is_minted(tenant, run, secret) for secret in self.keys.secrets.values())
 
     def _is_young(self, run: str, now_ms: int) -> bool:
@@ -187,7 +188,8 @@ class Lookup:
     def find_named(
         self, tenant: str, workflow: str, name: str
     ) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution that owns the name among those of one workflow or machine.
+        """Return the id of the execution that owns the name among those of one workflow or
+        machine.
         """
         item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
         return None if item is None else str(item["run"])
@@ -202,7 +204,9 @@ class Lookup:
         return run if self.is_minted(tenant, run) else None
 
     def _find_arn(self, tenant: str, text: str) -> Generator[Effect, Any, str | None]:
-        """Region and account are not checked here: only the HTTP request knows its own."""
+        """Return the id of the execution with this ARN. Region and account are checked elsewhere:
+        only the HTTP request knows its own region and account.
+        """
         found = _EXECUTION_ARN.fullmatch(text)
         if found is None:
             raise no_execution(text)

@@ -72,8 +72,8 @@ def _secrets(definition: Definition) -> Collection[str]:
 def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: str) -> Json:
     """Return the value in the form of its type, or unchanged when no type is declared or deployed.
 
-    A value whose type was removed from the code is accepted, because an execution waits for it.
-    Raises RequestError HF211; HF215 when such a value is a secret.
+    A value is also accepted when its type was removed from the code, because an execution waits for
+    it. Raises RequestError HF211; HF215 when such a value is a secret.
     """
     if wanted.reference is None:
         return value
@@ -109,5 +109,5 @@ def mark_of_secrets(data: Json) -> dict[str, str]:
 
 
 def is_same(found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Return whether two stored values are the same data, secrets aside."""
+    """Return True when two stored values are the same data; secrets are not compared."""
     return found == given or ("sh" in given and found.get("sh") == given["sh"])

@@ -86,7 +86,7 @@ def _wait(
     source_map: Mapping[str, Any],
     token_of: Callable[[Execution, Frame], str],
 ) -> dict[str, Any] | None:
-    """Return what one frame waits for, since when, until when, and the line of its source."""
+    """Return what one frame waits for, the start and the end of the wait, and its source line."""
     what = _waiting(state, frame, token_of)
     if what is None:
         return None
@@ -147,7 +147,7 @@ def _awaited(
 
 
 def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
-    """The frame waits for another execution, whose id is known before it has begun."""
+    """Describe a wait for another execution. The id of that execution is known before it starts."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
         reason = f"no worker knows a workflow named {name!r}"
@@ -198,7 +198,8 @@ def sent_bytes(shown: Any) -> int:
 
 
 def fitting(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the event without the fields that make it too large for an answer; `omitted` has them.
+    """Return the event without the fields that make it too large for an answer; `omitted`
+    has them.
     """
     if sent_bytes(event) <= PAGE_BYTES_MAX:
         return event
@@ -277,7 +278,7 @@ def without_secrets(value: Json) -> Json:
 
 
 def listed(entry: ListEntry) -> dict[str, Any]:
-    """One row of the list."""
+    """Return one row of the output of `holdfast list`."""
     row = {
         "execution": entry.run,
         "name": entry.name,

@@ -89,7 +89,8 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
 
 
 def _page(events: Iterable[tuple[presentation.EventPlace, dict[str, Any]]]) -> dict[str, Any]:
-    """Return as many events as an answer holds, and one at least, so that each page makes progress.
+    """Return as many events as an answer holds, and one at least, so that each page makes
+    progress.
     """
     shown: list[dict[str, Any]] = []
     last, size_bytes = presentation.BEGINNING, 0
@@ -116,11 +117,11 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
     """Return the newest executions of every kind. The list may be a moment behind; `describe` is
     not.
 
-    `request`: workflow?, status?, limit? (at most 100), after? (what the last page gave as `next`).
-    -> `executions`, and `next` while there may be older ones. With a filter, a page may be short or
-    empty, and still have a `next`. `workflow` need not be deployed, as long as there are executions
-    of it. Costs at most eight queries of the list, and eight more when the first page of a workflow
-    that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
+    `request`: workflow?, status?, limit? (at most 100), after? (the field `next` of the last page).
+    The answer has `executions`, and `next` while there may be older ones. With a filter, a page may
+    be short or empty and still have a `next`. `workflow` need not be deployed, as long as it has
+    executions. Costs at most eight queries of the list, and eight more when the first page of a
+    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
     wanted = _wanted(request)
     now_ms = yield Clock()
@@ -144,9 +145,10 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
 def _require_listed(
     lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
 ) -> Generator[Effect, Any, None]:
-    """Raises RequestError HF205 for the name of a workflow that nothing was ever listed under.
+    """Raise RequestError HF205 when no execution was ever listed under this workflow name.
 
-    That none of its executions has the status that was asked for is an answer, not an error.
+    A workflow whose executions have other statuses than the requested one is valid: the list is
+    empty.
     """
     page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
     if not page.entries and page.after is None:

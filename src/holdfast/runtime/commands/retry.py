@@ -36,9 +36,9 @@ _WORDS: Final[Mapping[Obstacle, str]] = {
 
 
 def obstacle(state: Execution | None) -> Obstacle | None:
-    """Return why the execution cannot go on from where it stopped; None when it can.
+    """Return the reason why a retry is impossible; None when the execution can continue.
 
-    `state` None: the execution is accepted, and no worker has begun it.
+    `state` is None when the execution is accepted and no worker has begun it.
     """
     if state is None or not state.is_ended:
         return "RUNNING"

@@ -42,7 +42,7 @@ class Accepted:
 
 
 class NameTakenError(Exception):
-    """The name belongs to an execution with another input, or with another parent."""
+    """The name belongs to an execution that has another input or another parent."""
 
 
 # -- the API of Holdfast ---------------------------------------------------------------------------
@@ -105,10 +105,10 @@ def of_workflow(
 def accept(
     known: Lookup, tenant: str, wanted: Start, data: Json, *, has_row: bool
 ) -> Generator[Effect, Any, Accepted]:
-    """Makes the execution, or finds the one that has its name and the same input.
+    """Create the execution, or find the existing one that has its name and the same input.
 
-    `has_row`: a row of the start is stored, for `start_rows`. Without a name this costs the input,
-    the row and the message; a name costs a row more, and a repeated start reads the log. Raises
+    `has_row`: store a row of the start as well, for `start_rows`. A start without a name writes the
+    input, the row and the message. A name adds one row, and a repeated start reads the log. Raises
     NameTakenError.
     """
     start = wanted
@@ -131,7 +131,9 @@ def accept(
 
 
 def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
-    """None: no worker has begun the execution, or its log is damaged, which `doctor` reports."""
+    """Return the state of the execution. None when no worker has begun it, or when its log is
+    damaged; `doctor` reports a damaged log.
+    """
     log = known.log(tenant, run)
     try:
         yield from log.load()
@@ -152,7 +154,8 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
         "sk": keys.ONLY,
         FORMAT_FIELD: FORMAT,
         "run": wanted.run,
-        # Encryption is randomised: two inputs with the same secret differ but for what is hidden.
+        # Encryption is randomised: two inputs with the same secret are equal only when the secret
+        # is hidden.
         "ih": hash_of(data if is_machine else hidden(data)),
         "dh": wanted.definition,
         "t0": wanted.started_ms,

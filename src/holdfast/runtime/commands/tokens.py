@@ -105,7 +105,8 @@ def mark_of(text: str, keys: SigningKeys) -> str:
 
 
 def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
-    """Return whether the mark is the text's, by any key: an older one may have been current then.
+    """Return True when any of the keys gives this mark to the text. The mark may be older than the
+    current key.
     """
     marks = [_mark(text, secret) for secret in keys.secrets.values()]
     return any(hmac.compare_digest(mark, found) for found in marks)

@@ -58,6 +58,8 @@ class GateMemory:
         return gate
 
     def is_busy(self, gate_id: GateId, now_ms: int) -> bool:
-        """Return whether attempts waited there a moment ago: then the refused write is saved."""
+        """Return True when attempts waited at this gate a moment ago. The caller then skips a write
+        that would be refused.
+        """
         seen_ms, gate = self._gates.get(gate_id, (0, None))
         return gate is not None and gate.has_waiters and 0 <= now_ms - seen_ms < _BUSY_MS

@@ -57,8 +57,8 @@ _TRIES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One permit, or with `owner` "" one token. `until_ms`: what was granted may be used as it is
-    until then; 0 for what the worker took itself.
+    """One permit, or one token when `owner` is "". A granted permit or token may be used until
+    `until_ms`; 0 when the worker took it itself.
     """
 
     gate: GateId
@@ -68,9 +68,10 @@ class Held:
 
 @dataclass
 class Permits:
-    """Mutable; lives for one delivery. `granted`: what the wake of this delivery brought.
+    """The permits of one delivery. Mutable. `granted`: the permits that the wake of this delivery
+    brought.
 
-    `is_logged`: the execution has a log, so that a lease of this delivery is written there.
+    `is_logged`: the execution has a log, so a lease of this delivery is written there.
     """
 
     memory: GateMemory
@@ -115,7 +116,7 @@ class Permits:
         if not taken:
             return None
         if (yield Clock()) - now_ms > GATE_TOKEN_MS:
-            # The host stood still meanwhile: what it took may be too old to begin with.
+            # The host stood still after it took the permit: the permit may be too old to use.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
             return Refused(*ticket, self._place(taken[0].gate, use, attempt, now_ms))
@@ -170,9 +171,10 @@ class Permits:
         return None
 
     def _take_late(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
-        """The next token, past those who wait, if it comes within seconds.
+        """Take the next token, ahead of waiting attempts, when it is free within seconds.
 
-        F13: if workers were slow for long, every wake would be too late, and nothing would begin.
+        F13: if workers were slow for long, every wake would be too late, and no attempt would
+        begin.
         """
         for _ in range(_TRIES_MAX):
             now_ms = yield Clock()
@@ -195,7 +197,8 @@ class Permits:
         permit = Permit(_until_ms(attempt, now_ms), self.owner)
         gate = self.memory.seen(gate_id)
         if not gates.may_take_permit(rule, gate, now_ms):
-            gate = Gate(permits={})  # seen full a while ago: the write says what is true now
+            # The gate was full when last read; the conditional write finds out whether it still is
+            gate = Gate(permits={})
         for _ in range(_TRIES_MAX):
             written = yield gates.take_permit(
                 gate_id, rule, gate, now_ms, permit_id=name, permit=permit
@@ -234,7 +237,7 @@ class Permits:
     # -- after it has ended ------------------------------------------------------------------------
 
     def release(self, tickets: list[Ticket]) -> NoResult:
-        """Gives back what ended attempts held, and lets in those that wait for it."""
+        """Give back the permits of ended attempts, and let waiting attempts in."""
         for ticket in tickets:
             held = self.held.pop(ticket, [])
             if any(one.owner for one in held):

@@ -32,7 +32,9 @@ _LAST: Final = "~"
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """One row of a queue. `sk` is its place; `fair` the hash of the text that it takes turns by."""
+    """One row of a queue. `sk` is its sort key and so its place; `fair` is the hash of the text
+    that shares turns.
+    """
 
     sk: str
     fair: str
@@ -106,7 +108,8 @@ class Choice:
 
 
 def choose(gate: str, rule: LimitRule, cursor: str, wanted: int) -> Generator[Effect, Any, Choice]:
-    """Return the next `wanted` rows: by place, inside a place by turns, inside a turn the oldest.
+    """Return the next `wanted` rows: by place, inside a place by turns, inside a turn the
+    oldest.
     """
     head = yield Query(tables.MAIL, keys.queue(gate), limit=wanted + 1)
     rows = [waiter_from(item) for item in head]

@@ -1,4 +1,4 @@
-"""The rule of one limit: what the code declares, and what an operator has changed at run time."""
+"""The rule of one limit: its declaration in the code, and the changes of operators at run time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Trip:
 class LimitRule:
     """One limit of the stack. Either `interval_us` (between two starts) or `concurrency` is set.
 
-    `burst`: starts that an idle limit allows at once. `weights`: turns for each text of the
-    parameter that the limit takes turns by.
+    `burst`: the starts that an idle limit allows at once. `weights`: the number of turns for each
+    value of the parameter that shares turns.
     """
 
     name: str
@@ -49,7 +49,9 @@ class LimitRule:
 
     @property
     def shards(self) -> int:
-        """Into how many gates one key is split, so that no gate's partition becomes hot."""
+        """The number of gates of one key. Several gates keep any single partition from becoming
+        hot.
+        """
         if self.interval_us is not None:
             return -(-MICROSECONDS // (self.interval_us * GATE_STARTS_PER_SECOND_MAX))
         assert self.concurrency is not None
@@ -70,7 +72,7 @@ class LimitRule:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """One limit of a task. `key` and `fair` are names of the task's parameters, or None."""
+    """The use of one limit by a task. `key` and `fair` name parameters of the task, or are None."""
 
     rule: LimitRule
     key: str | None = None
@@ -79,7 +81,7 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True)
 class GateId:
-    """One gate: a limit, the hash of the key (or "-"), and the shard."""
+    """The identity of one gate: a limit, the hash of the key (or "-"), and the shard."""
 
     limit: str
     key: str = NO_KEY
@@ -122,13 +124,16 @@ class LimitBook:
         return self.of_task.get(task, ())
 
     def rule(self, limit: str) -> LimitRule | None:
-        """Return the rule as the code declares it; None for a limit that this code does not know.
+        """Return the rule as the code declares it; None for a limit that this code does
+        not know.
         """
         rules = (use.rule for uses in self.of_task.values() for use in uses)
         return next((rule for rule in rules if rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """Return the parameter whose every value has a gate of its own, where the limit has one."""
+        """Return the parameter whose values each have their own gate; None when the limit has no
+        key.
+        """
         uses = (use for uses in self.of_task.values() for use in uses)
         return next((use.key for use in uses if use.rule.name == limit and use.key), None)
 
@@ -145,7 +150,7 @@ NO_LIMITS: Final = LimitBook()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The changes of one limit that operators have made; they outlive deployments.
+    """The changes that operators have made to one limit. They survive deployments.
 
     `rv` is the version of the stored item, 0 when there is none.
     """

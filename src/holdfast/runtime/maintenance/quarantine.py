@@ -89,8 +89,8 @@ class Quarantined:
         return self.is_start and int(self.body["t0"]) < oldest_ms
 
     def holds(self, log: Log) -> bool:
-        """The log has neither ended nor gone on since. `log` is loaded. For what has ended see
-        `held_in`.
+        """Return True when the log has neither ended nor continued since the quarantine. `log` is
+        loaded. For ended executions see `held_in`.
         """
         if log.state is None:
             return self.is_start
@@ -114,7 +114,8 @@ def put(
     is_start = body["k"] == messages.START
     if not is_start:
         yield from _watch(Log(body["t"], body["run"], "quarantine", "", formats), now_ms)
-    # An older start is not lost to what came after it: without a log nothing else can begin it.
+    # A later dead letter must not replace an older start: without a log only the start can begin
+    # the execution.
     yield from _put_over(item, is_start=is_start)
     yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
 
@@ -142,7 +143,7 @@ def _put_over(item: Item, *, is_start: bool) -> NoResult:
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
-    """Return what is known of the execution, whether it holds or not; see `held_in`."""
+    """Return the quarantine row of the execution, in force or not; see `held_in`."""
     item = yield Get(tables.MAIL, keys.QUARANTINE, keys.execution(tenant, run))
     return None if item is None else _read(item)
 
@@ -204,12 +205,12 @@ def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
 
 
 def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """Return those that hold. A log that cannot be read has not gone on."""
+    """Return the quarantined executions. A log that cannot be read counts as not continued."""
     return [held for held in (yield from to_repair(tenant)) if not held.is_end]
 
 
 def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """Return those that hold, and the ends that may not have been told."""
+    """Return the quarantined executions, and ended ones whose end may not have been reported."""
     found: list[Quarantined] = []
     for held in (yield from of_tenant(tenant)):
         still = yield from _still(held)
@@ -221,7 +222,8 @@ def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 def forget_moved(tenant: str) -> NoResult:
     """Deletes items whose execution has moved since."""
     for held in (yield from of_tenant(tenant)):
-        # It may have been set aside again since: what is deleted is what was looked at.
+        # A worker may have quarantined the execution again in between: delete only the row that was
+        # read.
         if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
             yield from drop(held)
 
@@ -244,7 +246,7 @@ def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
 
 
 def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
-    """Return why it is not sent again; None: `release` does it."""
+    """Return the reason why the message is not sent again; None when `release` sends it."""
     if held.is_end:
         return None
     if held.may_be_over(now_ms):
@@ -269,11 +271,11 @@ def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | N
 
 
 def release(held: Quarantined) -> NoResult:
-    """It goes round once more, alone in its batch, and counts from the beginning.
+    """Send the message again, alone in its batch, with its count of deliveries at the beginning.
 
     The message names the last dead letters, so that the leases of their workers need not lapse
-    first. For a start whose log has begun a `recover` is sent: the start itself would find nothing
-    to do.
+    first. For a start whose log has begun, a `recover` is sent instead: the start would find no
+    work to do.
     """
     body, log = held.body, keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query(tables.EXECUTIONS, log, reverse=True, limit=1)):
@@ -283,14 +285,17 @@ def release(held: Quarantined) -> NoResult:
         row = yield from _name_row(held, now_ms)
         if row is None:
             return  # see `refusal`
-        # It begins now, so its name is kept from now on. No other call writes to this row: it
-        # exists, and only an execution with a log extends it; this one has none.
+        # The execution begins now, so its name is kept from now on. No other call writes to this
+        # row: it exists, and only an execution with a log extends its lifetime; this execution has
+        # no log.
         yield Put(tables.MAIL, {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
 
 def release_to_stop(held: Quarantined) -> NoResult:
-    """A start begins its log and evaluates nothing: then there is something that can be stopped."""
+    """Release a start so that it begins its log and evaluates nothing. A stop can then be
+    applied.
+    """
     yield from _send_again(held, {**held.body, "held": True})
 
 
@@ -320,7 +325,9 @@ def _read(item: Item) -> Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableMessage:
-    """A message in a dead-letter queue. `said` is why it cannot be read; never what is in it."""
+    """A message in a dead-letter queue that cannot be read. `said` is the reason; it never quotes
+    the content.
+    """
 
     message_id: str
     said: str
@@ -379,7 +386,7 @@ def not_begun(held: Quarantined) -> dict[str, Any]:
 
 
 def listed(held: Quarantined) -> dict[str, Any]:
-    """Return its row in a list, for an execution without a list entry: the start has the most
+    """Return the list row of an execution without a list entry. The start message has the most
     facts.
     """
     body = held.body

@@ -51,10 +51,10 @@ from holdfast.runtime.storage.formats import (
 
 @dataclass(slots=True)
 class ValueBook:
-    """Which values the log holds already, and under which number.
+    """The values that the log holds already, with their numbers.
 
-    `written` maps the text of a value to its reference; `known` an object's identity to it, with
-    the object itself, so that the identity stays its own.
+    `written` maps the text of a value to its reference. `known` maps an object's identity to that
+    reference, and keeps the object alive so that Python cannot reuse the identity.
     """
 
     written: dict[str, str] = field(default_factory=dict)
@@ -74,7 +74,9 @@ def _reference(sequence: int, number: int) -> str:
 
 
 class Packer:
-    """Writes one record's values: new ones become lines, old ones references."""
+    """Writer of one record's values: a new value becomes a line, a known value becomes a
+    reference.
+    """
 
     def __init__(self, book: ValueBook, header: Header, first_number: int = 0) -> None:
         self._book = book
@@ -106,7 +108,7 @@ class Packer:
         return self.pack_fields(value)
 
     def pack_fields(self, fields: Mapping[str, Any]) -> str:
-        """Return an object whose values are packed; the object itself does not get a number."""
+        """Return an object whose values are packed. The object itself gets no number."""
         return (
             "{"
             + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
@@ -161,7 +163,9 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One item, and the blobs that have to be stored before it. `book` is valid once it is."""
+    """One encoded record and the blobs to store before it. `book` is valid once the record is
+    stored.
+    """
 
     item: Item
     blobs: Mapping[str, bytes]
@@ -276,7 +280,9 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the log, read. `is_folded`: its events are in a snapshot, and were not read."""
+    """One record of the log, as read. `is_folded`: its events are in a snapshot and were
+    not read.
+    """
 
     sequence: int
     nonce: str
@@ -287,7 +293,8 @@ class Record:
 
 
 def head(item: Item) -> Record:
-    """Return a record that a load does not fold: that with the snapshot it begins at, or before it.
+    """Return a record that a load does not fold: that with the snapshot it begins at, or
+    before it.
     """
     return replace(_as_record(item, ()), is_folded=True)
 
@@ -311,7 +318,9 @@ _DAMAGE: Final = (
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Whatever damage makes a reader stumble over becomes a HoldfastBug, and never a guess."""
+    """Turn every error of a reader on damaged data into a HoldfastBug, so that no damaged value is
+    guessed.
+    """
     try:
         yield
     except _DAMAGE as error:

@@ -27,8 +27,9 @@ from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """Code reads and can write every format from `oldest` to `newest`. The stack asks for `asked`:
-    it may be newer than all of them."""
+    """The formats that code reads and writes, from `oldest` to `newest`, and the format `asked`
+    that the stack requests. `asked` may be newer than `newest`.
+    """
 
     oldest: int
     newest: int
@@ -58,7 +59,8 @@ _ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 
 def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
-    """Return the item's format. Raises HF301, HF302: code must never write to what it cannot read.
+    """Return the item's format. Raises HF301, HF302: code must never write to what it
+    cannot read.
     """
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
@@ -68,8 +70,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     return found
 
 
-#: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
-#: the message back, and a worker of this release takes it.
+#: The events that code of format 1 cannot fold. Their record has format 2, so that older code
+#: returns the message and a worker of this release takes it.
 _NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
 
 
@@ -143,7 +145,9 @@ def compress(text: str, number: int) -> bytes:
 
 
 def inflate(data: bytes, number: int) -> str:
-    """Raises ValueError for bytes that end too early, or go on behind their end."""
+    """Inflate the data. Raises ValueError for bytes that end too early or continue after
+    their end.
+    """
     reader = zlib.decompressobj(zdict=_WORDS[number])
     text = reader.decompress(data).decode()
     if not reader.eof or reader.unused_data:

@@ -24,7 +24,9 @@ def parse_json(raw: bytes) -> Any:
 
 
 def parse_json_once(raw: bytes) -> Any:
-    """As `parse_json`; an object that has a field twice is refused too: which one was meant?"""
+    """Parse JSON as `parse_json` does, and also refuse an object with a repeated field, because it
+    is ambiguous.
+    """
     decoded = raw.decode()
     return json.loads(decoded, parse_constant=_refuse_constant, object_pairs_hook=_unique)
 
