@@ -20,7 +20,7 @@ TOO_DEEP: Final = "Holdfast.TooDeep"
 
 
 def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
-    """Yield those that are waited for there, whether they have begun or not."""
+    """Yield the child executions that the frames wait for, begun or not."""
     for frame in frames:
         yield from children_of(frame.waiting)
 
@@ -33,11 +33,11 @@ def abandoned(state: Execution) -> list[ChildNumber]:
 
 
 def too_deep(run: str, what: str) -> str | None:
-    """Return why an execution of this id may not be begun, None when it may. `what` is what it
-    runs.
+    """Return the reason why an execution with this id may not start; None when it may.
 
-    An execution's id holds those of all its parents, and ids are keys of bounded length: a start
-    whose id no worker can read is lost, and all its parents would wait for ever.
+    `what` names the workflow or state machine. The id of an execution contains the ids of all its
+    parents, and ids are keys of bounded length. A start with an id that no worker can read would be
+    lost, and all its parents would wait for ever.
     """
     if child_depth(run) <= CHILD_DEPTH_MAX:
         return None

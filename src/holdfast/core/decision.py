@@ -67,7 +67,7 @@ class Decision:
         at_ms: int | None = None,
         **holdfast: Any,
     ) -> int:
-        """Appends one event, applies it, and gives its id (0 for an event of our own)."""
+        """Append one event, apply it, and return its id (0 for an event that AWS does not have)."""
         if frame != ROOT:
             holdfast["frame"] = frame
         event_id = 0
@@ -157,8 +157,8 @@ class Decision:
 def iso_time(at_ms: int) -> str:
     """Return UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
 
-    A time after the last year of four digits is shown as the end of that year. A definition may
-    wait for 9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.
+    A time after the year 9999 is shown as the end of that year. A definition may wait for
+    9999-12-31T23:59:59-18:00, and readers of such a text expect a year of four digits.
     """
     at_ms = min(at_ms, _LAST_MS)
     at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)

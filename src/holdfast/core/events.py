@@ -21,7 +21,7 @@ OWN_EVENTS: Final = frozenset(
     | {"Paused", "Resumed"}
     | {"AttemptQueued"}
 )
-#: How the events of a task begin, by its kind; what is not here is a "Task".
+#: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}
 #: A durable step: a committed result of an attempt, an event or answer applied, a timer fired.
 DURABLE_EVENTS: Final = frozenset(

@@ -1,4 +1,4 @@
-"""The items of a distributed Map: what the context object says of each, and batches of them."""
+"""The items of a distributed Map: their fields in the context object, and batches of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _said_by(text: str) -> float | None:
 
 
 def a_number(value: Json, where: str, kind: str) -> float:
-    """A number, or a text that says one: AWS takes both."""
+    """Return a number from a number, or from a text with a number in it: AWS accepts both."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     found = _said_by(value) if isinstance(value, str) else None

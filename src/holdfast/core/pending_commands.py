@@ -46,9 +46,9 @@ def next_dues(state: Execution) -> Iterator[int]:
 
 
 def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
-    """Return when time alone changes something in the frame, or None.
+    """Return the time at which time alone changes something in the frame, or None.
 
-    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    The lapse of a lease changes nothing by itself: the sweeper checks for it.
     """
     if pause is not None and pause.is_frozen:
         return None

@@ -1,4 +1,6 @@
-"""Which retrier or catcher takes an error, and how long a retry waits. Source: ASL, Errors."""
+"""The choice of the retrier or catcher for an error, and the delay of a retry. Source: ASL,
+Errors.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,13 @@ from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
 
 
 def matches(errors: Sequence[str], error: str) -> bool:
-    """States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too
-    (so AWS was recorded, whatever its documents say). States.TaskFailed stands for every error of a
-    task but a time-out, States.Timeout for a missed heartbeat too."""
+    """Return True when an `ErrorEquals` list takes the error.
+
+    States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too (seen
+    in recordings, in contrast to AWS's documentation). States.TaskFailed takes every error of a
+    task
+    except a time-out, States.Timeout also a missed heartbeat.
+    """
     if error == error_names.RUNTIME:
         return False
     if error in errors:
@@ -56,5 +62,7 @@ def _power(rate: float, retries: int) -> float:
 
 
 def poll_seconds(polls: int) -> int:
-    """Return how long a job rests that has been asked for so often: 1 s, 2 s, 4 s … a minute."""
+    """Return the seconds until the next poll of a job, after this many polls: 1 s, 2 s, 4 s … a
+    minute.
+    """
     return min(1 << min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

@@ -45,7 +45,7 @@ def uuid_of(run: str) -> str:
 
 
 def run_of_uuid(text: str) -> str | None:
-    """Return the id that the UUID stands for, None for other text. The MAC proves minted ids."""
+    """Return the execution id in the UUID, None for other text. The MAC proves minted ids."""
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -83,7 +83,7 @@ def parent_run(run: str) -> str | None:
 
 
 def child_depth(run: str) -> int:
-    """Return how many executions are around this one."""
+    """Return the number of parent executions around this one."""
     return run.count(".") // 2
 
 

@@ -88,7 +88,7 @@ def to_json(state: Execution) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
-    """Raises UnknownState."""
+    """Return the state in a snapshot. Raises UnknownState for a state of another form."""
     frames = {
         name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
         for name in ("frames", "resting")

@@ -118,7 +118,9 @@ def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
 
 
 def note_started(decision: Decision, *frames: Frame) -> None:
-    """Notes the start of running attempts that are about to end. No frames given: all of them."""
+    """Emit the start of running attempts that are about to end: those of the frames, or all without
+    frames.
+    """
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)
         is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
@@ -154,5 +156,7 @@ def _is_over(value: Json) -> bool:
 
 
 def result_name(state: TaskState, waiting: Attempt | Awaiting) -> str:
-    """How AWS calls a task whose result is too large: the function's ARN, or the service."""
+    """Return AWS's name for a task whose result is too large: the function's ARN, or the
+    service.
+    """
     return waiting.target if state.kind in TASK_EVENTS else _split(state.resource)[0]

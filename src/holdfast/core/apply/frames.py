@@ -1,4 +1,4 @@
-"""How a handler of an event finds the frame that it is about, and gives back the state changed."""
+"""Helpers for event handlers: find the frame of an event, and return the changed state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def begun(state: Execution, *children: ChildNumber) -> Execution:
 
 
 def over(state: Execution, *children: ChildNumber) -> Execution:
-    """They have ended, or were told to."""
+    """Remove child executions that have ended or have received their stop."""
     return state._replace(children=state.children.difference(children)) if state.children else state
 
 

@@ -1,4 +1,4 @@
-"""The events of distributed Maps: items asked for, children, results asked for."""
+"""The events of distributed Maps: request the items, start the children, write the results."""
 
 from __future__ import annotations
 

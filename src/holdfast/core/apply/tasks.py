@@ -33,7 +33,7 @@ _ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
 
 
 def kind_of(event: Event) -> tuple[TaskKind, str]:
-    """Return what a scheduled task asks for, and its target (see program.Task)."""
+    """Return the kind of a scheduled task and its target (see program.Task)."""
     resource = event.details["resource"]
     if event.type == "LambdaFunctionScheduled":
         return "lambda", resource
@@ -49,7 +49,7 @@ def kind_of(event: Event) -> tuple[TaskKind, str]:
 
 
 def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
-    """ "task:ship" -> task, ship."""
+    """Return the kind `task` and the target `ship` for the resource "task:ship"."""
     match resource.partition(":"):
         case "task", ":", target:
             return "task", target
