@@ -16,7 +16,7 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: A shorter one stands in texts that have nothing to do with it.
+#: A shorter secret occurs in texts by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
@@ -27,11 +27,11 @@ class Vault(Protocol):
         """Return `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
 
     def open(self, tenant: str, sealed: Sealed) -> str:
-        """Return what was sealed. Raises VaultFault."""
+        """Return the secret. Raises VaultFault."""
 
 
 class NoVault:
-    """Of a deployment without secrets: refuses to keep one in any other form."""
+    """The vault of a deployment without secrets: it refuses to store one."""
 
     def seal(self, tenant: str, text: str) -> str:
         del tenant, text
@@ -54,7 +54,8 @@ NO_VAULT: Final = NoVault()
 
 
 class LocalVault:
-    """For a laptop and for tests: hides a secret from a text search, but gives no protection.
+    """A vault for a laptop and for tests: it hides a secret from a text search, but gives no
+    protection.
 
     The same secret gives the same text.
     """
@@ -79,7 +80,7 @@ class LocalVault:
 
 
 def _mixed(tenant: str, data: bytes) -> bytes:
-    """Its own reverse."""
+    """Mix the bytes; a second call with the result restores them."""
     mask = _digest(tenant.encode())
     return bytes(byte ^ mask[place % len(mask)] for place, byte in enumerate(data))
 
@@ -93,7 +94,7 @@ def _digest(data: bytes) -> bytes:
 
 @dataclass
 class Seals:
-    """One call's secrets, for one tenant. `may_open` False: what comes in is from outside."""
+    """The secrets of one call, for one tenant. `may_open` False: the values come from outside."""
 
     vault: Vault
     tenant: str
@@ -164,7 +165,9 @@ _NO_PLACE: Final = "a secret stands where none can be kept: give it a field, or 
 
 
 class _Nowhere:
-    """Of what is written down in clear: a definition, and what runs on AWS Step Functions."""
+    """The seals of values that are written in clear text: a definition, and runs on AWS Step
+    Functions.
+    """
 
     def seal(self, tenant: str, text: str) -> str:
         del tenant, text
@@ -195,7 +198,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def schema_has_secrets(schema: Any) -> bool:
-    """Whether pydantic's schema of a type has a `SecretStr` anywhere."""
+    """Return True when pydantic's schema of a type has a `SecretStr` anywhere."""
     pending, seen = [schema], set()
     while pending:
         part = pending.pop()

@@ -78,9 +78,9 @@ T = TypeVar("T")
 
 
 def sleep(duration: timedelta, /) -> None:
-    """Parks the run, not at all for zero or less; it costs nothing meanwhile.
+    """Pause the workflow for the duration; it costs nothing meanwhile. Zero or less does not wait.
 
-    A direct run without a harness has no clock and goes on at once.
+    A direct run without a harness has no clock and continues at once.
     """
     stand_in = harness.get()
     if stand_in is not None:
@@ -153,7 +153,7 @@ def _seconds(duration: timedelta | None) -> float | None:
 
 
 def role(name: str) -> str:
-    """The assignee that stands for everyone who has this role."""
+    """Return the assignee for all people with this role."""
     return f"role:{name}"
 
 

@@ -171,7 +171,7 @@ class Task(_Declared[P, R]):
         retry: Retry | None = None,
         label: str | None = None,
     ) -> Task[P, R]:
-        """The same task with other settings for one call; `label` names its state."""
+        """Return the same task with other settings for one call; `label` names its state."""
         changed = copy.copy(self)
         changed.timeout = timeout if timeout is not None else self.timeout
         changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
@@ -217,7 +217,9 @@ class Workflow(_Declared[P, R]):
         self.timeout = timeout
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Inside another workflow: a child execution. Its error is raised here by its name."""
+        """Start a child execution, inside another workflow. Its error is raised here by
+        its name.
+        """
         stand_in = harness.get()
         if stand_in is None:
             return self.function(*args, **kwargs)
@@ -294,7 +296,7 @@ def task(
 
 
 def pure(function: Callable[P, R], /) -> Pure[P, R]:
-    """A quick function without I/O, for what a workflow cannot say itself."""
+    """Mark a quick function without I/O, for expressions that the workflow language lacks."""
     return Pure(function)
 
 
