@@ -91,7 +91,7 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
 
 
 def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """By name; of a machine, or those that route to one version of it."""
+    """List aliases by name: of a machine, or those that route to one version of it."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):

@@ -22,7 +22,8 @@ Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], JsonResult]
 
 CHANCE_BYTES: Final = 16
 
-#: module -> the operations whose functions, in lower case with underscores, stand in it.
+#: Each module with the operations that it implements. A function has the operation's name in lower
+#: case with underscores.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "machines": (
         "CreateStateMachine",
@@ -116,7 +117,7 @@ def find_operation(operation: str) -> Operation:
 
 
 def function_name(operation: str) -> str:
-    """CreateStateMachine -> create_state_machine"""
+    """Return the function's name: CreateStateMachine gives create_state_machine."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
 
 

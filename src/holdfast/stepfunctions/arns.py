@@ -26,7 +26,7 @@ _ARN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ArnRegion:
-    """Where the resources of one service live."""
+    """The region and account of one service's resources."""
 
     region: str
     account: str
@@ -111,7 +111,7 @@ Arn = MachineArn | ExecutionArn | MapRunArn | ActivityArn
 
 
 def parse_arn(text: str) -> Arn:
-    """Return what the ARN names, of any kind."""
+    """Return the parts of the ARN, for a resource of any kind."""
     found = _parts(text)
     match found.group("kind"):
         case "stateMachine":

@@ -57,7 +57,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The fields that a version copies from its machine. `logging` and the like are request JSON.
+    """The fields that a version copies from its machine. `logging` and similar fields are request
+    JSON.
 
     `revision` is None until the first update. `text` is the digest of the definition as given;
     "" for a workflow, whose definition was compiled.
@@ -75,10 +76,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class StateMachine:
-    """`versions` is the greatest number ever given to a version of it.
+    """A stored state machine. `versions` is the greatest number ever given to a version of it.
 
-    `published` and `description` are those of the request that created it. They tell an identical
-    repeat of that request from another one.
+    `published` and `description` are those of the request that created it. They distinguish an
+    identical repeat of that request from another one.
     """
 
     name: str
@@ -202,10 +203,12 @@ def change(
     read: Callable[[], Generator[Effect, Any, Stored]],
     decide: Callable[[Stored], Stored],
 ) -> Generator[Effect, Any, Stored]:
-    """Return what is stored in the end. `decide` sees what is there now, again after each lost
-    race.
+    """Change a stored item, and return its final content. `decide` gets the present content, again
+    after
+    each lost race.
 
-    What `decide` returns unchanged is not written. Raises ConflictException after too many races.
+    A result of `decide` without changes is not written. Raises ConflictException after too many
+    races.
     """
     for _ in range(RACES_MAX):
         seen = yield from read()

@@ -41,11 +41,13 @@ def start_execution(service: Service, request: Mapping[str, Any], chance: bytes)
 def start_nested(
     service: Service, request: Mapping[str, Any], chance: bytes, parent: Parent
 ) -> JsonResult:
-    """StartExecution by a task that waits for the end. The execution tells its parent of the end.
+    """Start an execution for a task that waits for its end. The execution reports its end to the
+    parent.
 
     Its run is `run.entry.attempt` of its parent, so a repeated call starts the same execution, and
-    one that has ended tells its parent again. Raises StatesFault Holdfast.TooDeep, which is the
-    error of the task: AWS has no such exception.
+    an execution that has ended reports to its parent again. Raises StatesFault Holdfast.TooDeep,
+    which
+    is the error of the task: AWS has no such exception.
     """
     return (yield from _start_as(service, request, chance, parent))
 
@@ -89,7 +91,7 @@ def _of_machine(
     name = request.get("name")
     execution_name = name or own_name(run)
     if startable.type == "EXPRESS":
-        # Any number of express executions may have one name, so none claims it.
+        # Any number of express executions may have one name, so no name row is written.
         arn = service.place.express(startable.name, execution_name, own_name(run))
         name = None
     else:
@@ -108,7 +110,7 @@ def _of_workflow(
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
     """Raises InvalidName, InvalidExecutionInput; StateMachineTypeNotSupported with a parent."""
     if parent is not None:
-        # The end of a workflow is its output, not the description that such a task expects.
+        # The end of a workflow is its output; such a task expects a description.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
@@ -210,9 +212,11 @@ def _redrive_fields(state: Execution | None, since_ms: int) -> dict[str, Any]:
 
 
 def refusal(state: Execution | None, since_ms: int) -> str | None:
-    """Return why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution.
+    """Return the reason why an execution that ended at that time is not redriven; AWS docs,
+    DescribeExecution.
 
-    `state` None: no worker has begun the execution. AWS has no undo, and no words for it.
+    `state` None: no worker has begun the execution. For an undo the reason is our own, because AWS
+    has none.
     """
     match obstacle(state):
         case "UNDONE":

@@ -19,7 +19,8 @@ from holdfast.stepfunctions.workflows import origin_of_state, origin_of_workflow
 
 @dataclass(frozen=True, slots=True)
 class FoundExecution:
-    """`state` is None before the first record; then `start` says what was accepted.
+    """An execution that a request names. `state` is None before the first record; `start` then has
+    the accepted request.
 
     Such a start has no input when it came through the API of Holdfast, which stores no row of it.
     """

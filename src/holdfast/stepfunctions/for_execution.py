@@ -35,7 +35,7 @@ def describe_state_machine_for_execution(
     if "map_run_arn" in origin:
         shown["mapRunArn"] = origin["map_run_arn"]
         shown["label"] = found.arn.label
-    text = "{}"  # AWS docs: what is said of the definition where the data is left out
+    text = "{}"  # AWS docs: the definition's field has this text where the data is left out
     if request.get("includedData") != "METADATA_ONLY":
         text = yield from _text(service, found, then)
     settings = _settings(found, then, _updated_ms(machine, version, found.started_ms))
@@ -96,8 +96,8 @@ def _then(machine: StateMachine | None, version: Version | None) -> Snapshot | N
 
 
 def _updated_ms(machine: StateMachine | None, version: Version | None, started_ms: int) -> int:
-    """Return when the started machine had last been changed; its creation when it was changed
-    since.
+    """Return the time of the started machine's last change; its creation time when it was changed
+    after the start.
     """
     if version is not None:
         return version.created_ms

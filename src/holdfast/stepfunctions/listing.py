@@ -36,7 +36,7 @@ from holdfast.stepfunctions.workflows import own_name
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run.
+    """The executions that a request lists: of a machine, or, with `map_run`, of a map run.
 
     `is_workflow`: the machine is a deployed workflow.
     """

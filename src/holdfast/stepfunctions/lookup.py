@@ -18,9 +18,9 @@ from holdfast.stepfunctions.workflows import find_workflow
 
 
 def is_here(service: Service, arn: MachineArn) -> bool:
-    """Return whether the ARN is of this stack's region and account.
+    """Return True when the ARN is of this stack's region and account.
 
-    An ARN with a label names a Map's part of a state machine. No operation takes such a part.
+    An ARN with a label names a Map's part of a state machine. No operation accepts such a part.
     """
     return arn.place == service.place and arn.label is None
 

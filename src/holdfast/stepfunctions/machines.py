@@ -99,7 +99,7 @@ def _is_same_creation(found: StateMachine, wanted: StateMachine) -> bool:
 
 
 def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> JsonResult:
-    """An update that changes nothing makes no new revision."""
+    """Update a machine. An update without a change makes no new revision."""
     arn = parse_machine_arn(request["stateMachineArn"])
     refuse_workflow(service, arn)
     if not any(field in request for field in _UPDATABLE):
@@ -242,7 +242,7 @@ def references_in(text: str) -> dict[str, Any]:
 
 
 def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting a machine that does not exist succeeds. Running executions of a machine go on."""
+    """Delete a machine. Deleting one that does not exist succeeds. Running executions continue."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if arn.qualifier is not None:
         raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")

@@ -55,7 +55,7 @@ class MapRunProgress:
 
 
 def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """The newest first."""
+    """List map runs, the newest first."""
     found = yield from require_execution(service, request["executionArn"])
     runs = yield from _map_runs(service, found.run)
     runs.reverse()
@@ -79,7 +79,9 @@ def _listed(service: Service, execution_arn: str, run: MapRunProgress) -> dict[s
 
 
 def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Counts are of executions and of the items in them; what a failed run left out is pending."""
+    """Describe a map run. The counts are of executions and of their items; items that a failed run
+    never started are pending.
+    """
     parent, run = yield from require_map_run(service, request["mapRunArn"])
     execution_arn = yield from _execution_arn(service, parent)
     shown: dict[str, Any] = {
@@ -116,7 +118,7 @@ def _open_as(run: MapRunProgress, lane: int) -> str:
 
 
 def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Bounds are the log's, decided when the run began: a run in flight takes no others here."""
+    """Refuse a change of the bounds: they were decided when the run began and are in its log."""
     if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
         raise validation("At least one of the parameters to be updated must be specified")
     run = (yield from require_map_run(service, request["mapRunArn"]))[1]
@@ -149,7 +151,7 @@ def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRunP
 
 
 def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
-    """From the state: TTL may have taken the event that said it."""
+    """Return the ARN from the state: TTL may have deleted the event that had it."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     assert log.state is not None

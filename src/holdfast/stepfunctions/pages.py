@@ -36,8 +36,9 @@ def page(
 ) -> tuple[list[T], dict[str, str]]:
     """Return one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
-    `listed` is in the order of its keys. `scope` names the list: the operation and whatever of the
-    request chooses what is in it. By `bytes_of` a page ends before it is more than Lambda sends.
+    `listed` is in the order of its keys. `scope` names the list: the operation and those parts of
+    the
+    request that select its items. `bytes_of` keeps a page below the size that Lambda sends.
     """
     first = 0
     if "nextToken" in request:

@@ -1,4 +1,4 @@
-"""Which variables each state of a definition reads: `variableReferences` of a description."""
+"""The variables that each state of a definition reads: `variableReferences` of a description."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def _machines_in(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _jsonpath(value: Any, field: str) -> Iterator[str]:
-    """Only some fields hold paths: `…Path`, `….$`, and a Choice's Variable."""
+    """Yield the variables of a field. Only some fields hold paths: `…Path`, `….$`, and a Choice's
+    Variable.
+    """
     match value:
         case str() if field.endswith(("Path", ".$")) or field == "Variable":
             yield from _JSONPATH_VARIABLE.findall(_TEXT_IN_QUOTES.sub("", value))
@@ -88,7 +90,7 @@ def free_variables(expression: str) -> set[str]:
 
 
 def _nodes(tree: Any) -> Iterator[Any]:
-    """The node and all below it, whatever the attributes are called that hold them."""
+    """Yield the node and all nodes below it, under any attribute."""
     pending, seen = [tree], set[int]()
     while pending:
         value = pending.pop()

@@ -48,7 +48,7 @@ def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator
 
 
 def _log_group(arn: str) -> str:
-    """arn:aws:logs:REGION:ACCOUNT:log-group:NAME:* -> NAME"""
+    """Return NAME of arn:aws:logs:REGION:ACCOUNT:log-group:NAME:*."""
     parts = arn.split(":")
     if len(parts) < 7 or parts[2] != "logs" or parts[5] != "log-group" or parts[-1] != "*":
         raise _invalid_logging("Log Destination not found.")

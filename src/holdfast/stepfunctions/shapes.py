@@ -53,7 +53,7 @@ def require_valid(
 
 
 def serialization_fault(message: str) -> StatesFault:
-    """For a body that is not JSON, or not a request."""
+    """Return the error for a body that is not JSON, or not a request."""
     return StatesFault("SerializationException", message)
 
 
@@ -66,7 +66,7 @@ def input_shape(operation: str) -> str:
 def _model() -> Mapping[str, Any]:
     from botocore.loaders import Loader  # noqa: PLC0415
 
-    # By its whole path: the loader's own search looks into every service's folder first.
+    # Given by its whole path: the loader's own search would read every service's folder first.
     model: Mapping[str, Any] = Loader().load_data(MODEL_PATH)
     return model
 
@@ -125,7 +125,7 @@ def _scalar(kind: str, value: Any) -> Any:
 
 
 def _token(value: Any) -> str:
-    """Return the word of AWS's JSON reader for what it met."""
+    """Return the name that AWS's JSON reader has for the token at which it failed."""
     match value:
         case bool():
             return "TRUE_VALUE" if value else "FALSE_VALUE"

@@ -1,4 +1,4 @@
-"""Which state is tested: one that stands alone, or one of a whole definition by its name."""
+"""The state to test: a single state, or one of a whole definition by its name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _require_valid(diagnostics: tuple[DefinitionProblem, ...]) -> None:
 
 
 def _states_of(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every state of a valid machine, those of branches and item processors too."""
+    """Yield every state of a valid machine, those of branches and item processors too."""
     for name, state in machine["States"].items():
         yield name, state
         inner = [*state.get("Branches", ()), state.get("ItemProcessor"), state.get("Iterator")]

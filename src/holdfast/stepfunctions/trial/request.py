@@ -30,7 +30,7 @@ _ALONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MockedResult:
-    """A mocked result."""
+    """A mocked result of a task."""
 
     value: Json
     mode: schema.Mode
@@ -38,7 +38,7 @@ class MockedResult:
 
 @dataclass(frozen=True, slots=True)
 class MockedError:
-    """A mocked error, or the one that a state met with; either may be absent."""
+    """A mocked error, or the error that a state raised; either field may be absent."""
 
     error: str | None
     cause: str | None
@@ -63,7 +63,9 @@ class Trial:
 
 
 def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
-    """Raises StatesFault: ValidationException, InvalidArn, InvalidExecutionInput."""
+    """Parse the request. Raises StatesFault: ValidationException, InvalidArn,
+    InvalidExecutionInput.
+    """
     mock = _mock(request.get("mock"))
     configuration = request.get("stateConfiguration") or {}
     if mock is None:

@@ -164,7 +164,9 @@ def _variables(variables: Mapping[str, Json]) -> dict[str, str]:
 def _error_details(
     state: State, failure: MockedError | None, status: str, retries: int
 ) -> dict[str, Any]:
-    """Which retrier and catcher the error fell to. One that is used up is named all the same."""
+    """Return the retrier and the catcher that matched the error. One that is used up is named all
+    the same.
+    """
     if failure is None or not isinstance(state, TaskState | MapState | ParallelState):
         return {}
     error, details = failure.error or "", {}
