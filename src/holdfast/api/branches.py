@@ -142,8 +142,7 @@ def parallel(*branches: Callable[[], Any], at_least: int | None = None) -> tuple
 
     With `at_least=n` the first n successes are enough: the other branches are cancelled, and the
     result has None for each branch that failed or was cancelled. The call fails when n successes
-    are
-    no longer possible. Raises ValueError when n is not 1 to the number of branches.
+    are no longer possible. Raises ValueError when n is not 1 to the number of branches.
     """
     if at_least is not None:
         _require("at_least", at_least, least=1, most=len(branches))

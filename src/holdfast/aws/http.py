@@ -115,7 +115,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
         return require_here(identifier, request(), region)
 
     def asked_by_caller(route: str) -> dict[str, Any]:
-        """The body, with the verified caller as `by` where the client does not say who asks."""
+        """Return the body, with the verified caller as `by` where the client names no operator."""
         return {"by": caller_of(request()) or "", **body(route)}
 
     @app.post("/executions")

@@ -52,7 +52,7 @@ class Queues:
     def extend_visibility(
         self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
     ) -> None:
-        """Every message comes back after `seconds` from now; one that is gone is a fault."""
+        """Make every message visible again in `seconds`; a message that is gone is a fault."""
         failed: list[str] = []
         handles = list(receipt_handles)
         size = limits.SQS_BATCH_ENTRIES_MAX

@@ -41,9 +41,10 @@ from holdfast.runtime.effects import (
 
 
 class AwsPorts:
-    """`tasks` runs user code, `clock` gives milliseconds, `metrics` takes what is measured.
+    """The effects on AWS. `tasks` runs user code, `clock` gives milliseconds, `metrics` receives
+    measured values.
 
-    One instance serves all threads of a process. `has_threads`: it may send reads side by side.
+    One instance serves all threads of a process. `has_threads`: it may send reads concurrently.
     """
 
     def __init__(

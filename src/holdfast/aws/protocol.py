@@ -48,9 +48,9 @@ def is_states_call(request: Mapping[str, Any]) -> bool:
 def states_handler(
     host: Host, region: str | None = None
 ) -> Callable[[Mapping[str, Any], Any, str], dict[str, Any]]:
-    """Return (request, Lambda context, tenant) to API Gateway's response.
+    """Return the handler: it maps request, Lambda context and tenant to API Gateway's response.
 
-    `region` is the one that ARNs name; by default that of the Lambda function.
+    `region` is the region that ARNs name; by default that of the Lambda function.
     """
 
     def handle(request: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _account(request: Mapping[str, Any]) -> str:
 
 
 def _body(request: Mapping[str, Any]) -> Any:
-    """Raises ValueError and RecursionError for what is not JSON."""
+    """Return the JSON of the body. Raises ValueError and RecursionError for other text."""
     text = request.get("body") or ""
     raw = base64.b64decode(text) if request.get("isBase64Encoded") else text.encode()
     if len(raw) > BODY_BYTES_MAX:

@@ -60,7 +60,9 @@ class DynamoStore:
         )
 
     def query_list(self, effect: QueryList) -> ListPage:
-        """One request. A filter is applied to what was read, so the page may be short."""
+        """Run one query of the list. A filter is applied after the read, so the page may
+        be short.
+        """
         index = resources.EXECUTIONS.index
         assert index is not None
         values: dict[str, Attribute] = {":partition": {"S": effect.partition}}
@@ -197,7 +199,7 @@ class DynamoStore:
         )
 
     def _update_if(self, **request: Any) -> None:
-        """An update whose failed condition means that there is nothing left to do."""
+        """Run an update. A failed condition means that there is nothing left to do."""
         try:
             self._clients.get("store").update_item(**request)
         except Exception as error:

@@ -10,8 +10,7 @@ from holdfast.core.waits import event_dues
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
     """Yield each overdue event by `past_ms`: its time, its order within its kind, its frame, and
-    the
-    block's deadline.
+    the block's deadline.
 
     At the same moment a block's deadline comes before the events inside the block, and an outer
     deadline before an inner one. A pause that freezes the timers yields none.

@@ -16,8 +16,7 @@ def matches(errors: Sequence[str], error: str) -> bool:
 
     States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too (seen
     in recordings, in contrast to AWS's documentation). States.TaskFailed takes every error of a
-    task
-    except a time-out, States.Timeout also a missed heartbeat.
+    task except a time-out, States.Timeout also a missed heartbeat.
     """
     if error == error_names.RUNTIME:
         return False

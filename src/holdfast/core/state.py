@@ -167,14 +167,11 @@ class Awaiting:
     child.
 
     `due_ms` is the time of its time-out, `heartbeat_due_ms` the time at which a heartbeat is
-    missed.
-    `target` is the activity's ARN, or the action whose end is awaited; `submitted` is the response
-    of
-    the call. `is_begun`: a poller has taken the activity's task. `poll_due_ms` is the time of the
-    next
-    poll of a job, None where the end is reported; `polls` counts the polls so far. `credentials` is
-    the role of its call. `timeout_seconds` is an activity's: its time-out and its heartbeat count
-    from the moment when a poller takes the task, so both dues are None before.
+    missed. `target` is the activity's ARN, or the action whose end is awaited; `submitted` is the
+    response of the call. `is_begun`: a poller has taken the activity's task. `poll_due_ms` is the
+    time of the next poll of a job, None where the end is reported; `polls` counts the polls so far.
+    `credentials` is the role of its call. `timeout_seconds` is an activity's: its time-out and its
+    heartbeat count from the moment when a poller takes the task, so both dues are None before.
     """
 
     entry: int
@@ -247,8 +244,7 @@ class CancelReason(TypedDict):
 
     `deadline` is the number of the block whose time is over: the frame unwinds to that block and no
     further. `outer` is the reason in force outside that block, when the block lies in a shielded
-    part
-    of a cancelled frame. `undone` are the numbers of the undos that have begun.
+    part of a cancelled frame. `undone` are the numbers of the undos that have begun.
     """
 
     error: str
@@ -340,8 +336,7 @@ class Frame(NamedTuple):
 
     `previous` is the id of the branch's last event, `entry_previous` the id before the entry of the
     state; `retries` counts by retrier number. `deadlines` are those of the blocks around the
-    frame's
-    state. `cancelled` is the reason of its cancellation, None while it runs.
+    frame's state. `cancelled` is the reason of its cancellation, None while it runs.
     """
 
     id: str
@@ -401,8 +396,7 @@ class Pause:
 
     `since_ms` is the time of the event `Paused`. `timers`: "freeze" moves every due by the paused
     time at the resume, "run" lets timers and time-outs pass during the pause. `by` is the
-    operator's
-    name as the client gave it, "" without one.
+    operator's name as the client gave it, "" without one.
     """
 
     since_ms: int
@@ -431,11 +425,9 @@ class Execution(NamedTuple):
 
     `origin` is None for a workflow. `parent` is None when no other execution waits for this one.
     `redrives` counts the retries after an end. `resting` holds the frames of an execution that
-    ended
-    without success: a retry continues from them.
-    `stopping` is the end that follows after the undo.
-    `children` are the executions that this one has started, without a known end and without a stop
-    (`core/children.py`).
+    ended without success: a retry continues from them. `stopping` is the end that follows after the
+    undo. `children` are the executions that this one has started, without a known end and without a
+    stop (`core/children.py`).
 
     `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
@@ -481,8 +473,7 @@ class Execution(NamedTuple):
         """True when the execution has ended and had begun to undo its work: it cannot continue.
 
         This holds for a lane too. The other lanes would begin again with it, and lanes that had
-        succeeded
-        would do their work twice.
+        succeeded would do their work twice.
         """
         return any(is_undone(frame) for frame in self.resting.values())
 

@@ -20,7 +20,7 @@ CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 65
 #: Lambda quota: a function runs for 15 minutes at most.
 FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
-#: Of STS. All who call something wait for a role.
+#: The read time-out of calls to STS. Every call with a role waits for it.
 ROLE_READ_TIMEOUT_SECONDS: Final = 5
 ROLE_ATTEMPTS_MAX: Final = 3
 CONNECTIONS_MAX: Final = 50
@@ -141,7 +141,8 @@ class ServiceClients:
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 max_pool_connections=CONNECTIONS_MAX,
                 tcp_keepalive=is_function,
-                # Whether a request is complete says the service, in its own words.
+                # The service itself checks whether a request is complete, and its own message is
+                # passed on.
                 parameter_validation=False,
             ),
             **credentials,
@@ -150,7 +151,8 @@ class ServiceClients:
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
         if role is None or role.expires_at < self._clock():
-            # The process's own rights lead to one role alone: from there on it is a task that asks.
+            # The process's own rights lead only to the tasks' role; all other roles are assumed
+            # from there.
             who = None if role_arn == self._tasks_role_arn else self._tasks_role_arn
             answer = self._get("sts", who).assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS

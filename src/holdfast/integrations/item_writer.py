@@ -20,7 +20,7 @@ from holdfast.integrations.item_reader import s3_cause
 from holdfast.limits import RESULT_FILE_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-#: File -> the statuses that go there; what is in none of them is in FAILED.
+#: The statuses of the children in each file; a child with any other status is in FAILED.
 _FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED",)}
 
 
@@ -28,7 +28,7 @@ def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFaile
     """Return the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never
     raises.
 
-    `effect.arguments` is what core.map_run gives ResultsAsked.
+    `effect.arguments` is the argument that core.map_run gives ResultsAsked.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -45,7 +45,7 @@ def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFaile
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One writer's errand. `client` is botocore's, of S3."""
+    """The work of one writer. `client` is botocore's, for S3."""
 
     client: Any
     effect: RunTask

@@ -1,4 +1,4 @@
-"""The compiler on a project's modules: which files it makes, and what it refuses."""
+"""Compile a project's modules: the files to write, and the refusals."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def compile_modules(names: Iterable[str]) -> list[Output]:
 
 
 def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
-    """For AWS: `<workflow>.stepfunctions.asl.json` and what to put into it, not yet written.
+    """Return the files for AWS, `<workflow>.stepfunctions.asl.json` and its substitutions, not yet
+    written.
 
-    Return the files, and the notes to show.
+    Return also the notes to show.
     """
     outputs: list[Output] = []
     notes: list[str] = []
@@ -62,9 +63,7 @@ def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
 
 
 def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]]:
-    """Return what they compile to, and everything that keeps them from it, each as the text to
-    show.
-    """
+    """Return the compiled workflows, and the text of every error that prevented others."""
     errors: list[str] = []
     imported: list[str] = []
     compiled: list[CompiledWorkflow] = []
@@ -87,7 +86,7 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
 
 
 def import_module(name: str) -> ModuleType:
-    """Runs the user's own code; whatever that raises is the author's to mend."""
+    """Import a module. This runs the user's own code; the author must correct its errors."""
     try:
         Registry.from_modules([name])
     except HoldfastError:
@@ -120,7 +119,7 @@ def _folder(module: ModuleType) -> Path:
 
 
 def _shown(folder: Path) -> Path:
-    """Relative when it lies in the folder that the user stands in."""
+    """Return the path, relative when it is in the current folder."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 

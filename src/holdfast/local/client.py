@@ -121,8 +121,8 @@ class Client:
     ) -> ExecutionList:
         """Return the newest `limit` executions, page by page; `after`: only older ones.
 
-        A page that a filter applies to may be empty. After `PAGES_MAX` pages the list ends early,
-        and `after` of the result says where to go on.
+        A page with a filter may be empty. After `PAGES_MAX` pages the list ends early, and `after`
+        of the result is the place to continue from.
         """
         rows: list[AnyJson] = []
         for _ in range(PAGES_MAX):
@@ -136,14 +136,16 @@ class Client:
         return ExecutionList(rows, after)
 
     def format(self) -> AnyJson:
-        """Return `format`: what the stack writes; `readable`: what its code can read."""
+        """Return `format`, the format that the stack writes, and `readable`, the formats that its
+        code can read.
+        """
         return self._call("GET", "/format")
 
     def ask_format(self, number: int) -> AnyJson:
         return self._post("/format", {"format": number})
 
     def doctor(self, execution: str | None, *, is_repairing: bool) -> list[AnyJson]:
-        """Return every finding, page by page; `execution`: of that one alone."""
+        """Return every finding, page by page; `execution`: only the findings of that execution."""
         asked = {} if execution is None else {"execution": execution}
         found: list[AnyJson] = []
         while True:

@@ -8,7 +8,7 @@ from holdfast.errors import HoldfastBug
 
 
 class SystemClock:
-    """Result: milliseconds since the epoch."""
+    """The clock of this machine. Result: milliseconds since the epoch."""
 
     def __call__(self) -> int:
         return time.time_ns() // 1_000_000

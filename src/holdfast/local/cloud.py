@@ -95,10 +95,10 @@ class LocalCloud:
             return None if found is None else item_of(found.to_json()["Attributes"])
 
     def next_message_ms(self, queue_url: str) -> int | None:
-        """Return when the next message of the queue can be received."""
+        """Return the time at which the next message of the queue can be received."""
         with intercept.LOCK:
             messages = _backend("sqs").queues[queue_url.rsplit("/", 1)[1]]._messages  # noqa: SLF001
-            # moto shows a message when its visibility lies strictly in the past.
+            # moto delivers a message only after its visibility time has passed.
             times = [max(int(m.visible_at) + 1, int(m.delayed_until)) for m in messages]
         return min(times, default=None)
 
@@ -184,7 +184,7 @@ class LocalCloud:
 
 
 def table_request(table: resources.Table) -> dict[str, Any]:
-    """Return what CreateTable is asked for, but for the name."""
+    """Return the arguments of CreateTable, except for the name."""
     keys = {table.partition_key: "S", table.sort_key: table.sort_key_type}
     request: dict[str, Any] = {
         "KeySchema": _key_schema(table.partition_key, table.sort_key),
@@ -219,7 +219,7 @@ def service_clients() -> ServiceClients:
 
 @cache
 def _clients() -> Clients:
-    """Clients know nothing of the cloud they talk to, and making them costs 0.1 s."""
+    """Return the clients. They are independent of any one cloud, and making them costs 0.1 s."""
     session = intercept.quiet_session()
     session.set_credentials("local", "local")
     # moto does not check these signatures, and each costs 0.1 ms

@@ -37,7 +37,7 @@ def json_argument(text: str, option: str) -> Any:
 
 
 def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
-    """Says the sentence, or with `--json` the answer itself; returns the exit code."""
+    """Print the sentence, or with `--json` the answer itself; returns the exit code."""
     if arguments.json:
         print_json(answer)
     else:
@@ -46,7 +46,7 @@ def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
 
 
 def print_json(value: Any) -> None:
-    """One line. Control characters are written as JSON's escapes, which mean the same."""
+    """Print one line of JSON. Control characters are written as JSON's escapes."""
     text = json.dumps(value, ensure_ascii=False)
     print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 

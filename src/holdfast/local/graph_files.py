@@ -25,7 +25,7 @@ def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]
 
 
 def export_files(paths: Iterable[Path], modules: Sequence[str]) -> tuple[list[Output], list[str]]:
-    """As `build.export_modules`, of documents."""
+    """Export as `build.export_modules` does, for documents."""
     outputs: list[Output] = []
     notes: list[str] = []
     for path, graph, source in _read(paths, modules):

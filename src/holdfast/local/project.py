@@ -20,7 +20,7 @@ _SNIPPET: Final = '[tool.holdfast] modules = ["package.module"]'
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where a `serve` listens, and the process that does."""
+    """The address of a running `serve`, and its process."""
 
     url: str
     pid: int
@@ -33,7 +33,7 @@ def project_root() -> Path:
 
 
 def make_importable() -> None:
-    """The project's modules, and those of the folder that the user stands in."""
+    """Make the project's modules importable, and those of the current folder."""
     for folder in (project_root(), Path.cwd()):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
@@ -50,7 +50,7 @@ def modules_or_default(named: Sequence[str]) -> list[str]:
 
 
 def modules_or_none(named: Sequence[str]) -> list[str]:
-    """The same, for a command that has something to do without any."""
+    """Return the modules, or none for a command that works without any."""
     return list(named) or _configured_modules(project_root() / SETTINGS)
 
 
@@ -87,7 +87,7 @@ def announce(serving: Serving, root: Path) -> None:
 
 
 def withdraw(serving: Serving, root: Path) -> None:
-    """Takes back what this process announced, unless a later `serve` has announced itself."""
+    """Remove the announcement of this process, unless a later `serve` has announced itself."""
     if _read(root / STATE) == serving:
         (root / STATE).unlink(missing_ok=True)
 

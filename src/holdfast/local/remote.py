@@ -61,7 +61,7 @@ def retry(arguments: argparse.Namespace) -> int:
 
 
 def _wait(client: Client, identifier: str, seconds: float) -> Any:
-    """Return the execution when it has ended, or as it stands after the time."""
+    """Return the execution when it has ended, or its state after the time."""
     deadline = time.monotonic() + seconds
     while True:
         execution = client.execution(identifier)

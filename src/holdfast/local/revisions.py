@@ -16,7 +16,7 @@ LATEST: Final = "$LATEST"
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One state of a function's code and configuration, as moto keeps it."""
+    """One revision of a function's code and configuration, as moto keeps it."""
 
     name: str
     arn: str

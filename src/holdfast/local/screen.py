@@ -81,7 +81,9 @@ def events(rows: list[JsonRow], now: datetime) -> Table:
 
 
 def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
-    """One paragraph each: what it is, since when, what can be done or was."""
+    """Print one paragraph for each finding: the finding, its age, and the repair that is possible
+    or done.
+    """
     for row in map(harmless, rows):
         named = row.get("name") or row.get("execution") or "a dead letter"
         title = Text(str(named), "bold") + Text(f"  {row['reason']}", "red")

@@ -45,7 +45,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def deployment_of(modules: Sequence[str]) -> Deployment:
-    """Compiled from the source as it stands: a laptop needs no compiled files."""
+    """Compile from the present source: a laptop needs no compiled files."""
     for name in modules:
         import_module(name)
     return Deployment.from_modules(modules, _compile, LocalVault())
@@ -73,7 +73,7 @@ class LocalStack:
     def aws_request(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], here: str
     ) -> AwsResponse:
-        """Return what AWS answers: Step Functions is Holdfast's own API, the rest is moto's.
+        """Return AWS's answer: Step Functions is Holdfast's own API, the rest is moto's.
 
         Names of `headers` are in lower case; `here` is the URL that the request was sent to.
         """

@@ -28,7 +28,7 @@ _CLASSES: Final = (
     "classDef failure stroke:#cf222e,stroke-width:2px",
     "classDef done stroke:#1a7f37,stroke-width:2px",
 )
-#: Entities are written with `#` here. Letters and digits of any script stand for themselves.
+#: Entities are written with `#` here. Letters and digits of any script need no escape.
 _SPECIAL: Final = re.compile(r"[^\w\s.,:/()=+*'!?·\u00d7≥≤%…-]")
 
 

@@ -256,8 +256,7 @@ class RunTask:
     `name` is the Task's `target`, `resource` its resource in the definition. `credentials` is the
     role that a state machine's definition names. `arns` are those of the state machine and of its
     execution, when there is one. `is_poll`: the call was made before and `submitted` is its
-    response.
-    Now the effect reads the state of its job; TaskPending says that the job still runs.
+    response. Now the effect reads the state of its job; TaskPending says that the job still runs.
     """
 
     name: str

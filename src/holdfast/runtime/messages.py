@@ -76,10 +76,8 @@ def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) 
     """A message that recovers one execution.
 
     `of`: the ids of the messages that it replaces: dead letters, except for a message that
-    continues
-    alone, and messages whose workers handed over to it. `released`: how many of them do not count
-    as
-    rounds.
+    continues alone, and messages whose workers handed over to it. `released`: how many of them do
+    not count as rounds.
     """
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 

@@ -33,8 +33,7 @@ class Holds:
         """Note that the message was hidden again; `now_ms` is the time before the call.
 
         The time never passes the message's limit. SQS may accept an old receipt although another
-        worker
-        has received the message since: a host that was frozen would delete another worker's
+        worker has received the message since: a host that was frozen would delete another worker's
         message.
         """
         if now_ms < self.limit_ms(message_id):

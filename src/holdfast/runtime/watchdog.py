@@ -66,14 +66,12 @@ def watch_item(
 
 def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     """Return the time of the sweeper's next check, on a grid so that two sweepers agree: the
-    earliest
-    of the following times, and within a week.
+    earliest of the following times, and within a week.
 
     In the hands of a worker: soon, and later the longer it shows no progress. With something due:
     after that time. With something overdue: later each time, up to an hour, because each check
-    sends
-    a message and a worker may crash on it. Otherwise: from an hour on, later the longer it has been
-    idle.
+    sends a message and a worker may crash on it. Otherwise: from an hour on, later the longer it
+    has been idle.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = list(next_dues(state))
@@ -104,8 +102,7 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
     `due_ms`.
 
     The first check is soon after. Each later one doubles the time since `due_ms`, by at most an
-    hour.
-    A row is read up to a minute before its time, and an execution is overdue a minute after
+    hour. A row is read up to a minute before its time, and an execution is overdue a minute after
     `due_ms`. So the first check adds both; without them it would find nothing overdue.
     """
     overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS

@@ -204,8 +204,7 @@ def change(
     decide: Callable[[Stored], Stored],
 ) -> Generator[Effect, Any, Stored]:
     """Change a stored item, and return its final content. `decide` gets the present content, again
-    after
-    each lost race.
+    after each lost race.
 
     A result of `decide` without changes is not written. Raises ConflictException after too many
     races.

@@ -46,8 +46,7 @@ def start_nested(
 
     Its run is `run.entry.attempt` of its parent, so a repeated call starts the same execution, and
     an execution that has ended reports to its parent again. Raises StatesFault Holdfast.TooDeep,
-    which
-    is the error of the task: AWS has no such exception.
+    which is the error of the task: AWS has no such exception.
     """
     return (yield from _start_as(service, request, chance, parent))
 

@@ -37,8 +37,7 @@ def page(
     """Return one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
     `listed` is in the order of its keys. `scope` names the list: the operation and those parts of
-    the
-    request that select its items. `bytes_of` keeps a page below the size that Lambda sends.
+    the request that select its items. `bytes_of` keeps a page below the size that Lambda sends.
     """
     first = 0
     if "nextToken" in request:

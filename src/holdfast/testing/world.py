@@ -81,8 +81,7 @@ class World:
 
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
-    virtual
-    clock.
+    virtual clock.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ _FREEZE: Final = PAUSE_TIMERS[0]
 def pause(
     known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """`request`: reason, by?, timers? ("freeze", the default, or "run").
+    """Store a pause. `request`: reason, by?, timers? ("freeze", the default, or "run").
 
     Return `execution`, `timers`, and `since` when it was paused before with the same reason and
     timers: such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237

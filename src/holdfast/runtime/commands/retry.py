@@ -56,11 +56,12 @@ def retry(
     *,
     by: str | None = None,
 ) -> JsonResult:
-    """`request`: reason?. `by`: the verified identity of the caller. Both go into the history.
+    """Store a retry. `request`: reason?. `by`: the verified identity of the caller. Both go into
+    the history.
 
     Return `retry`: how many times it has been retried, this one included; `from`: the steps that
     run again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or
-    has undone what it did.
+    has undone its work.
     """
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
     log = yield from known.require_log(tenant, identifier)
