@@ -62,7 +62,7 @@ def _told(asked: argparse.Namespace, total: Tally, seconds: float) -> int:
 
 
 def _jobs(asked: argparse.Namespace, directory: Path | None) -> Iterator[LevelJob]:
-    """Those of the part that was asked for."""
+    """Yield the jobs of the requested part."""
     if asked.level is None:
         jobs = levels.random_seeds(asked.seed, asked.schedules or 1, directory)
     else:

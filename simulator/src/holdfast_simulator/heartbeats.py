@@ -1,4 +1,4 @@
-"""Heartbeats of people who take long to answer."""
+"""Heartbeats of people who need a long time for an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast_simulator.scenarios import AttemptOutcome
 
 
 def moments_ms(outcome: AttemptOutcome) -> list[int]:
-    """Return when they do, from the moment at which they begin to think."""
+    """Return the times of the heartbeats, counted from the beginning of the work."""
     if not outcome.beat_seconds:
         return []
     beats = int(outcome.seconds / outcome.beat_seconds)

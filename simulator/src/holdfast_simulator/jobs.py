@@ -1,4 +1,4 @@
-"""Jobs that `.sync` tasks begin, and who asks for them."""
+"""Jobs that `.sync` tasks begin, and the workers that poll them."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class MemoryQueue:
         return None
 
     def place(self, stored: _Stored) -> None:
-        """Puts a message where its `visible_at` says, again after each change of it."""
+        """Put a message at its `visible_at`, again after each change of it."""
         stored.wake = next(self._numbers)
         self.messages[stored.key] = stored
         heappush(self._heap, (stored.visible_at, stored.wake, stored.key))

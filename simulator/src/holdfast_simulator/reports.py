@@ -1,4 +1,4 @@
-"""What `python -m holdfast_simulator` prints, reads and writes."""
+"""The output, the input and the files of `python -m holdfast_simulator`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHOICES_SHOWN_MAX: Final = 20
 
 
 class UnusableError(Exception):
-    """A file that is not what it was named for. The message says which, and why."""
+    """A file has other content than its name says. The message names the file and the reason."""
 
 
 # -- on the terminal -------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def silent(total: Tally) -> None:
 
 
 def teller(began: float) -> Callable[[Tally], None]:
-    """Return what says each failure at once, and now and then how far it has come."""
+    """Return a function that prints each failure at once, and the progress from time to time."""
     told_at, failures_told = began, 0
 
     def tell_progress(total: Tally) -> None:
@@ -156,7 +156,7 @@ def _document(path: Path) -> Any:
 
 
 def _commit() -> str:
-    """Return of the tree that ran; a plus when it differs from it."""
+    """Return the commit of the tree that ran, with a plus when the tree differs from it."""
     try:
         said = subprocess.run(
             ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],  # noqa: S607

@@ -146,14 +146,14 @@ class Services:
         return batch
 
     def delete(self, receipt: str, *, accepts_stale: bool = True) -> bool:
-        """Return whether the message is gone by this call.
+        """Return True when this call deleted the message.
 
-        SQS says of an old receipt that it "might not" delete; a caller chooses which SQS it meets.
+        SQS says of an old receipt that it "might not" delete; the caller chooses the behaviour.
         """
         return any(q.delete(receipt, accepts_stale=accepts_stale) for q in self._queues.values())
 
     def has_message(self, message_id: str) -> bool:
-        """Return whether any queue has it, or a copy of it."""
+        """Return True when any queue has it, or a copy of it."""
         stored = (one for queue in self._queues.values() for one in queue.messages.values())
         return any(one.message_id == message_id for one in stored)
 
@@ -162,7 +162,7 @@ class Services:
             self._queues[queue].set_visibility(receipt, seconds)
 
     def next_visible_ms(self, queues: Iterable[AnyQueueName] = WORK_QUEUES) -> int | None:
-        """Return when the earliest message of `queues` can be received; None when they
+        """Return the time at which the earliest message of `queues` can be received; None when they
         are empty.
         """
         times = [at for name in queues if (at := self._queues[name].next_visible_ms()) is not None]
@@ -176,7 +176,7 @@ class Services:
         return len(self._queues[queue].messages)
 
     def items(self, table: TableName) -> list[Item]:
-        """Return what is stored by partition and key, and what TTL has taken."""
+        """Return the stored items by partition and key, including those that TTL has deleted."""
         found = list(self._tables[table])
         gone = self._tables[table].gone
         return sorted([*found, *gone], key=self._tables[table].key) if gone else found

@@ -29,7 +29,7 @@ LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a 
 
 
 def holds(item: Item, condition: Condition) -> bool:
-    """Return whether DynamoDB takes the condition for true of the item."""
+    """Return True when DynamoDB would accept the condition for the item."""
     found = item.get(condition.attribute)
     match condition.test:
         case "absent":
@@ -65,7 +65,7 @@ def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
 class MemoryTable:
     """Items by partition and sort key, with the index kept in step. Stored items never change.
 
-    `gone`: what TTL has taken, for those who look back at what was stored.
+    `gone`: the items that TTL has deleted, for invariants that read the past.
     """
 
     def __init__(self, table: resources.Table, clock: Callable[[], int]) -> None:
@@ -153,7 +153,7 @@ class MemoryTable:
         return [partition[key] for key in keys[low : min(high, low + limit)]]
 
     def query_index(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
-        """As the index was so long ago: it follows the table when it can."""
+        """Read the index as it was `lag_ms` ago: it follows the table with a delay."""
         assert self.table.index is not None
         entries, items = self._index.get(effect.partition, []), self._items
         if lag_ms:

@@ -62,7 +62,9 @@ class Tally:
         return [(mark, self.marks[mark]) for mark in ALL_MARKS if self.marks[mark] < least]
 
     def document(self) -> dict[str, Any]:
-        """What `read` reads: all but the failures, of which the names are kept."""
+        """Return the document that `read` reads: everything except the failures, whose names are
+        kept.
+        """
         return {
             "schedules": self.schedules,
             "effects": self.steps,

@@ -47,7 +47,7 @@ VIOLATIONS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """`promise`: the sentence that holds."""
+    """One invariant. `promise`: the sentence that must hold."""
 
     number: str
     promise: str
@@ -87,7 +87,9 @@ def violations(evidence: Evidence) -> list[tuple[str, str]]:
 
 
 class StoreView(Protocol):
-    """Whatever has services, and knows which attempts ran: (run, entry, attempt)."""
+    """The stored data of any object with services, and the attempts that ran: (run, entry,
+    attempt).
+    """
 
     @property
     def services(self) -> Services: ...
@@ -134,7 +136,9 @@ def _checked(
 
 
 def _found(invariant: Invariant, case: Case) -> list[str]:
-    """One that is at a loss with what it reads has found something as well."""
+    """Return the violations. An invariant that crashes on its data has found a violation
+    as well.
+    """
     found: list[str] = []
     try:
         found.extend(invariant.check(case))

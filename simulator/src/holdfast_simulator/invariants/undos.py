@@ -1,4 +1,4 @@
-"""I10: what is undone, and in which order; and what a cancelled line still does."""
+"""I10: the undone steps and their order, and the steps that a cancelled line still runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Told:
 
 @dataclass
 class _Unwinding:
-    """`steps`: what is left to be undone, (task, arguments)."""
+    """The undo of one line. `steps`: the remaining steps, (task, arguments)."""
 
     undo: int
     steps: list[tuple[str, Json]]
@@ -179,7 +179,9 @@ class _Undos(HistoryLines):
         return is_silent or self._came_to_an_end(line)
 
     def _came_to_an_end(self, line: HistoryLine) -> bool:
-        """It has left its last state, or failed there, so what it was about is decided."""
+        """Return True when the line has left its last state, or failed there, so its result is
+        decided.
+        """
         return line.has_left or isinstance(self.program.states.get(line.position), FailState)
 
     # -- steps -------------------------------------------------------------------------------------
@@ -207,8 +209,8 @@ class _Undos(HistoryLines):
             yield f"{found} is undone, and {expected} should be"
 
     def _steps(self, line: HistoryLine, begin: str) -> list[tuple[str, Json]] | None:
-        """Return what was done with an undo, the last one first; None where nobody has noted it: a
-        `finally` is an undo as well, of no steps.
+        """Return the finished steps that have an undo, the last one first. None without a list of
+        them: a `finally` is an undo without steps.
         """
         steps = self._variables(line).get(self.told.steps.get(begin, ""))
         if not isinstance(steps, list):

@@ -21,7 +21,9 @@ Lane: TypeAlias = tuple[str, Json, Json]
 
 
 class ReferenceLanes(Blocks):
-    """The ruling says when each lane ended; this class concludes what follows."""
+    """The lanes of a Parallel or Map. The ruling has the order of their ends; this class derives
+    the results.
+    """
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
         """Return the result of the line. Raises StateFailure."""
