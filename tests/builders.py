@@ -89,8 +89,8 @@ class Shop:
         self.tenant = "default"
 
     def start(self, data: Any = None, name: str | None = "order-1") -> str:
-        """Starts as a caller does who tries again until an answer comes; returns the execution's
-        id.
+        """Start an execution as a caller that retries until it gets an answer; return the
+        execution's id.
         """
         request = {"workflow": "flow", "input": data, "name": name}
         return str(self.insist(lambda: self.front.start(self.tenant, request, CHANCE))["execution"])

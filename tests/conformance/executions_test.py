@@ -16,7 +16,7 @@ from tests.conformance import api_test
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import Office
 
-#: What the API tells of executions; what states do has tests of its own.
+#: The operations of the API on executions; states have tests of their own.
 CATEGORIES = (
     "api",
     "api-activities",
@@ -95,7 +95,7 @@ class Clients:
 
 
 def replay(case: dict[str, Any]) -> dict[str, Any]:
-    """Return what the runner says of the case: `problem`, `diff`, and whether each tier holds."""
+    """Return the runner's report on the case: `problem`, `diff`, and the result of each tier."""
     runner = api_test._runner()
     options = argparse.Namespace(
         region=PLACE.region,

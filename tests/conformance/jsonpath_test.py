@@ -29,7 +29,7 @@ from holdfast.asl.template import StateError
 
 CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "cases.jsonl"
 MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
-#: Words of recordings that stand for what differs from run to run.
+#: Words in recordings that replace values that differ from run to run.
 MADE_AT_RUN_TIME = {"<ArnPart_0idx>", "RandomNumberGenerated", "date"}
 
 pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recordings are not on this machine")
@@ -235,7 +235,8 @@ def is_failed_as_recorded(expected: dict[str, Any], error: Any, cause: Any) -> b
     return bool(error == expected.get("error") and recorded.endswith(cause or ""))
 
 
-#: Their recordings hide in one word what the definition or the input says in another.
+#: Cases whose recordings hide in one word the values that the definition or the input has in
+#: another.
 REWRITTEN = ("test_query_context_object_values", "test_wait_timestamp_path[")
 
 

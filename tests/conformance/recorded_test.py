@@ -1,4 +1,4 @@
-"""How much of what AWS was recorded to do a `serve` does as well, over HTTP and boto3."""
+"""The share of AWS's recorded behaviour that `serve` reproduces, over HTTP and boto3."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def is_quick(case: dict[str, Any]) -> bool:
 
 
 def sleeps(steps: list[dict[str, Any]]) -> bool:
-    """Whether the case itself sleeps, on the real clock."""
+    """Return True when the case itself sleeps, on the real clock."""
     return any(step["op"] == "sleep" or sleeps(step.get("steps", [])) for step in steps)
 
 

@@ -1,4 +1,4 @@
-"""What the log and the mail may rely on, of whatever stores them."""
+"""The guarantees of storage on which the log and the inbox depend."""
 
 from __future__ import annotations
 

@@ -169,7 +169,9 @@ def test_lambdas_own_runtime_starts_a_handler_from_the_asset_alone(
 
 @contextmanager
 def runtime_api() -> Iterator[tuple[str, queue.Queue[str]]]:
-    """Lambda's runtime API up to the first event: a runtime asks for it, or reports why it died."""
+    """Serve Lambda's runtime API up to the first event: a runtime requests it, or reports why it
+    crashed.
+    """
     reports: queue.Queue[str] = queue.Queue()
     ended = threading.Event()
 

@@ -1,6 +1,6 @@
 """State machines on the deployed stack: Step Functions' own client against the API, under IAM.
 
-What a task may do comes from a managed policy that the deployment was given, and from nothing else.
+A task's rights come from a managed policy of the deployment, and from nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TERMINAL = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 
 
 def parcel_machine(url: str) -> dict[str, Any]:
-    """JSONPath: heavy parcels are announced and wait for somebody's word; light ones pass."""
+    """Return a machine in JSONPath: heavy parcels wait for an approval; light ones pass."""
     send = {"QueueUrl": url, "MessageBody.$": "$.parcel"}
     ask = {"QueueUrl": url, "MessageBody": {"token.$": "$$.Task.Token"}}
     return {

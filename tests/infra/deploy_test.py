@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("deploy")]
 
 
 def order(number: str, *, description: str = "TEA TOWEL") -> dict[str, Any]:
-    """The last two digits choose what the simulated world does: see statemachines/fates.py."""
+    """Return an order. The last two digits select the outcome of the simulated world: see
+    statemachines/fates.py.
+    """
     return {
         "id": number,
         "placed_at": "2026-03-02 09:00:00",
@@ -70,7 +72,7 @@ def sweep(deployment: Deployment) -> None:
 
 
 def due_rows(deployment: Deployment, run: str) -> list[dict[str, Any]]:
-    """Every row by which the sweeper would come to the execution, as DynamoDB stores it."""
+    """Return every row that leads the sweeper to the execution, as DynamoDB stores it."""
     store, table = deployment.cloud.client("dynamodb"), deployment.outputs["MailTable"]
     return [
         row

@@ -1,4 +1,4 @@
-"""The template as `cdk deploy` brings it to ministack, and who calls what stands there."""
+"""The template as `cdk deploy` deploys it to ministack, and the callers of its resources."""
 
 from __future__ import annotations
 

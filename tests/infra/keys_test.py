@@ -1,4 +1,4 @@
-"""The stack's own keys: who may use them, and what they encrypt."""
+"""The stack's own keys: the roles that may use them, and the data that they encrypt."""
 
 from __future__ import annotations
 

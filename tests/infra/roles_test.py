@@ -1,4 +1,4 @@
-"""What each function and each task may do: exactly this, so that one more right fails a test."""
+"""The exact rights of each function and each task, so that one more right fails a test."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def test_only_lambda_may_take_on_a_functions_role(template: Template) -> None:
 
 
 def test_no_action_is_a_pattern_and_no_resource_is_everything(template: Template) -> None:
-    # The one resource pattern is the objects of the stack's own bucket, whose keys are content
-    # hashes under a tenant and an execution: they cannot be listed in advance.
+    # The one resource pattern is the objects of the stack's own bucket. Their keys are content
+    # hashes under a tenant and an execution, so they cannot be listed in advance.
     for role in roles_of_functions(template).values():
         for action, targets in rights_of(role).items():
             assert "*" not in action

@@ -1,4 +1,4 @@
-"""What a deployment may choose, and what is said when it chooses wrongly."""
+"""The choices of a deployment, and the errors for wrong choices."""
 
 from __future__ import annotations
 

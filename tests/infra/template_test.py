@@ -1,4 +1,4 @@
-"""The template of the stack, without AWS: what is kept, bounded, retried, watched and locked."""
+"""The template of the stack, without AWS: kept data, bounds, retries, alarms and rights."""
 
 from __future__ import annotations
 
@@ -324,7 +324,8 @@ def test_alarms_read_the_metrics_of_this_stack_as_the_functions_write_them(
 def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:
     for name, alarm in chosen.properties("AWS::CloudWatch::Alarm").items():
         assert alarm["AlarmActions"] == [TOPIC_ARN]
-        # What tells of one message is quiet a minute later, and nothing has been mended by then.
+        # The alarm of a single message is quiet a minute later, although nothing has been repaired
+        # by then.
         is_state = name != "AlarmsQuarantined"
         assert alarm.get("OKActions", []) == ([TOPIC_ARN] if is_state else [])
     for alarm in template.properties("AWS::CloudWatch::Alarm").values():

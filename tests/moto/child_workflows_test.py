@@ -1,4 +1,6 @@
-"""A workflow that calls another, on a laptop: `serve`, and what the command line shows of both."""
+"""A workflow that calls another, on a laptop: `serve`, and the output of the command line
+for both.
+"""
 
 from __future__ import annotations
 

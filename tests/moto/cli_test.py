@@ -1,4 +1,4 @@
-"""The command line against a running `serve`: start, see, tell, stop."""
+"""The command line against a running `serve`: start, show, send events, stop."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_an_order_found_by_its_number_tells_what_it_waits_for_and_where(shell: S
     assert shell(*event) == 0
     assert shell.printed == "event e1 awaited by 1\n"
     assert shell.until(has_ended, "show", "b09")["output"]["reason"] == "shipped"
-    # The sender does not know whether it was heard and says it again: it counts once.
+    # The sender does not know whether the event arrived and sends it again: it counts once.
     assert shell(*event) == 0
 
 

@@ -1,4 +1,4 @@
-"""The laptop cloud: nothing leaves it, it plays what AWS plays, and days of waiting are free."""
+"""The laptop cloud: no call leaves it, it behaves as AWS, and days of waiting are free."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Recorder:
-    """A handler that notes what it was given and answers what it is told to."""
+    """A handler that records its input and gives scripted answers."""
 
     answer: Callable[[dict[str, Any]], Any] = lambda _: None
     calls: list[tuple[dict[str, Any], LambdaContext]] = field(default_factory=list)
@@ -75,7 +75,7 @@ def play(cloud: LocalCloud, **given: FunctionBody) -> None:
 
 
 def assert_nothing_unwanted(pump: Pump) -> None:
-    # The pump takes what a handler raises for a failed invocation and goes on.
+    # The pump treats an exception of a handler as a failed invocation and continues.
     raised = [failure.error for failure in pump.failures]
     assert [error for error in raised if isinstance(error, AssertionError)] == []
 

@@ -50,7 +50,9 @@ class Shell:
         return json.loads(self.printed)
 
     def until(self, holds: Callable[[Any], bool], *arguments: str) -> Any:
-        """Return what the command says as soon as that holds: the stack runs on the real clock."""
+        """Repeat the command until the condition holds, and return its output: the stack runs on
+        the real clock.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not holds(found := self.json(*arguments)):
             assert time.monotonic() < deadline, found

@@ -59,7 +59,7 @@ def test_the_sample_orders_meet_every_outcome_and_none_is_lost(document: dict[st
         "out_of_stock": 2,
     }
     assert document["statuses"] == {"SUCCEEDED": 24}
-    # The silent bank is waited for three days; nobody here waits for it.
+    # The workflow waits three days for the silent bank; the test does not.
     assert document["virtual_seconds"] >= 3 * 86_400
     assert document["wall_seconds"] < 60
 

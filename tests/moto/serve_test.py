@@ -1,4 +1,4 @@
-"""`serve` as an HTTP server: what it refuses, and that nothing it is sent makes it fall over."""
+"""`serve` as an HTTP server: its refusals, and that no input crashes it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def call(
 
 
 def exchange(url: str, sent: bytes) -> bytes:
-    """Return everything that the server says to these bytes before it hangs up."""
+    """Return everything that the server sends in answer to these bytes before it disconnects."""
     address = urlsplit(url)
     assert address.port is not None
     with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("sessions")
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "aws-tools.md").read_text(encoding="utf-8")
 SHOWN_URL = "http://127.0.0.1:8080"
-#: What differs from one run to the next: times.
+#: Times, which differ from one run to the next.
 SECONDS = re.compile(r"\b1\d{9}\.\d+\b")
 
 
@@ -58,7 +58,9 @@ def served(path: Path) -> Iterator[str]:
 
 
 def conversation() -> list[tuple[str, str]]:
-    """Return each command after a prompt, its lines joined, with what the page shows below it."""
+    """Return each command after a prompt, its lines joined, with the output that the page shows
+    below it.
+    """
     text = "".join(block for block in blocks("console") if "$ aws " in block)
     typed = re.findall(r"^\$ (.*(?:(?<=\\)\n.*)*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
     return [(command.replace("\\\n", " "), shown) for command, shown in typed]

@@ -31,7 +31,7 @@ ACCESS = {
     "aws_access_key_id": "local",
     "aws_secret_access_key": "local",
 }
-#: What somebody deploys: a handler for each task, and one that answers in the bank's place.
+#: The functions that a user deploys: a handler for each task, and one that answers for the bank.
 FUNCTIONS = """
 import json
 
@@ -66,7 +66,7 @@ HARD_TEXT = 'it said "no" \\ \n\t {"errorMessage": "x"} \u00fc \U0001f600'
 
 @dataclass
 class Account:
-    """Deploys what a workflow needs, and runs it."""
+    """An account: it deploys the functions that a workflow needs, and runs the workflow."""
 
     endpoint_url: str
     arns: dict[str, str] = field(default_factory=dict)

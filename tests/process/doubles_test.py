@@ -1,4 +1,4 @@
-"""What a doubled, lost or early thing looks like, and that it is seen: a sound scene, damaged."""
+"""The signs of a doubled, lost or early event, and their detection: a sound scene, then damaged."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_what_is_given_back_twice_or_not_at_all_is_found(scene: Scene, workflow:
 
 
 def _put_request(item: Item) -> bytes:
-    """What botocore sends."""
+    """Return the request that botocore sends."""
     attributes = {
         name: {"B": b64encode(value).decode()}
         if isinstance(value, bytes)

@@ -25,7 +25,7 @@ TOGETHER_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An execution that was accepted and had not ended. `state` is None if it had no record."""
+    """An accepted execution that had not ended. `state` is None if it had no record."""
 
     run: str
     state: Execution | None
@@ -34,7 +34,7 @@ class Open:
 
 @dataclass(frozen=True)
 class AtLast:
-    """What was open at the last fault, and what it waited for."""
+    """The open executions at the last fault, and their waits."""
 
     scene: Scene
 
@@ -76,7 +76,7 @@ class AtLast:
 
     @cached_property
     def attempts(self) -> dict[str, Attempt]:
-        """Those that were to be run or being run."""
+        """Return the attempts that were due or running."""
         return {
             attempt_of(run, frame.waiting.entry, frame.waiting.attempt): frame.waiting
             for run, frame in self.frames
@@ -120,7 +120,9 @@ def _was_open(one: Open, begun: set[str]) -> bool:
 
 
 def _was_in_it(harm: Harm, begun: Begun) -> bool:
-    """Numbers of processes are given again: who was killed before is somebody else."""
+    """Return True when the fault hit this process. Numbers of processes are reused, so an earlier
+    crash may be of another process.
+    """
     return harm.pid == begun.pid and harm.ended_at >= begun.at
 
 
@@ -157,7 +159,7 @@ def figures(scene: Scene) -> dict[str, Any]:
 
 
 def violations(scene: Scene) -> Iterator[tuple[str, str]]:
-    """Yield execution, or "the last fault", and what is wrong."""
+    """Yield execution, or "the last fault", and the violation."""
     yield from _late(scene)
     at_last = AtLast(scene)
     kinds = {harm.kind for harm in scene.harms}

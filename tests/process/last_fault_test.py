@@ -24,7 +24,7 @@ def played() -> Iterator[Scene]:
 
 @pytest.fixture
 def scene(played: Scene) -> Scene:
-    """All of it is stopped in the middle of a task, whose process was frozen until then."""
+    """Return a scene: it ends in the middle of a task, whose process was frozen until then."""
     for begun in played.ledger:
         at = begun.at + 0.1
         frozen = Harm("freeze", "worker-1", begun.pid, at - 5, at)
@@ -78,7 +78,7 @@ def test_an_end_more_than_a_minute_after_the_last_fault_is_late(scene: Scene) ->
 
 
 def test_lateness_is_told_by_the_cloud_and_not_by_the_writer(scene: Scene) -> None:
-    """A process that thaws writes what it decided long ago."""
+    """A process that continues after a freeze writes an old decision."""
     log = scene.found.logs[last_fault.AtLast(scene).opened[-1].run]
     arrived = {**scene.arrived, place(log.items[-1]): scene.last_at + 61}
     assert log.records[-1].at_ms < (scene.last_at + 61) * 1_000

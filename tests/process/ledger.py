@@ -1,4 +1,4 @@
-"""Which tasks have begun, whatever the logs say: written by each process as it begins one."""
+"""The tasks that have begun, independent of the logs: each process records one as it begins it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Queues:
 
 
 def let_die(queues: Queues, bodies: list[str]) -> int:
-    """Puts messages into the work queue, which nobody serves; returns how many are dead letters
+    """Put messages into the work queue, which no worker serves; return how many are dead letters
     now.
     """
     work, dead = queues.live[0], queues.dead[0]
@@ -74,7 +74,9 @@ def let_die(queues: Queues, bodies: list[str]) -> int:
 
 
 def move_back(queues: Queues, count: int) -> int:
-    """What StartMessageMoveTask does: each message is sent to where it came from, then deleted."""
+    """Do the work of StartMessageMoveTask: send each message to its source queue, then
+    delete it.
+    """
     work, dead = queues.live[0], queues.dead[0]
     moved = 0
     while moved < count:

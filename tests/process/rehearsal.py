@@ -53,7 +53,7 @@ class Rehearsal:
         return self.deployment.run_task(effect)
 
     def play(self, executions: int, seconds: float, seed: int) -> Scene:
-        """Return what is left of the plan of that seed, its last fault at the very end."""
+        """Return the results of the plan of that seed, its last fault at the very end."""
         for call in calls_of(make_plan(executions, seconds, seed)):
             self._later(call, int(call.at_seconds * 1_000))
         self.world.run()

@@ -1,4 +1,4 @@
-"""Who may do what: callers, verbs, paths and headers, at the things of somebody else."""
+"""The rights of callers: verbs, paths and headers, on another tenant's resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERBS: Final = (
     "TRACE",
     "CONNECT",
 )
-#: What a caller writes may name a tenant as often as it likes.
+#: A tenant's name in a caller's request has no effect.
 SMUGGLED: Final[list[dict[str, str]]] = [
     {},
     {"x-tenant": "acme"},
@@ -133,7 +133,7 @@ CALLERS: Final[dict[str, Authorizer]] = {
     "default": IAM,
 }
 CODES: Final = {400, 403, 404, 409, 413}
-#: Those that nobody can tell a tenant from.
+#: Claims without a tenant.
 _UNUSABLE: Final[list[Any]] = [
     "",
     None,
@@ -157,7 +157,7 @@ NOBODIES: Final[list[Authorizer]] = [
 
 @generator("api", full=10_000)
 def asked(draw: Random) -> Outcome:
-    """Whatever a caller asks for, nothing of `acme` is touched, and a refusal leaves nothing."""
+    """Check that no request touches data of `acme`, and that a refusal stores nothing."""
     town = one_town()
     doors = town.doors
     name = draw.choice(sorted(CALLERS))

@@ -1,4 +1,4 @@
-"""Events from the bus: whoever may put them there may write anything into them."""
+"""Events from the bus: a sender with the right to put events may write any content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def arrive(doors: Doors, event: dict[str, Any]) -> str | None:
     rows = [one.item for one in doors.wrote() if isinstance(one, Put) and "refused" in one.item]
     if not rows:
         return None
-    # One row for who looks after the stack, and nothing else that was not there: nobody is woken.
+    # One row for operators, and no other new item: no execution is woken.
     (row,) = rows
     assert {type(effect) for effect in doors.wrote()} <= {Put, PutIfAbsent}
     assert all(len(str(value)) <= 1_000 for value in row.values())

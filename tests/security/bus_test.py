@@ -78,7 +78,7 @@ def test_an_event_that_is_none_is_parked_with_its_reason(case: Case) -> None:
     Case("fields that are strange", {"resources": deep(2_000), "time": None}, ""),
 )
 def test_the_envelope_decides_nothing(case: Case) -> None:
-    """Which events come at all is the rule's business, and who may put them that of the bus."""
+    """The rule decides on the events, and the bus on their senders."""
     doors = Doors()
 
     assert arrive(doors, an_event(PAID, **case.given)) is None

@@ -1,4 +1,4 @@
-"""Files, names and settings for the command line that nobody would give it on purpose."""
+"""Invalid files, names and settings for the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def closed(path: Path) -> None:
     path.symlink_to("/proc/self/mem")
 
 
-#: What the file is; the code, or a word, by which each command refuses it.
+#: The file; the code, or a word, of each command's refusal.
 FILES: Final = [
     Case("no file", lambda _: None, "HF282"),
     Case("a folder", Path.mkdir, "HF282"),

@@ -1,4 +1,4 @@
-"""Stops and redrives: by whom, of what, in which state. A refused one leaves nothing behind."""
+"""Stops and redrives: by each caller, in each state. A refused one stores nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES: dict[str, Any] = {
     "Pass": {"Type": "Pass", "End": True},
     "Fail": {"Type": "Fail", "Error": "Broken", "Cause": "as it is"},
 }
-#: What has become of an execution before somebody comes to stop or redrive it.
+#: The life of an execution before its stop or redrive.
 LIVES = {
     "not begun": "Wait",
     "running": "Wait",
@@ -107,7 +107,8 @@ def test_what_cannot_be_redriven_says_why_and_stays(case: Case) -> None:
 def test_a_second_redrive_of_what_runs_again_is_refused() -> None:
     stage = staged("aborted")
     assert stage.call("RedriveExecution")[0] == 200
-    assert stage.call("RedriveExecution")[0] == 200  # nobody has begun it: both ask for one thing
+    # No worker has begun it: both requests are the same
+    assert stage.call("RedriveExecution")[0] == 200
     stage.doors.site.work()
     shown = stage.call("DescribeExecution")[1]
 
@@ -227,7 +228,7 @@ def test_an_answer_that_is_an_output_and_an_error_is_neither() -> None:
     Case("null", {"now": None}, "HF233"),
 )
 def test_whether_a_stop_waits_for_the_undo_is_true_or_false(case: Case) -> None:
-    """Whatever else would pass for true cuts an undo that nobody meant to cut."""
+    """Any other true value would cut an undo by mistake."""
     shop = opened(Doors())
     before = shop.doors.stored()
     status, refusal = shop.doors.http("POST", f"/executions/{shop.run}/stop", case.given)

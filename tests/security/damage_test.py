@@ -1,4 +1,4 @@
-"""Stored items that are not as we wrote them: a code, no guess, no write, nobody else stopped."""
+"""Damaged stored items: an error code, no guess, no write, and other executions continue."""
 
 from __future__ import annotations
 
@@ -159,7 +159,9 @@ RECORDS = [
 
 
 def refused(belt: Belt, run: str, other: str, code: str) -> None:
-    """The execution stops with the code, by whoever looks; the other one goes on."""
+    """Check that the execution stops with the code for every reader, and the other one
+    continues.
+    """
     before = belt.stored()
     answer = wake(belt, run)
     assert answer.came_back == (0,)

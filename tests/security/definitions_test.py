@@ -1,4 +1,4 @@
-"""What is no definition is refused, and the first finding says what is wrong and where."""
+"""An invalid definition is refused, and the first finding names the error and its place."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_a_document_that_is_refused_as_text_becomes_no_program_either(case: Case
 
 
 def _is_about_the_end(found: DefinitionProblem) -> bool:
-    """Such a definition is not taken in any more; one that was stored runs all the same."""
+    """Return True for a definition that is refused today; one that was stored earlier
+    still runs.
+    """
     return found.code == "MISSING_END_STATE" or found.message.endswith("is not reachable.")
 
 

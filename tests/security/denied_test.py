@@ -108,7 +108,7 @@ def test_a_worker_without_a_right_gives_its_message_back_or_needs_it_not(kind: t
         require_named(error)
     assert bool(back) == bool([what for what, _ in found.faults if "message" in what])
 
-    # Nothing was lost: with the right in place, it goes on where it stands.
+    # Nothing was lost: with the right in place, the execution continues.
     allow()
     found.shop.world.now_ms += 3_600_000
     found.host.sweeper(Context())
@@ -169,5 +169,5 @@ def test_the_api_answers_what_it_may_not_do_with_a_code_and_no_traceback(
     if status >= 500:
         assert answer["error"]["code"] == "HF323"
     assert "Traceback" not in str(answer)
-    # What AWS says of roles and tables is for the log, not for callers.
+    # AWS's messages about roles and tables belong in the log, not in answers.
     assert "not authorized" not in str(answer)

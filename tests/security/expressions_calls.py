@@ -60,7 +60,7 @@ _VALUES: Final = {
     "f": _CALLABLE,
     "b": ["true", "false"],
 }
-#: Of each function what it takes: a text or a function is `sf`.
+#: The parameters of each function: a text or a function is `sf`.
 FUNCTIONS: Final = {
     name: tuple(kinds.split())
     for name, kinds in {

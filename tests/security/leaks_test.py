@@ -120,7 +120,7 @@ def test_the_log_says_nothing_of_what_a_damaged_item_held(name: str) -> None:
     watched.sweep()
 
     assert watched.lines
-    if name == "a blob's name":  # a hash, of which somebody has to know which one it is
+    if name == "a blob's name":  # A hash, useful only to a caller that knows which one it is
         return
     watched.require_silence()
 

@@ -1,4 +1,4 @@
-"""What tasks return and raise that nothing can be done with: it fails their attempt, no worker."""
+"""Unusable results and errors of tasks: they fail the attempt, never the worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEPLOYMENT: Final = Deployment(Registry({"odd": odd}, {}), {})
 
 
 def performed(does: Callable[[], Any]) -> TaskResult:
-    """Return what the engine is told of a task whose body is `does`."""
+    """Return the engine's view of a task whose body is `does`."""
     _DOES[:] = [does]
     return DEPLOYMENT.run_task(asked({"kind": 0}))
 
@@ -95,7 +95,7 @@ RETURNED = [
     Case("bytes that are no text", lambda: b"\xff\xfe", "InvalidResult"),
     Case("an enumeration of objects", lambda: Colour.RED, "InvalidResult"),
 ]
-#: What has a plain form is taken in it.
+#: A value with a plain form is accepted in that form.
 KEPT = [
     Case("a decimal", lambda: decimal.Decimal("1.50"), "1.50"),
     Case("a complex number", lambda: 1j, "1j"),

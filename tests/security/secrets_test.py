@@ -1,4 +1,6 @@
-"""Twenty secrets through the whole door: tasks see them, and nothing that is kept or told does."""
+"""Twenty secrets through the whole API: tasks see them, and no stored or printed text contains
+them.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ class Bank:
         return self.call(self.front.event(TENANT, request, CHANCE))
 
     def everything(self) -> str:
-        """What was noted, and the logs unpacked: records are compressed."""
+        """Return everything written, and the logs unpacked: records are compressed."""
         logs = [repr((history.state, history.records)) for history in histories(self.world)]
         stored = [repr(item) for table in ("mail", "executions") for item in self._items(table)]
         return "\n".join([*self.noted, *logs, *stored])

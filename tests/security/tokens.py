@@ -81,7 +81,9 @@ def replaced(place: int, make: Callable[[Random, str], str]) -> Forgery:
 
 
 def resigned(place: int, value: str, secret: bytes = SECRET) -> Forgery:
-    """One field is another, and the MAC is right: what only a mistake of ours could make."""
+    """Return the token with one other field and a right MAC: only a fault of our own could
+    make it.
+    """
 
     def forge(_: Random, shop: Shop) -> str:
         found = fields(shop)[:-1]
@@ -207,7 +209,7 @@ FORGERIES: Final[dict[str, Forgery]] = {
     "a genuine token of another tenant": _other_tenant,
 }
 
-#: What the door of Step Functions calls each of them; its shapes bound the length.
+#: Step Functions' names for these errors; its shapes bound the length.
 STATES_CODES: Final = {"InvalidToken", "ValidationException", "TaskTimedOut"}
 
 

@@ -260,7 +260,9 @@ def test_an_id_that_an_older_key_signed_is_known_while_the_key_is_listed() -> No
 
 
 def separation(first: str, second: str, rounds: int) -> float:
-    """Return how often the second takes longer than the first; 0.5: nobody can tell."""
+    """Return how often the second takes longer than the first; 0.5: no difference can be
+    measured.
+    """
     draw, times = Random(0), {first: [0] * rounds, second: [0] * rounds}
     for number in range(rounds):
         for text in draw.sample((first, second), 2):
@@ -290,7 +292,7 @@ def wrong_from(place: int) -> str:
 
 
 def test_how_much_of_a_mac_is_right_cannot_be_measured() -> None:
-    # A leak shows each time; what else the machine does, not.
+    # A leak shows each time; other work of the machine does not.
     measured = (separation(wrong_from(0), wrong_from(63), 4_000) for _ in range(3))
     assert any(abs(one - 0.5) < 0.1 for one in measured)
 

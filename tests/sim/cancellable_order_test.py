@@ -21,7 +21,7 @@ UNDONE = ["refund", "release", "notify"]
 
 
 class CancellingShop:
-    """One order, and what its customer says about it: events and when they come."""
+    """One order, and the messages of its customer: events and their times."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         self._shop = OrderShop(hook, "cancellable_order")

@@ -1,4 +1,4 @@
-"""Races, quorums and deadlines through the real worker, whoever dies meanwhile."""
+"""Races, quorums and deadlines through the real worker, with crashes at every place."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def deadline() -> Machine:
     )
 
 
-#: Long enough that a task whose worker died has been taken over before the time is up.
+#: Long enough that another worker takes over a crashed worker's task before the time is over.
 CASES = {"race": race(), "siblings": siblings(), "deadline": deadline()}
 
 

@@ -1,4 +1,4 @@
-"""What the doctor says where an execution waits for others, and where it cannot look."""
+"""The report of the doctor on executions that wait for others, and on logs that it cannot read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_of_a_child_in_quarantine_nothing_is_said_twice() -> None:
 
 
 def test_of_a_child_whose_end_rests_in_quarantine_its_parent_is_told_as_well() -> None:
-    """Who asks for the parent alone has to learn why it waits."""
+    """A report on the parent alone has to say why it waits."""
     family, child = waiting_for_a_child()
 
     def die(_: SimulatorWorld, effect: Effect, when: When) -> None:

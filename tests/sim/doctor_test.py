@@ -1,6 +1,6 @@
-"""Everything that can be stuck, made by hand: found, said, repaired, and it ends well.
+"""Every kind of stuck execution, made by hand: found, reported, repaired, and it ends well.
 
-The other half: of a world in which all goes well, or waits for people, nothing is ever said.
+The other half: a sound world, or one that waits for people, is never reported.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_what_is_stuck_is_found_repaired_and_ends(
 ) -> None:
     stuck = make()
     found = findings(stuck.world, names=stuck.names)
-    # A child that died before it told its parent had not left the list either.
+    # A child that crashed before it reported to its parent had not left the list either.
     also = {Symptom.LIST_STALE.name} if reason is Symptom.CHILD_UNTOLD else set[str]()
     assert {row["reason"] for row in found} == {reason.name, *also}
     assert reason.value in [row["says"] for row in found]

@@ -1,4 +1,6 @@
-"""TTL in the simulator: what it takes, when, and that a renewed log outlives its first records."""
+"""TTL in the simulator: the deleted items, the times, and that a renewed log outlives its first
+records.
+"""
 
 from __future__ import annotations
 

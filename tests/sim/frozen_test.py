@@ -1,4 +1,4 @@
-"""Hosts that stand still, functions whose time is up, and what is asked after the last fault."""
+"""Hosts that freeze, functions whose time is over, and messages after the last fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EFFECTS_MAX: Final = 40
 
 
 def _frozen(kind: str, milliseconds: int, program: int = CHAIN) -> Tally:
-    """Whoever is about to do something is frozen for so long, each in a schedule of its own."""
+    """Freeze each process before each effect, each in a schedule of its own."""
     freeze = ("freeze", 0, FREEZES_MS.index(milliseconds))
     faults = levels.faults_of(program, [kind], None)
     tapes = [(choice, freeze) for choice, *_ in faults]

@@ -33,7 +33,9 @@ class Stack:
 
 @pytest.fixture
 def stack() -> Stack:
-    """Listed as running for ten seconds, then as what it came to."""
+    """Return a stack whose list shows an execution as running for ten seconds, then with
+    its end.
+    """
     stack = Stack()
     stack.put(0, "RUNNING", "RUNNING")
     stack.after(10)

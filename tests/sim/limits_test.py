@@ -179,7 +179,7 @@ def test_a_stopped_execution_leaves_the_queue() -> None:
 
 
 class Bank:
-    """Takes `per_second` calls, 20 at once after a pause; refuses what is beyond."""
+    """A bank that accepts `per_second` calls, 20 at once after a pause, and refuses more."""
 
     def __init__(self, world: FlowWorld, per_second: Callable[[int], float], burst: float) -> None:
         self._world, self._per_second, self._burst = world, per_second, burst
@@ -300,7 +300,7 @@ RATE_BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def _held_up() -> list[str]:
-    """The wakes of twenty seconds come half a minute late; returns what is wrong with the rate."""
+    """Delay the wakes of twenty seconds by half a minute; return the violations of the rate."""
     world = world_of(LimitUse(BANK), faults=Faults(end_ms=20_000, late=1))
     ran(world, [Work(number) for number in range(1_200)], minutes=10)
     assert world.open_runs() == []
@@ -336,7 +336,9 @@ def test_newcomers_do_not_pass_those_who_wait(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _after_a_crash() -> FlowWorld:
-    """The only holder's worker dies; its execution is stopped before the message is back."""
+    """Crash the worker of the only permit; its execution is stopped before the message
+    comes back.
+    """
     world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
     world.at(START_MS + 2_000, lambda: world.kill(next(iter(world.works))))
     world.at(START_MS + 3_000, lambda: world.stop(next(iter(world.works))))

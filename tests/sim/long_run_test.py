@@ -1,4 +1,6 @@
-"""An execution of a hundred thousand steps costs at its end what it cost at its beginning."""
+"""An execution of a hundred thousand steps has the same cost per step at its end as at its
+beginning.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ HIRE = {
     "systems": ["mail", "repositories"],
     "starts_at": STARTS_AT.isoformat(),
 }
-#: Nobody answers a question, so that every deadline but the contract's runs out.
+#: No question is answered, so every deadline except the contract's passes.
 SIGNED = (2, "contract.signed", "contract-p1", {"signed_at": "today"})
 WITHDREW = (20, "candidate.withdrew", "p1", {"reason": "another offer"})
 TAKEN_BACK = ["take_laptop_back", "close_accounts", "void_contract"]

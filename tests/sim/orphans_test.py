@@ -1,4 +1,6 @@
-"""When the judges excuse whoever went on with a message that another had deleted, and failed."""
+"""The invariants excuse a worker that continued with a message that another had deleted, and
+failed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What kills its worker, always: it ends or rests by name, and nobody else has to wait for it."""
+"""A message that always crashes its worker ends or is quarantined by name, and no other execution
+waits for it.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +64,9 @@ def test_a_task_that_always_kills_its_worker_fails_by_its_fourth_owner(
 
 
 class Company(SimulatorWorld):
-    """Workers take ten messages at once, and who is in a batch with the poison dies with it.
+    """Workers take ten messages at once, and the others in a batch with the poison crash with it.
 
-    The worst that can be: nobody's task is over before the poison strikes.
+    The worst case: no other task is over before the poison crashes the worker.
     """
 
     poison = ""
@@ -151,7 +153,7 @@ def test_without_a_batch_of_its_own_the_poison_takes_the_others_along(
 
 
 class Bomb:
-    """The state «bomb» kills whoever evaluates it, until it is mended."""
+    """The state «bomb» crashes every worker that evaluates it, until it is repaired."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.is_armed = True
@@ -288,7 +290,7 @@ def test_a_wake_that_names_a_stop_that_is_not_there_leaves_it_in_quarantine(bomb
 
 @pytest.mark.parametrize("minutes", [1, 70, 170])
 def test_a_stop_before_the_quarantine_is_not_forgotten(minutes: int, bomb: Bomb) -> None:
-    """Who gets the start evaluates before he reads mail, and dies of that."""
+    """The worker of the start evaluates before it reads the inbox, and crashes."""
     shop = Shop(AT_ONCE)
     run = shop.start({"secret": "hunter2"})
     settle(shop.world, minutes * 60)
@@ -357,7 +359,7 @@ def test_what_has_moved_since_is_in_quarantine_no_more() -> None:
 def test_a_start_whose_log_may_be_gone_by_ttl_is_not_begun_again(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     bomb.is_armed = False
-    assert shop.start({"secret": "hunter2"}) == run  # nobody waits for a repair
+    assert shop.start({"secret": "hunter2"}) == run  # No worker waits for a repair
     shop.world.run()
     assert shop.history(run).state.status == "SUCCEEDED"
     shop.world.now_ms += 91 * DAY_SECONDS * 1_000
@@ -371,7 +373,7 @@ def test_a_start_whose_log_may_be_gone_by_ttl_is_not_begun_again(bomb: Bomb) -> 
 
 
 def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
-    """A name is kept for 75 days; whoever starts it again after that starts another execution."""
+    """A name is kept for 75 days; a later start under it makes another execution."""
     shop, first = quarantined(AT_ONCE)
     expire_daily(shop.world, 80)
     shop.world.run(until_ms=START_MS + 80 * DAY_SECONDS * 1_000)
@@ -428,7 +430,7 @@ def test_a_start_that_is_sent_again_keeps_its_name_from_then_on(bomb: Bomb) -> N
 
 
 def redriven(bomb: Bomb) -> tuple[Shop, str]:
-    """Its only task has failed; then whoever redrives it dies."""
+    """Its only task has failed; then the worker of its redrive crashes."""
     results = iter([TaskFailed("Broken", None)])
     shop = Shop(machine({"bomb": call("ship")}), tasks=lambda _: next(results, TaskSucceeded(1)))
     bomb.is_armed = False
@@ -482,7 +484,7 @@ def test_a_redrive_in_quarantine_is_repaired_alone_in_its_batch(bomb: Bomb) -> N
 
 
 def test_a_repair_deletes_what_is_in_quarantine_no_more() -> None:
-    """Who only looks may have no right to."""
+    """A caller that may only read may lack the right to delete."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
     run = shop.start()
     settle(shop.world, 1)

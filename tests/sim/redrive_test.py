@@ -45,7 +45,7 @@ BOTH = {"Type": "Parallel", "Branches": [branch("sound"), branch("broken")], "En
 
 
 class Repair:
-    """Of two branches one fails, until somebody repairs what it calls."""
+    """One of two branches fails, until the service that it calls is repaired."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         self._is_broken = True
@@ -124,7 +124,7 @@ def test_of_its_records_it_is_listed_by_the_last_alone() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_it_is_not_listed_as_running_though_both_of_its_ends_were_cut_short(number: int) -> None:
-    """The first worker dies before it takes the entry out of the list, as does the one after the
+    """The first worker crashes before it removes the entry from the list, as does the one after the
     redrive: by then the execution has ended again, in the record that opens it.
     """
     seen: list[Effect] = []

@@ -1,4 +1,4 @@
-"""An order that is stopped before it ships: what was done is taken back, whoever dies meanwhile."""
+"""An order that is stopped before it ships: finished work is undone, in spite of crashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOK_MS = 10_000
 
 
 class ClosingShop:
-    """One order whose bank takes its time. It is stopped as soon as it waits for the bank."""
+    """One order with a slow bank. It is stopped as soon as it waits for the bank."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         self._shop = OrderShop(hook)

@@ -120,7 +120,7 @@ def test_a_write_in_doubt_is_read_again_and_not_believed() -> None:
 
 
 def test_a_start_that_is_repeated_sends_its_message_again() -> None:
-    """R12: the first caller stored the name and died before it told anybody."""
+    """R12: the first caller stored the name and crashed before it sent the message."""
 
     def is_name(effect: Effect) -> bool:
         return isinstance(effect, PutIfAbsent) and "#n#" in str(effect.item["pk"])
@@ -233,7 +233,7 @@ def test_an_event_is_used_once_in_an_execution() -> None:
 
 
 def test_a_stored_event_beats_the_time_out_that_comes_after_it() -> None:
-    """R14: its wake was never sent, because who brought it died."""
+    """R14: its wake was never sent, because its sender crashed."""
 
     def is_event(effect: Effect) -> bool:
         return isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("e#")

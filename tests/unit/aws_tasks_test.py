@@ -1,4 +1,4 @@
-"""Who performs a task, and what that costs a process that never calls a service."""
+"""The performer of a task, and its cost in a process that never calls a service."""
 
 from __future__ import annotations
 

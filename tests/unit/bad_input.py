@@ -1,4 +1,4 @@
-"""Bad input for the API: values, definitions and requests that nobody would send on purpose.
+"""Invalid input for the API: values, definitions and requests that no client sends on purpose.
 
 Everything is drawn from a `random.Random`: the same seed gives the same input.
 """
@@ -200,7 +200,7 @@ def state(draw: Random, levels: int, language: str, follows: Json) -> Json:
 
 
 def definition(draw: Random, levels: int = 2, language: str = "JSONPath") -> dict[str, Json]:
-    """Return a machine of at most three states, most of them near to what is allowed."""
+    """Return a machine of at most three states, most of them nearly valid."""
     names = "ABC"[: draw.choice([1, 1, 2, 3])]
     made: dict[str, Json] = {"StartAt": "A" if draw.random() < 0.9 else draw.choice(names)}
     if language == "JSONPath" and draw.random() < 0.4:

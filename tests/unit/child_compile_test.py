@@ -102,7 +102,7 @@ def factorial(n: int) -> int:
         return 1
     return n * factorial(n - 1)
 """
-#: The module is imported, and what it defines is not.
+#: The module is imported without the objects that it defines.
 APART = """
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def compiled(workflow: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def outcome(workflow: str, data: Any) -> Any:
-    """Return what it came to on workers of a deployment, and how many children there were."""
+    """Return the result on workers of a deployment, and the number of children."""
     deployment = Deployment.from_modules(MODULES, compiled)
     programs = deployment.programs()
     world = SimulatorWorld(deployment.setting(programs, lambda: KEYS), deployment.run_task)

@@ -1,4 +1,4 @@
-"""Records and snapshots as items: what is written once, what goes to S3, what is refused."""
+"""Records and snapshots as items: values written once, values in S3, refused values."""
 
 from __future__ import annotations
 

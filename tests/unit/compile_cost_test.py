@@ -1,4 +1,4 @@
-"""What compiling costs: how often the compiler looks at a step, however it is nested."""
+"""The cost of compiling: how often the compiler visits a step, at any nesting."""
 
 from __future__ import annotations
 

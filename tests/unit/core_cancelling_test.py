@@ -212,7 +212,7 @@ def test_nobody_who_handles_it_fails_the_line() -> None:
 
 
 def test_a_line_whose_wait_is_over_with_its_block_has_been_cancelled() -> None:
-    """It does nothing more of its own, and what comes next is begun once."""
+    """It does nothing more of its own, and the next step begins once."""
     body = {"one": {"Type": "Wait", "Seconds": 60, "Next": "after"}}
     case = Case(timed(body, "one")).start().after(61)
 

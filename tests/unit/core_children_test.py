@@ -1,4 +1,4 @@
-"""Which children the state still owes a stop, by what has closed the wait for them."""
+"""The children that the state still has to stop, by the event that closed the wait for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_child_of_a_wait_that_timed_out_is_owed_a_stop() -> None:
 
 
 def test_a_child_may_have_been_begun_by_a_call_that_nobody_saw_the_end_of() -> None:
-    """Whoever repeats the call may fail for another reason than the first."""
+    """A repeated call may fail for another reason than the first."""
     failed = called(is_begun=False)
     failed.offer(FailedWith(*FIRST, "InvalidArguments", "n: a number"))
     late = called(is_begun=False)

@@ -1,4 +1,4 @@
-"""Retry and Catch: who takes an error, how often, and how long it waits."""
+"""Retry and Catch: the handler of an error, the number of retries, and their delays."""
 
 from __future__ import annotations
 
@@ -431,8 +431,9 @@ def test_arguments_that_fail_only_in_a_later_attempt_are_tried_again_too() -> No
     ],
 )
 def test_a_path_that_fails_only_in_a_later_attempt_is_not_tried_again(fields: Any) -> None:
-    """Nobody handles a runtime error, and what a path raises is one: a retry without an event
-    between would be tried for ever."""
+    """No handler takes a runtime error, and an error of a path is one: a retry without an event
+    between would repeat for ever.
+    """
     state = {
         "Type": "Task",
         "Resource": "holdfast:task:ship",

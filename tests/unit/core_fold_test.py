@@ -102,7 +102,7 @@ FACTS = st.one_of(
     st.builds(facts.TaskUnknown, ENTRY, ATTEMPT),
     st.builds(facts.Opened, st.integers(0, 3)),
 )
-#: Facts that say what was seen, and so count once however often they are offered.
+#: Facts that report an observation, and so count once however often they are offered.
 SEEN = (facts.Succeeded, facts.FailedWith, facts.TimedOut, facts.HeartbeatSeen, facts.Opened)
 
 

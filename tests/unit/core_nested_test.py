@@ -1,4 +1,4 @@
-"""What a finished state machine tells the one that began it: all about itself, in text or JSON."""
+"""The report of a finished state machine to its parent: its whole description, in text or JSON."""
 
 from __future__ import annotations
 

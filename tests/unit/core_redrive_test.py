@@ -1,4 +1,4 @@
-"""Redrive: what has failed, timed out or was stopped goes on where it stopped."""
+"""Redrive: a failed, timed-out or stopped execution continues where it stopped."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _open(case: Case) -> dict[str, Attempt]:
 
 
 def _answer(case: Case, item: str, output: Any) -> None:
-    """None: it fails."""
+    """Return the answer; None: it fails."""
     waiting = _open(case)[item]
     if output is None:
         case.offer(FailedWith(waiting.entry, waiting.attempt, "E", None))
@@ -139,7 +139,7 @@ def test_what_was_stopped_goes_on_and_the_stop_is_over() -> None:
 
 
 def test_what_has_undone_what_it_had_done_is_not_redriven() -> None:
-    """There is nothing to go on from: before, it failed with the error that its undo had raised."""
+    """There is no step to continue from: it failed with the error of its undo."""
     definition = undoable({"pay": call("pay", "ship"), "ship": call("ship")}, ["ship"])
     case = Case(definition).start().succeed().offer(StopRequested("4", None, None)).succeed()
     assert (case.status, case.state.is_undone) == ("ABORTED", True)
@@ -258,8 +258,8 @@ def test_a_redrive_counts_once_and_an_older_one_not_at_all(control_id: str) -> N
 def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
     early_ms: int, status: str
 ) -> None:
-    """Two people ask at once, and one of them is heard of after it has failed again; who asks and
-    who works may have clocks that are a second apart.
+    """Two operators request a retry at once, and one request is read after the next failure; the
+    clocks of operator and worker may differ by a second.
     """
     case = failed(machine(TWO))
     case.offer(RedriveRequested(f"{case.now_ms:015d}a")).after(60).fail("Broken")
@@ -269,7 +269,7 @@ def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
 
 
 def test_a_wish_does_not_redrive_what_ends_in_the_same_record() -> None:
-    """It was read for an end before, and another redrive was faster; then came a stop, and all are
+    """It was read for an earlier end, and another redrive was faster; then came a stop, and all are
     offered again at once.
     """
     case = failed(machine(TWO))
@@ -333,7 +333,7 @@ class Redriven:
 
 
 def tell(office: Office, execution: str, control_id: str, fields: dict[str, str]) -> None:
-    """Control mail under this id, whenever it was asked for."""
+    """Return a control message with this id, at any time."""
     run = str(run_of_uuid(execution.rpartition(":")[2]))
     item = inbox.control_item("default", run, control_id, office.world.now_ms, fields)
     office.world.perform(PutIfAbsent("mail", item))
@@ -349,7 +349,7 @@ def test_the_row_of_the_failure_goes_and_that_of_the_running_comes() -> None:
 
 
 def test_the_api_says_why_what_is_undone_is_not_redriven() -> None:
-    """And what it is told all the same, by a caller that looked too early, changes nothing."""
+    """A redrive that is stored all the same, by a caller with an old state, changes nothing."""
     office = Office(lambda _: TaskSucceeded({}))
     extension = {"Undo": [{"States": ["Wait"], "Begin": "Back", "End": "Gone", "Assign": {}}]}
     body = states(

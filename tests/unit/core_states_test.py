@@ -1,4 +1,4 @@
-"""The state types and what data does on its way through them."""
+"""The state types and the flow of data through them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("tokyo")
 def test_the_times_of_the_context_are_utc_wherever_the_worker_is() -> None:
     case = Case(one({"Type": "Pass", "Output": "{% $states.context.State.EnteredTime %}"}))
-    case.now_ms += 1_234_567  # nobody has asked for it before
+    case.now_ms += 1_234_567  # The next due was not requested before
 
     assert case.start().output == "2027-01-15T08:20:34.567Z"
 

@@ -1,4 +1,4 @@
-"""Tasks of state machines as the core sees them: what is scheduled, submitted, begun, polled."""
+"""Tasks of state machines in the core: scheduled, submitted, begun, polled."""
 
 from __future__ import annotations
 

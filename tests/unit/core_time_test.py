@@ -1,4 +1,4 @@
-"""Timers, time-outs, heartbeats and events: what the passing of time does, and what it must not."""
+"""Timers, time-outs, heartbeats and events: the effects of passing time, and the forbidden ones."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_many_items_that_cannot_be_selected_are_tolerated() -> None:
 
 
 def test_lanes_whose_undo_cannot_begin_are_over_all_the_same() -> None:
-    """A branch whose undo fails on the way in, then one that has nothing to undo."""
+    """A branch whose undo fails at its beginning, then one without anything to undo."""
     states, undo = part("a")
     undo["Assign"] = {"x": "{% $error('no') %}"}
     branches = [
@@ -183,7 +183,7 @@ def test_a_sibling_is_cancelled_for_the_failure_though_a_stop_waits_outside() ->
 
 
 def test_a_loop_that_enters_its_block_again_has_one_clock() -> None:
-    """The block's first state is one of its own, and is where the loop goes on."""
+    """The block's first state is one of its own, and is where the loop continues."""
     definition = machine(
         {"one": call("one", "two"), "two": call("two", "one"), "late": call("late")},
         Holdfast={"Deadlines": [block("one", 60, ["one", "two"], "late")]},

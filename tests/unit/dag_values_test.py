@@ -1,4 +1,4 @@
-"""Where the arguments of a graph's steps come from, what its input is, and what it gives."""
+"""The sources of a graph's arguments, its input, and its result."""
 
 from __future__ import annotations
 

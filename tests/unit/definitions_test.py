@@ -1,4 +1,4 @@
-"""Definitions by hash: what a payload has to be is said by the tenant's own."""
+"""Definitions by hash: the tenant's own definition decides on the type of a payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of the pages on the language speak of, and how their cells are read."""
+"""The subjects of the tables on the pages about the language, and the reading of their cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 _SPAN: Final = re.compile(r"`([^`]+)`")
-#: What stands around every piece of code: the things that it speaks of.
+#: The code around every example: the names that it uses.
 MODULE: Final = """
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ INPUT: Final[dict[str, Any]] = {
 
 
 def module_with(body: str, *, more: str = "", subject: str = "int") -> str:
-    """Return the source of a module whose workflow `program` has this body; `more` stands before
-    it.
+    """Return the source of a module whose workflow `program` has this body; `more` comes
+    before it.
     """
     source = MODULE.replace("BODY", textwrap.indent(body, "    ")).replace("SUBJECT", subject)
     return f"{source}\n{more}\n"

@@ -1,4 +1,4 @@
-"""The documents against the tree: what they name is there, and numbers are the code's."""
+"""The documents against the tree: named files exist, and numbers are the code's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`first`, quorums, `each(…)` in all its forms, `sleep_until`: what they become, what they do."""
+"""`first`, quorums, `each(…)` in all its forms, `sleep_until`: their compiled form and their
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def came_to(flow: Workflow[..., Any], **values: Any) -> Any:
     return found.output if found.error is None else found.error
 
 
-# What is written.
+# The source.
 
 
 def test_the_first_of_several_is_a_parallel_that_needs_one(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def flow(orders: list[str]) -> list[int]:
     assert "'Resource': 'holdfast:workflow:child'" in document
 
 
-# What it does.
+# Its behaviour.
 
 
 @pytest.mark.parametrize("order", ["a", "a,b", ""])

@@ -1,4 +1,4 @@
-"""Types and expressions: what is accepted gives what Python gives, for every input tried."""
+"""Types and expressions: an accepted one gives Python's result for every tested input."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What is refused, and in which words: tests/golden/<name>.py -> tests/golden/<name>.txt.
+"""Refusals and their words: tests/golden/<name>.py and tests/golden/<name>.txt.
 
-`python -m tests.unit.dsl_golden_test` writes the texts anew; read the difference before it goes in.
+`python -m tests.unit.dsl_golden_test` writes the texts again; read the difference before you commit
+it.
 """
 
 from __future__ import annotations

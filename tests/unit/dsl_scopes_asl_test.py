@@ -1,4 +1,4 @@
-"""What `finally`, `timeout`, `shielded` and undo policies look like in a definition."""
+"""The form of `finally`, `timeout`, `shielded` and undo policies in a definition."""
 
 from __future__ import annotations
 

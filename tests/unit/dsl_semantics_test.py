@@ -1,4 +1,4 @@
-"""A compiled workflow does what the same Python does: values, errors, steps and their order."""
+"""A compiled workflow behaves as the same Python: values, errors, steps and their order."""
 
 from __future__ import annotations
 

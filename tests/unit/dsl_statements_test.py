@@ -1,4 +1,4 @@
-"""Statements that change the way of control do what the same Python does."""
+"""Statements of control flow behave as the same Python."""
 
 from __future__ import annotations
 

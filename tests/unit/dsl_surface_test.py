@@ -1,4 +1,4 @@
-"""What a workflow is written with, run as plain Python."""
+"""The functions for writing a workflow, run as plain Python."""
 
 from __future__ import annotations
 

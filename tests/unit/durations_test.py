@@ -1,4 +1,4 @@
-"""Durations that are computed: nobody sleeps backwards, and a time-out is at least a second."""
+"""Computed durations: no negative sleep, and a time-out is at least a second."""
 
 from __future__ import annotations
 

@@ -85,7 +85,9 @@ def examples() -> list[tuple[str, str, str]]:
 
 
 def compile_example(folder: Path, code: str) -> None:
-    """Raises CompileErrors. What begins with a decorator stands beside the workflow."""
+    """Compile an example. Raises CompileErrors. Code that begins with a decorator is placed beside
+    the workflow.
+    """
     is_module = code.startswith("@")
     source = module_with("pass" if is_module else code, more=code if is_module else "")
     with loaded(folder, source) as module:

@@ -1,4 +1,6 @@
-"""What sets the formats apart, `~ctl`, and logs whose format or snapshots are not this code's."""
+"""The differences between formats, `~ctl`, and logs whose format or snapshots are not this
+code's.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ BOTH = Formats(oldest=1, newest=2, asked=1)
 
 @pytest.mark.parametrize(("number", "digest"), [(1, "98471b6408487b68"), (2, "280280fb14827697")])
 def test_the_words_of_a_format_never_change(number: int, digest: str) -> None:
-    """Whoever changes them makes every stored log unreadable: add a format instead."""
+    """A change would make every stored log unreadable: add a format instead."""
     assert hashlib.sha256(formats._WORDS[number]).hexdigest()[:16] == digest
 
 
@@ -132,7 +134,7 @@ def test_a_dead_letter_of_a_log_that_this_code_cannot_read_is_not_sent_round() -
 
 
 def with_foreign_snapshot(records: int, **fields: Any) -> tuple[Services, Log]:
-    """The snapshot of the last record but one holds what this code does not know, or lacks it."""
+    """Return a log whose last snapshot but one has unknown fields, or lacks one."""
     world, log = written(records)
     commit(world, log, next_step(log, 7), is_aging=True)
     item = dict(stored(world)[-1])

@@ -1,4 +1,4 @@
-"""The front door: what it accepts, refuses, stores and shows. A real world stands behind it."""
+"""The API: accepted, refused, stored and shown values. A real world runs behind it."""
 
 from __future__ import annotations
 
@@ -404,7 +404,9 @@ def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_
 
 
 def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> None:
-    """What is deployed declares it no more; another that waits elsewhere has gone on."""
+    """The deployed code no longer declares the event; another execution that waits elsewhere has
+    continued.
+    """
     shop, run = begun(machine({"it": wait_for("paid")}))
     shop.front = Front(shop.programs, {}, Strict(), KEYS)
     request = {"name": "paid", "key": "k1", "data": {"pence": 5}}
@@ -414,7 +416,7 @@ def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> No
         other = {**request, **nobodys}
         refused(shop, shop.front.event("default", other, CHANCE), "HF206", 404)
     for odd in ("x" * 1_948, "\udc80", ["paid"], None):
-        # No key of DynamoDB holds it, and nobody is asked.
+        # No key of DynamoDB can hold it, so no query is made.
         with pytest.raises(RequestError, match="no workflow declares"):
             next(shop.front.event("default", {**request, "name": odd}, CHANCE))
     refused(shop, shop.front.event("elsewhere", request, CHANCE), "HF206", 404)
@@ -486,7 +488,7 @@ def test_a_secret_is_not_taken_in_clear_because_its_type_is_gone() -> None:
     assert "list[gone:Answer]" in error.message
     assert "1234" not in str(error)
 
-    # Whoever may not give it again can still say no.
+    # A caller without the right to give an answer can still refuse.
     shop.world.call(shop.front.answer("default", {"token": token, "error": "Refused"}))
     settle(shop)
     assert shop.history(run).state.error == "Refused"

@@ -63,7 +63,7 @@ class MemoryPorts:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What Lambda tells an invocation about itself."""
+    """Lambda's context object for an invocation."""
 
     aws_request_id: str = "request-1"
     left_ms: int = 900_000

@@ -172,7 +172,7 @@ def test_the_minute_sweeps_every_shard_and_sends_dead_letters_round() -> None:
 
     revived = [received.body for received in services.receive("single")]
     assert [(body["k"], body["run"]) for body in revived] == [("recover", run)]
-    assert services.depth("work-dlq") == 1  # what nobody can read stays for a person to see
+    assert services.depth("work-dlq") == 1  # An unreadable message stays for a person
     assert [what for what, _ in found.faults] == ["a dead letter was not revived"]
     assert services.metrics[resources.METRIC_SWEEP_REFUSED] == 1
 

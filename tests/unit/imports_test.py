@@ -1,4 +1,4 @@
-"""What comes with the import of an author's module: that time passes before anything happens."""
+"""The imports of an author's module: import time passes before the first statement runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AUTHORING = {
     "holdfast.limits",
     "holdfast.sealed",
 }
-#: What a module with models imports itself.
+#: The modules that a module with models imports itself.
 PYDANTIC = {
     "annotated_types",
     "pydantic",

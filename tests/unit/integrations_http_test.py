@@ -21,7 +21,7 @@ CONNECTION = "arn:aws:events:eu-west-1:123456789012:connection/shop/0a1b"
 
 
 class Endpoint:
-    """Answers every request of the process with what it was told to."""
+    """An endpoint that gives scripted answers to every request of the process."""
 
     def __init__(self) -> None:
         self.status = 200

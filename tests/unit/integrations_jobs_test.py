@@ -1,4 +1,4 @@
-"""Jobs that `.sync` tasks began: asked for with what their start answered."""
+"""Jobs that `.sync` tasks began: polled with the answer of their start."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _SESSION.set_credentials("nobody", "nothing")
 
 
 class Clients:
-    """What `ServiceClients` offers; `answers`: method's name -> its answer, or what raises."""
+    """A replacement for `ServiceClients`; `answers`: method's name to its answer or error."""
 
     region = "eu-west-1"
 

@@ -14,7 +14,7 @@ from tests.unit.s3_kit import MODIFIED, Bucket, errand
 
 
 def read(bucket: Bucket, target: str = "s3:getObject", **config: Any) -> Any:
-    """Return what is read of the bucket's object `it`, or of all its objects."""
+    """Return the items read from the bucket's object `it`, or from all its objects."""
     where = {"Bucket": "b", **({"Key": "it"} if target == "s3:getObject" else {})}
     arguments = {"parameters": where, "config": config}
     result = item_reader.read(errand("read", target, arguments), bucket)

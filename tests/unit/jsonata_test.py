@@ -27,7 +27,7 @@ MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 LINES: list[StrictJson] = [{"sku": "A", "qty": 2}, {"sku": "B", "qty": 1}]
 ORDER: dict[str, StrictJson] = {"id": "O-1", "customer": None, "total": 7.0, "lines": LINES}
 
-#: What the compiler of workflows emits for nearly every state; each must stay on closures.
+#: Expressions that the compiler emits for nearly every state; each must stay on closures.
 HOT = """
 $order.total > 100 and $status = "ok"
 $order.customer.email

@@ -1,4 +1,4 @@
-"""Paths: what they give, what is missing in AWS's words, what is no path."""
+"""Paths: their results, AWS's messages for missing values, and invalid paths."""
 
 from __future__ import annotations
 

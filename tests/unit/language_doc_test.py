@@ -17,7 +17,7 @@ from holdfast.testing import World, real
 from tests.unit.docs_kit import INPUT, code_of, module_with, tables
 from tests.unit.dsl_kit import loaded
 
-#: What a pattern is tried on: the type, and values that fit it or do not.
+#: The subjects of patterns: the type, and values that fit it or do not.
 SUBJECTS: Final[dict[str, tuple[str, list[JsonValue]]]] = {
     "1 | 2": ("int", [2, 3]),
     '"paid"': ("str", ["paid", ""]),
@@ -58,7 +58,7 @@ DIFFERENCES = [
 
 
 def run(folder: Path, body: str, subject: JsonValue = 0, type_: str = "int") -> None:
-    """Runs a body both ways; whether they end alike is what `World.run` looks at."""
+    """Run a body both ways; `World.run` compares the results."""
     with loaded(folder, module_with(body, subject=type_)) as module:
         answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True}
         World(answers, others=real).run_json(module.program, {**INPUT, "subject": subject})

@@ -69,7 +69,7 @@ def pages(shop: Shop, request: Mapping[str, Any]) -> list[tuple[list[str], int]]
 
 
 def performed(shop: Shop, handler: Any) -> tuple[Any, int]:
-    """Return what the handler returns, and how many queries of the list it made."""
+    """Return the handler's result, and the number of its list queries."""
     queries, result = 0, None
     while True:
         try:

@@ -43,7 +43,7 @@ def entry(number: int, status: str = "SUCCEEDED", **changes: Any) -> ListEntry:
 
 
 class Listed:
-    """A list with some entries; `queries` counts what each page asks for."""
+    """A list with some entries; `queries` counts the queries of each page."""
 
     def __init__(self, entries: list[ListEntry]) -> None:
         self.services = Services(lambda: NOW_MS)

@@ -242,7 +242,9 @@ def test_records_outlive_their_retention_only() -> None:
 def test_an_end_further_from_what_it_needs_than_a_day_stands_alone(
     seconds: int, has_snapshot: bool
 ) -> None:
-    """What is before it goes first, and the log has to be read, and its events shown, without."""
+    """The records before it are deleted first, and the log must be read, and its events shown,
+    without them.
+    """
     world, log = written(1)
     stop = advance(PROGRAM, log.state, [StopRequested("1", "Gone", "x" * 900)], MOMENT)
     assert run(log.commit(stop, START_MS + seconds * 1_000, {}), world.perform)

@@ -1,4 +1,4 @@
-"""Order files: what is read from them, and what is said about lines that cannot be read."""
+"""Order files: the orders read, and the errors about unreadable lines."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_a_crash_anywhere_during_a_pause_or_a_resume_loses_nothing(step: int) ->
     shop.send_event()
     try:
         resume(shop, run)
-    except RequestError as error:  # the caller died after its resume was stored
+    except RequestError as error:  # The caller crashed after its resume was stored
         assert error.code == "HF236"
     settle(shop, 60)
     shop.answer(run, output=1)

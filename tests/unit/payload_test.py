@@ -1,4 +1,4 @@
-"""Payload templates: what is evaluated, what stays as it is, what is said of a missing value."""
+"""Payload templates: evaluated fields, unchanged fields, and the errors about missing values."""
 
 from __future__ import annotations
 

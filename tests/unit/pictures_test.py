@@ -34,7 +34,7 @@ NAMES = (
 
 
 def machine(*states: dict[str, Any], **top: Any) -> Any:
-    """States named A, B, C …; each goes on to the next unless it says where."""
+    """Return states named A, B, C …; each continues to the next unless it names another."""
     names = [chr(ord("A") + number) for number in range(len(states))]
     found = {}
     for name, following, state in zip(names, [*names[1:], None], states, strict=True):
@@ -139,7 +139,7 @@ def test_the_way_that_goes_well_is_straight() -> None:
     middles = {name: round((box.left + box.right) / 2) for name, box in boxes.items()}
     assert middles["A"] == middles["B"] == middles["C"]
     assert all(len(set(xs)) == 1 for xs in _xs(picture, "AB", "BC"))
-    assert boxes["E"].left > boxes["B"].right  # what only errors reach stands to the right
+    assert boxes["E"].left > boxes["B"].right  # Boxes that only errors reach are on the right
 
 
 def test_the_way_that_goes_well_stays_straight_where_others_come_in() -> None:

@@ -1,4 +1,4 @@
-"""What is proved of a history holds: no run of a random machine is longer than its bound."""
+"""A proved bound of a history holds: no run of a random machine is longer."""
 
 from __future__ import annotations
 

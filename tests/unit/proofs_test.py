@@ -506,7 +506,7 @@ def test_a_random_machine_is_reported_on_and_valid(seed: int) -> None:
     assert "history    at most" in render(
         proofs, lambda _state, _location: SourceLocation("f", 1, 1)
     )
-    # What is assigned by 1/0 never is, so only names may be found.
+    # An assignment of 1/0 never succeeds, so only names may be found.
     assert {code for code in codes(proofs) if code < "HF0A0"} <= {"HF092"}
 
 

@@ -1,4 +1,4 @@
-"""Retry: an execution that has not succeeded goes on from the failed step."""
+"""Retry: an execution that has not succeeded continues from the failed step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One state machine in a world of its own: the API, its workers, and what becomes of executions."""
+"""One state machine in a world of its own: the API, its workers, and its executions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Stack:
         return (check(self.world), lost(self.world)) == ([], [])
 
     def call(self, operation: str, **request: Any) -> Any:
-        """As a caller does who tries again until an answer comes."""
+        """Call as a caller that retries until it gets an answer."""
         for _ in range(10):
             try:
                 return self.world.call(self._api.call(operation, request, bytes(CHANCE_BYTES)))

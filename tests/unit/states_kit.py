@@ -1,4 +1,4 @@
-"""The API in memory: one stack whose clock stands still until somebody moves it on."""
+"""The API in memory: one stack whose clock moves only on request."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_a_retry_is_not_handed_out_early_whichever_clock_is_wrong(office: Office
 
 
 def test_what_a_worker_has_said_outlives_weeks_in_which_nobody_works_on_the_execution() -> None:
-    """It was accepted. Meanwhile TTL takes what it may."""
+    """It was accepted. Meanwhile TTL deletes everything that it may."""
     office = Office()
     office.call("CreateActivity", name="pack")
     execution = office.start(office.create(flow(TimeoutSeconds=30 * DAY_SECONDS)))
@@ -218,7 +218,7 @@ def test_a_worker_that_falls_silent_is_timed_out(office: Office) -> None:
 
 @pytest.mark.parametrize("where", ["Send", "Delete"])
 def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
-    """The claim is stored first; the next poll tells of it again, and takes nothing."""
+    """The claim is stored first; the next poll sends the wake again, and takes no task."""
     armed: list[str] = []
 
     def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -244,7 +244,7 @@ def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
 def test_a_task_that_was_claimed_is_handed_out_whatever_fails_behind_that(
     where: str, retry: Any
 ) -> None:
-    """Nobody else would get it, and without a time-out it would be waited for for ever."""
+    """No other poll would get it, and without a time-out the execution would wait for ever."""
     armed: list[str] = []
 
     def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:

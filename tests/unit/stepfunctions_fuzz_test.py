@@ -37,7 +37,7 @@ STATUSES: Final = {"RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 
 
 class Enough(BaseException):
-    """The machine has been seen to go on."""
+    """Raised when the machine was seen to continue."""
 
 
 class Patience:
@@ -53,7 +53,7 @@ class Patience:
 
 
 def called(office: Office, operation: str, request: Any, draw: Random) -> Any:
-    """Return the answer, or the fault; anything else that is raised is what we look for."""
+    """Return the answer, or the fault; any other exception is a finding."""
     call = office.api.call(operation, request, draw.randbytes(16))
     try:
         with stopwatch() as watch:
@@ -181,7 +181,9 @@ def shop(draw: Random) -> Office:
 
 
 def check_requests(seed: int) -> str:
-    """A dozen requests at one stack, which then still works. -> what the last one came to."""
+    """Send a dozen requests to one stack, which then still works. Return the result of the last
+    one.
+    """
     draw = Random(seed)
     office = shop(draw)
     office.call_ms_max = 5_000
@@ -217,7 +219,7 @@ KINDS: Final = {"definition": check_definition, "requests": check_requests}
 
 
 def checked(kind: str, seeds: range) -> Counter[str]:
-    """Return how often each end was seen; what fails names the seed that repeats it."""
+    """Return how often each end occurred; a failure names the seed that repeats it."""
     ends = Counter[str]()
     for seed in seeds:
         try:

@@ -1,4 +1,4 @@
-"""ListMapRuns, DescribeMapRun and UpdateMapRun: what a distributed Map has come to."""
+"""ListMapRuns, DescribeMapRun and UpdateMapRun: the results of a distributed Map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SendTaskSuccess, SendTaskFailure and SendTaskHeartbeat: who holds a token answers."""
+"""SendTaskSuccess, SendTaskFailure and SendTaskHeartbeat: the holder of a token answers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_task_is_answered_once() -> None:
     clerk.office.wait(1)
     clerk.send("SendTaskSuccess", output="1")
     assert clerk.refusal("SendTaskSuccess", output="2") == TIMED_OUT
-    assert clerk.send("SendTaskSuccess", output="1") == {}  # who heard no answer asks again
+    assert clerk.send("SendTaskSuccess", output="1") == {}  # A caller without an answer asks again
     assert clerk.ended()["output"] == "1"
     for operation, request in (
         ("SendTaskSuccess", {"output": "1"}),
@@ -202,7 +202,7 @@ def test_a_heartbeat_of_older_code_is_put_over() -> None:
 
 
 def test_an_answer_may_be_faster_than_the_record_of_the_call() -> None:
-    """The one who is called answers before the call returns."""
+    """The called service answers before the call returns."""
     answered: list[str] = []
 
     def call(effect: RunTask) -> TaskSucceeded | TaskFailed:

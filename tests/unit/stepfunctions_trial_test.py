@@ -1,5 +1,5 @@
-"""TestState by its operation: what is told of a state, and what is refused. Nothing is performed
-but the clock and, without a mock, the one call.
+"""TestState by its operation: the report on a state, and the refusals. Nothing is performed but the
+clock and, without a mock, the one call.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def test_a_number_is_never_given_again() -> None:
 
 
 def test_a_version_that_was_stored_but_not_counted_is_found_by_the_next_publish() -> None:
-    """The process dies between the version and its machine."""
+    """The process crashes between the version and its machine."""
     desk = Desk()
     desk.create()
 

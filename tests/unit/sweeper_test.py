@@ -162,7 +162,7 @@ def test_a_row_whose_log_cannot_be_reached_for_a_moment_stays_where_it_is() -> N
 
 
 def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -> None:
-    """Who was about to open it lost a race to who ended it."""
+    """The worker that was about to open it lost a race to the worker that ended it."""
     shop = Shop(chain(1))
     run = shop.run({"n": 0}).run
     row = watchdog.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
@@ -191,7 +191,7 @@ def test_a_row_waits_a_day_for_a_record_that_may_still_come_and_is_then_dropped(
 
 
 def test_a_log_is_looked_at_although_the_record_that_its_row_announces_never_came() -> None:
-    """Its worker died between the row and the record, and then the queue lost their message."""
+    """Its worker crashed between the row and the record, and then the queue lost their message."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 10, "End": True}}))
     run = shop.start()
     settle(shop)
@@ -224,7 +224,7 @@ def test_a_row_without_its_record_is_looked_at_the_more_seldom_the_longer_it_wai
 
 
 def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
-    """The worker dies with its message; only the watch row is left."""
+    """The worker crashes with its message; only the watchdog row is left."""
     from holdfast_simulator.world import Killed
 
     deaths: list[int] = []
@@ -259,7 +259,7 @@ def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
     ],
 )
 def test_rows_that_a_crash_has_parted_become_one_again(state: Any, seconds: int) -> None:
-    """Who died between the two places of a row has left both."""
+    """A worker that crashed between the two places of a row has left both."""
     shop = Shop(machine({"it": state}))
     shop.start()
     settle(shop)
@@ -312,7 +312,7 @@ def test_a_row_that_asks_is_answered_once_its_record_is_there() -> None:
 
 
 def test_rows_that_ask_for_what_cannot_be_written_send_nothing() -> None:
-    """Each receipt of a message puts one more of them, and what they send is received, too."""
+    """Each receipt of a message puts one more of them, and their messages are received too."""
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
@@ -350,10 +350,11 @@ def beside(*states: Any) -> Any:
     ("state", "rested_seconds", "look_seconds"),
     [
         (call("ship"), 0, WATCH_GRID_SECONDS),
-        # Whoever looks at the wait does not hold the task beside it, and its holder may be dead.
+        # The worker that checks the wait does not run the task beside it, and the task's worker may
+        # have crashed.
         (beside(call("ship"), wait_for("paid")), 0, WATCH_GRID_SECONDS),
         (wait_for("paid"), 0, WATCH_LOOK_SECONDS_MIN),
-        # The wake of its time-out may be lost as well as that of its mail.
+        # The wake of its time-out may be lost as well as that of its inbox message.
         (wait_for("paid", TimeoutSeconds=1_200), 0, 1_200 + WATCH_GRID_SECONDS),
         (beside(wait_for("paid"), {"Type": "Wait", "Seconds": 240, "End": True}), 0, 360),
         (wait_for("paid"), 3_600, 4 * 3_600),
@@ -377,7 +378,7 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
 
 
 def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> None:
-    """A look sends a message: of forty lanes that nobody moves each would have one an hour."""
+    """A check sends a message: otherwise each of forty idle lanes would cause one an hour."""
     naps = [{"Type": "Wait", "Seconds": 60 + 97 * lane, "End": True} for lane in range(40)]
     execution = Case(one(beside(*naps))).start().state
     now_ms = START_MS + 5 * 3_600_000
@@ -427,7 +428,7 @@ def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
 
 
 def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> None:
-    """By the sweeper's own formats: those of a release to come may be others than this one's."""
+    """By the sweeper's own formats: those of a later release may differ."""
 
     def kill(_: RunTask) -> TaskSucceeded:
         raise Killed
@@ -506,7 +507,9 @@ def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody(
 
 
 def test_a_retry_whose_wake_is_a_dead_letter_runs_as_soon_as_it_is_overdue() -> None:
-    """Who came sooner in place of the letter would leave it to some look of the sweeper's."""
+    """An earlier replacement of the dead letter would leave the retry to a later check of the
+    sweeper.
+    """
     retry = [{"ErrorEquals": ["E"], "IntervalSeconds": 5}]
     shop = Shop(
         machine({"it": call("it", Retry=retry)}),

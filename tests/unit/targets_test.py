@@ -1,4 +1,4 @@
-"""`--target stepfunctions`: what is written, what is said to be lost, and what is refused."""
+"""`--target stepfunctions`: the files, the notes about lost guarantees, and the refusals."""
 
 from __future__ import annotations
 

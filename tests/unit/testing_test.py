@@ -1,4 +1,4 @@
-"""The testing kit: what it scripts, how time passes, what it finds, and what it says."""
+"""The testing kit: its scripts, its time, its findings, and its messages."""
 
 from __future__ import annotations
 

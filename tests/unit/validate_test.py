@@ -1,4 +1,4 @@
-"""What AWS says about definitions: code, words and place, as it was seen to say them."""
+"""AWS's findings about definitions: code, words and place, as recorded."""
 
 from __future__ import annotations
 

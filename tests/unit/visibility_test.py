@@ -14,7 +14,7 @@ def holds(left_ms: int = 900_000) -> Holds:
 
 
 def test_each_message_has_the_limit_of_its_own_visibility() -> None:
-    """Who could not be hidden again may be another worker's by then, whatever its batch got."""
+    """A message that could not be hidden again may be another worker's by then, in any batch."""
     held = holds()
     held.let_go("one")
     held.extended("two", START_MS + 60_000)

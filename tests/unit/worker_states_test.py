@@ -1,4 +1,4 @@
-"""The worker at executions of state machines: nested ones, jobs, tokens, what the bus is told."""
+"""The worker at executions of state machines: nested ones, jobs, tokens, events on the bus."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def nest(**fields: Any) -> dict[str, Any]:
 
 
 class Firm:
-    """An office whose tasks start nested executions, and ask for a build that takes 10 s."""
+    """An office whose tasks start nested executions, and request a build that takes 10 s."""
 
     def __init__(self, is_told: bool = False) -> None:
         self.office = Office(self._work)
@@ -273,7 +273,7 @@ def test_a_redriven_execution_is_listed_once_though_its_end_held_a_snapshot() ->
 
 
 def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
-    """A record of its own would take the place of the redrive, whose message would then be over."""
+    """A record of its own would replace the redrive, whose message would then be over."""
     office = Office()
     nap = {"Type": "Wait", "Seconds": 46 * 86_400 - 3_600}
     execution = office.start(office.create(states(Rest=nap, No=FAIL)), name="e1")
@@ -323,7 +323,7 @@ def test_a_stop_between_two_redrives_is_not_lost() -> None:
 
 
 def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_message() -> None:
-    """He who had it first has redriven the execution, and died."""
+    """The first worker with the message has redriven the execution, and crashed."""
 
     def die(_world: SimulatorWorld, effect: Effect, _when: When) -> None:
         if isinstance(effect, RunTask):
@@ -365,7 +365,7 @@ def test_a_renewal_past_its_limit_writes_nothing() -> None:
 
 
 def test_a_redrive_is_watched_at_once() -> None:
-    """It has no start message that guards it; and its own may vanish, as here, with its worker."""
+    """No start message guards it; and its own message may vanish, as here, with its worker."""
     outcomes: list[TaskResult] = [TaskSucceeded("done"), TaskFailed("E", None)]
 
     def die_after_redrive(world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -388,7 +388,9 @@ def test_a_redrive_is_watched_at_once() -> None:
 
 
 def test_whoever_schedules_an_attempt_makes_the_same_token() -> None:
-    """Lost answers and races decide again: the caller's token must not depend on who did."""
+    """After lost answers and races another worker decides: the caller's token must not depend on
+    the worker.
+    """
     tokens = set()
     for is_lost in (False, True):
         firm = Firm()
@@ -467,7 +469,9 @@ def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
 def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who had the message first froze at record 0, wrote it and died; others went on from there."""
+    """The first worker with the message froze at record 0, wrote it and crashed; others continued
+    from there.
+    """
     monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 1)
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_RATIO", 0)
@@ -480,7 +484,7 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
         assert isinstance(effect, PutIfAbsent)
         puts.append(effect)
         if len(puts) == 1:
-            raise Killed  # as far as anybody can see
+            raise Killed  # Nothing else shows this crash
         if len(puts) == 2:
             world.services.perform(puts[0])
             body = messages.recover("default", str(effect.item["pk"]).partition("#")[2])
@@ -495,7 +499,9 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
 
 
 def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_looked() -> None:
-    """It was delivered twice: one deleted it, while the other one wrote the end, and died."""
+    """It was delivered twice: one worker deleted it, while the other one wrote the end, and
+    crashed.
+    """
 
     def die(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, PutIfAbsent) or when != "after":

@@ -205,7 +205,7 @@ def test_a_task_that_killed_its_worker_once_is_run_again() -> None:
     history = shop.run()
 
     assert history.state.output == "done"
-    assert runs == [1, 1, 1]  # the same attempt: nobody knows whether it had an effect
+    assert runs == [1, 1, 1]  # The same attempt: its effect is unknown
     assert sound(shop)
 
 
@@ -245,7 +245,7 @@ class Stuck(Executor):
 def deliver_all(
     shop: Shop, pool: Executor, after: Callable[[Effect], None] = lambda effect: None
 ) -> None:
-    """Every visible message to a worker with this pool; `after` sees what it has done."""
+    """Deliver every visible message to a worker with this pool; `after` sees the results."""
     for number, received in enumerate(shop.world.services.receive("work")):
         bound = shop.world.services.for_message("work", received.receipt)
         limit_ms = shop.world.now_ms + 600_000
@@ -601,7 +601,9 @@ def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.Mon
 def test_two_that_share_an_execution_may_race_as_often_as_they_like(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One commits, then the other does, in turn: what grew with each race would end at a limit."""
+    """One worker commits, then the other, in turn: a value that grew with each race would reach a
+    limit.
+    """
     races = 20
     waits = {f"w{n}": wait_for("paid", f"w{n + 1}") for n in range(races)}
     paid = machine({**waits, f"w{races}": {"Type": "Succeed"}})
@@ -727,7 +729,7 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
 
 
 def claims_of(shop: Shop, run: str) -> list[int]:
-    """Return how long each claim of record 0 lasts, in seconds."""
+    """Return how long each lease of record 0 lasts, in seconds."""
     events = shop.history(run).records[0].events
     untils = [event.holdfast["claim"][3] for event in events if "claim" in event.holdfast]
     return [(until_ms - START_MS) // 1_000 for until_ms in untils]

@@ -84,7 +84,7 @@ def test_what_was_parked_before_is_handed_on_without_a_record() -> None:
 
 
 def test_what_has_been_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who gets it in the end has it from the second one, and it is claimed by the first."""
+    """The last worker has it from the second one, and the first one holds the lease."""
     monkeypatch.setattr(attempts, "ATTEMPTS_IN_FLIGHT_MAX", 1)
     late = call("late", TimeoutSeconds=LATER)
     shop = Shop(machine({"all": branches(late, late, late)}))
@@ -195,7 +195,7 @@ def test_what_still_runs_is_waited_for_before_the_rest_is_handed_on() -> None:
 
 
 def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
-    """It has killed two; while the third is at work somebody else looks at the execution."""
+    """It has crashed two workers; while the third runs it, another worker reads the execution."""
     runs: list[int] = []
 
     def deadly_twice(effect: RunTask) -> TaskResult:
@@ -216,12 +216,12 @@ def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
 
 
 def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -> None:
-    """Who took over what was overdue died of it, and is counted by whoever comes next."""
+    """The worker that took over the overdue attempt crashed, and the next worker counts it."""
     runs: list[int] = []
 
     def work(effect: RunTask) -> TaskFailed:
         runs.append(effect.attempt)
-        if runs == [1, 2]:  # it takes long; meanwhile another one is told
+        if runs == [1, 2]:  # The first takes long; meanwhile another worker gets the message
             shop.world.now_ms += 62_000
             send(shop, messages.recover("default", effect.run))
             deliver_wakes(shop.world)
@@ -242,7 +242,7 @@ def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -
 
 
 def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
-    """Its own message was alive; the next one goes round twice, as any other does."""
+    """Its own message was valid; the next one goes round twice, as any other does."""
     sent: list[Any] = []
 
     def see(world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -267,7 +267,7 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
 
 
 def test_what_goes_on_alone_in_place_of_a_wake_comes_when_the_retry_is_overdue() -> None:
-    """Its retry is for whoever has the wake, and that message is gone then."""
+    """Its retry belongs to the worker of the wake, and that message is gone then."""
 
     def work(effect: RunTask) -> TaskResult:
         if effect.name == "poison" and shop.world.now_ms < START_MS + 365_000:
@@ -283,7 +283,7 @@ def test_what_goes_on_alone_in_place_of_a_wake_comes_when_the_retry_is_overdue()
     shop.world.run(until_ms=START_MS + 359_000)
     waiting = shop.world.services.queue("work").messages.values()
     (wake,) = [one for one in waiting if "timer" in one.text and not one.receive_count]
-    wake.receive_count = 1  # who had it has died
+    wake.receive_count = 1  # The worker that had it has crashed
     shop.world.run(until_ms=START_MS + 364_000)
     single = shop.world.services.queue("single").messages.values()
     (alone,) = [one for one in single if wake.message_id in one.text]
@@ -333,7 +333,7 @@ def paid_then_waits(seconds: int, event: str = "paid") -> dict[str, Any]:
 
 
 def die_at_long_timer(world: SimulatorWorld, effect: Effect, when: When) -> None:
-    """The first who would send a wake for ten minutes later dies before."""
+    """Crash the first process that would send a wake for ten minutes later."""
     sent = effect.messages if isinstance(effect, Send) else ()
     is_long = any(message.delay_seconds >= LONG_SECONDS for message in sent)
     if is_long and when == "before" and not world.kills:
@@ -347,8 +347,8 @@ def long_wakes(shop: Shop) -> int:
 
 
 def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_one() -> None:
-    """To send its wake as well would run twice what waits for it. The other one has died before it
-    sent it; then its own message comes back.
+    """A second wake would run its task twice. The other worker has crashed before it sent the wake;
+    then its own message is delivered again.
     """
     seen: list[When] = []
 
@@ -443,7 +443,9 @@ def test_who_recovers_and_loses_a_race_does_not_wake_again_for_what_he_has_asked
 
 
 def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
-    """He began the first attempt, handed it on, and died; whoever had it then has sent the wake."""
+    """The worker began the first attempt, handed it over, and crashed; the next worker has sent the
+    wake.
+    """
     runs: list[tuple[str, int]] = []
 
     def fail_once(effect: RunTask) -> TaskSucceeded | TaskFailed:
@@ -496,7 +498,7 @@ def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
 def test_who_comes_again_and_cannot_see_his_record_any_more_sees_to_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many records later, each with a snapshot, a load does not go back as far as his."""
+    """Many records later, each with a snapshot, a load does not go back to its record."""
     ticking = {"tick": {"Type": "Wait", "Seconds": 2, "Next": "tick"}}
     shop = lanes_of(paid_then_waits(LONG_SECONDS), ticking)
     shop.start()
@@ -533,7 +535,7 @@ def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:
 
 
 def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_over() -> None:
-    """The message is gone by then: nobody would come after him before the sweeper's next look."""
+    """The message is gone by then: no worker would follow before the sweeper's next check."""
     is_new: list[bool] = []
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
@@ -559,7 +561,7 @@ def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_
 
 
 def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> None:
-    """Whoever had that has died between a record and the wake that it asks for."""
+    """The later worker has crashed between a record and the wake that the record requests."""
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
         queue = world.services.queue("work")
@@ -579,7 +581,9 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
 
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -> None:
-    """It has come again, to one who has died; or who has deleted it, so that nobody else comes."""
+    """It was delivered again to a worker that crashed, or to one that deleted it, so that no
+    delivery follows.
+    """
 
     def the_message_comes_again(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, RunTask) or when != "before":
@@ -656,7 +660,9 @@ def test_an_input_whose_stored_bytes_have_changed_is_not_begun_with() -> None:
 
 
 def test_a_childs_stored_end_wins_over_the_deadline_around_its_map() -> None:
-    """Who stored it died before the wake; the deadline's own wake reads the notices first."""
+    """The worker that stored it crashed before the wake; the deadline's own wake reads the notices
+    first.
+    """
 
     def is_notice(effect: Effect) -> bool:
         return isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("k#")
@@ -722,8 +728,8 @@ def test_a_refresh_that_loses_a_race_to_an_event_is_not_missed() -> None:
 
 
 def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
-    """Somebody may have taken its entry out of the list, and died, or lost the race, before he
-    brought the next.
+    """A worker may have removed its entry from the list, and crashed or lost the race before it put
+    the next.
     """
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
@@ -741,7 +747,7 @@ def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
 
 
 def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
-    """Its worker died with its message: nobody watched it."""
+    """Its worker crashed with its message: no watchdog row existed."""
 
     def deadly_once(effect: RunTask) -> TaskResult:
         if effect.arguments["n"] == 1 and not shop.world.kills:

@@ -44,7 +44,9 @@ def a_world(
     built: Build | None = BUILT,
     approved: bool | None = True,
 ) -> World:
-    """The build takes ten minutes, the release manager an hour; None: nothing is heard of it."""
+    """Return a world. The build takes ten minutes, the release manager an hour; None: no answer
+    comes.
+    """
     world = World(outcomes, others=real)
     if built is not None:
         world.send("build.finished", built, key="build-c0ffee", at=minutes(10))

@@ -29,7 +29,9 @@ def world_of(
     declined: dict[str, timedelta] | None = None,
     withdrawn: timedelta | None = None,
 ) -> World:
-    """Who signs the document d1 and when, who declines it, and when its sender withdraws it."""
+    """Return a world of the document d1: its signers and times, its refusals, and its
+    withdrawal.
+    """
     world = World()
     for signer, at in (signed or {}).items():
         world.send("document.signed", signature(signer), key=f"d1/{signer}", at=at)

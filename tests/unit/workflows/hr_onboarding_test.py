@@ -39,7 +39,7 @@ TAKEN_BACK = ["take_laptop_back", "close_accounts", "void_contract"]
 
 
 def a_world(*missing: str, outcomes: dict[Any, Any] | None = None) -> World:
-    """Where all goes well, except for what is missing."""
+    """Return a world without failures, except for the given ones."""
     world = World(outcomes, others=real, starts=STARTED)
     if "signature" not in missing:
         world.send("contract.signed", Signature(signed_at="today"), key="contract-p1", at=days(2))
@@ -186,7 +186,7 @@ def test_accounts_that_are_just_being_opened_are_closed_too() -> None:
     world.send("candidate.withdrew", Withdrawal(reason="a cold"), key="p1", at=days(2) + minutes(2))
     run = world.run(onboard, GRACE)
     assert run.output.status == "withdrawn"
-    # The child takes back its own while the parent takes back the rest.
+    # The child undoes its own steps while the parent undoes the rest.
     assert sorted(run.steps[-3:]) == ["close_account", "tell", "void_contract"]
 
 

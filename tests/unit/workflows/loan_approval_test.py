@@ -1,4 +1,4 @@
-"""A loan: decided by rule, by one person, by two of three, or by nobody in time."""
+"""A loan: decided by rule, by one person, by two of three, or not in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The orders of the shop: how each ends, what is done and undone, and what the bank says."""
+"""The orders of the shop: their ends, the done and undone steps, and the bank's answers."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_an_attempt_that_runs_twice_gives_the_same_answer_twice() -> None:
 
 
 def attempted(call: Call) -> str:
-    """What comes of an attempt, as text: the task's answer, or its error."""
+    """Return the outcome of an attempt as text: the task's answer, or its error."""
     context = TaskContext("run", None, "", call.name, call.attempt, "key")
     with running_task(context):
         try:

@@ -1,4 +1,6 @@
-"""A payment that the bank confirms later: what the bank says, when, and what is voided."""
+"""A payment that the bank confirms later: the bank's answers, their times, and the voided
+payments.
+"""
 
 from __future__ import annotations
 
