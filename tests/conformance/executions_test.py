@@ -129,7 +129,7 @@ def _fair(case: dict[str, Any]) -> dict[str, Any]:
     _cases(),
     ids=lambda case: re.sub(r".*::", "", case["id"].encode("ascii", "replace").decode()),
 )
-def test_a_recorded_execution_is_told_of_as_aws_did(case: dict[str, Any]) -> None:
+def test_a_recorded_execution_is_described_as_by_aws(case: dict[str, Any]) -> None:
     result = replay(case)
 
     assert result["problem"] is None

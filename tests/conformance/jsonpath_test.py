@@ -240,7 +240,7 @@ def is_failed_as_recorded(expected: dict[str, Any], error: Any, cause: Any) -> b
 REWRITTEN = ("test_query_context_object_values", "test_wait_timestamp_path[")
 
 
-def test_machines_that_only_move_data_hand_on_what_aws_handed_on() -> None:
+def test_machines_that_only_move_data_return_the_output_of_aws() -> None:
     different: list[str] = []
     count = 0
     for line in CASES.read_text().splitlines():

@@ -92,7 +92,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
 
 
 @pytest.mark.parametrize("function", ALLOWED)
-def test_a_function_may_do_exactly_what_is_listed(template: Template, function: str) -> None:
+def test_a_function_has_exactly_the_listed_rights(template: Template, function: str) -> None:
     role = template.properties("AWS::IAM::Role")[f"{function}FunctionRole"]
     own_log = f"{function}FunctionLog"
     assert rights_of(role) == {
@@ -143,7 +143,7 @@ def test_no_policy_lets_a_task_touch_the_stack_itself(template: Template, chosen
     assert barred(chosen) == {**BARRED, "kms:*": {"SecretsKey", "AtRestKey"}}
 
 
-def test_who_runs_tasks_is_told_their_role_and_may_take_it_on_and_nobody_else(
+def test_only_functions_that_run_tasks_have_and_may_assume_the_tasks_role(
     template: Template,
 ) -> None:
     [statement] = template.properties("AWS::IAM::Role")[TASKS_ROLE]["AssumeRolePolicyDocument"][
@@ -160,7 +160,7 @@ def test_who_runs_tasks_is_told_their_role_and_may_take_it_on_and_nobody_else(
     assert told == {f"{name}FunctionLambda": TASKS_ROLE for name in RUN_TASKS}
 
 
-def test_who_tells_the_bus_of_executions_may_put_into_the_default_one_and_no_other(
+def test_a_function_that_publishes_executions_may_only_use_the_default_bus(
     template: Template, chosen: Template
 ) -> None:
     assert {

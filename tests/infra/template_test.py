@@ -164,7 +164,7 @@ def test_lambda_does_not_stop_the_loops_that_executions_are(template: Template) 
 
 
 @pytest.mark.parametrize("variable", [resources.ENV_SECRET_ID, resources.ENV_ACCOUNT])
-def test_only_who_signs_tokens_and_names_state_machines_is_told_secret_and_account(
+def test_only_functions_that_sign_tokens_have_the_secret_and_the_account(
     template: Template, variable: str
 ) -> None:
     told = {
@@ -180,7 +180,9 @@ def test_the_secret_is_made_by_aws_and_long(template: Template) -> None:
     assert secret["GenerateSecretString"]["PasswordLength"] == 64
 
 
-def test_every_function_is_told_the_modules_tables_bucket_and_queues(template: Template) -> None:
+def test_every_function_has_the_names_of_modules_tables_bucket_and_queues(
+    template: Template,
+) -> None:
     names = {
         resources.ENV_EXECUTIONS_TABLE: "StorageExecutions",
         resources.ENV_MAIL_TABLE: "StorageMail",
@@ -194,7 +196,7 @@ def test_every_function_is_told_the_modules_tables_bucket_and_queues(template: T
         assert variables[resources.ENV_MODULES].startswith("statemachines.")
 
 
-def test_only_the_sweeper_is_told_where_the_dead_letters_are(template: Template) -> None:
+def test_only_the_sweeper_has_the_names_of_the_dead_letter_queues(template: Template) -> None:
     names = {
         resources.ENV_WORK_DLQ_URL: "MessagingWorkDead",
         resources.ENV_SINGLE_DLQ_URL: "MessagingSingleDead",
@@ -380,7 +382,7 @@ def test_the_functions_have_the_sizes_that_the_deployment_chooses(chosen: Templa
     assert {group["RetentionInDays"] for group in groups} == {400}
 
 
-def test_the_outputs_are_what_the_command_line_and_the_operator_look_up(
+def test_the_outputs_are_those_of_the_command_line_and_the_operator(
     template: Template, chosen: Template
 ) -> None:
     stored = {"ExecutionsTable", "MailTable", "BlobsBucket", "SigningSecret", "EventsDeadLetters"}

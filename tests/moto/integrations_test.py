@@ -385,7 +385,7 @@ def test_calls_are_made_as_the_tasks_role_and_so_is_another_role_assumed(
     assert made.credentials().access_key != "local"
 
 
-def test_the_tasks_role_is_taken_on_anew_once_its_credentials_have_run_out(
+def test_the_tasks_role_is_assumed_again_once_its_credentials_have_expired(
     clients: ServiceClients,
 ) -> None:
     now = [0.0]

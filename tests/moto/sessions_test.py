@@ -103,7 +103,7 @@ def test_the_session_of_the_aws_command_line_reads_as_it_runs(folder: tuple[Path
         assert SECONDS.sub("TIME", ran.stdout) == SECONDS.sub("TIME", shown), command
 
 
-def test_the_session_of_boto3_prints_what_its_comments_say(folder: tuple[Path, str]) -> None:
+def test_the_session_of_boto3_prints_the_text_of_its_comments(folder: tuple[Path, str]) -> None:
     path, _ = folder
     program = "".join(blocks("python"))
     ran = subprocess.run(

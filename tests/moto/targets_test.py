@@ -185,7 +185,7 @@ def test_every_iteration_of_nested_maps_has_a_key_of_its_own(account: Account) -
     assert len(set(keys)) == 4
 
 
-def test_the_error_of_a_child_that_nobody_catches_is_its_own(account: Account) -> None:
+def test_an_uncaught_error_of_a_child_keeps_its_name(account: Account) -> None:
     ended = account.run(small.careless_parent, small, {"text": "no"})
     assert (ended["status"], ended["error"]) == ("FAILED", "Closed")
 

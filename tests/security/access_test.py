@@ -88,7 +88,7 @@ def test_things_of_one_name_belong_to_two_tenants() -> None:
     assert town.doors.states("DescribeStateMachine", request, mallory)[0] == 400
 
 
-def test_the_page_of_one_tenant_does_not_go_on_for_another() -> None:
+def test_a_page_of_one_tenant_cannot_be_continued_by_another() -> None:
     town = a_town()
     for name in ("acme", "eve"):
         for number in range(3):

@@ -194,7 +194,7 @@ ENDPOINTS: Final = [
 
 
 @pytest.mark.parametrize("url", ENDPOINTS, ids=ascii)
-def test_an_endpoint_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_endpoint_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["list", "--endpoint", url])
     told = capsys.readouterr()
 

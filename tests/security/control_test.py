@@ -73,7 +73,7 @@ def staged(life: str) -> Stage:
     Case("failed", "failed", ""),
     Case("aborted", "aborted", ""),
 )
-def test_a_stop_ends_what_runs_and_leaves_what_has_ended(case: Case) -> None:
+def test_a_stop_ends_running_executions_and_no_others(case: Case) -> None:
     stage = staged(case.given)
     before = stage.status(), stage.history()
     status, answer = stage.call("StopExecution", error="Mine", cause="again")
@@ -104,7 +104,7 @@ def test_what_cannot_be_redriven_says_why_and_stays(case: Case) -> None:
     assert stage.doors.stored() == before
 
 
-def test_a_second_redrive_of_what_runs_again_is_refused() -> None:
+def test_a_second_redrive_of_a_redriven_execution_is_refused() -> None:
     stage = staged("aborted")
     assert stage.call("RedriveExecution")[0] == 200
     # No worker has begun it: both requests are the same
@@ -118,7 +118,7 @@ def test_a_second_redrive_of_what_runs_again_is_refused() -> None:
 
 
 @pytest.mark.parametrize("behind_ms", [0, 1, 500, 1_000])
-def test_a_wish_is_not_lost_to_a_clock_that_is_behind(behind_ms: int) -> None:
+def test_a_request_is_not_lost_when_the_clock_is_behind(behind_ms: int) -> None:
     stage = staged("running")
     world = stage.doors.site.shop.world
     for operation, status in (
@@ -161,7 +161,9 @@ def test_an_express_execution_can_be_neither_stopped_nor_redriven() -> None:
 
 @pytest.mark.parametrize("life", sorted(LIVES))
 @pytest.mark.parametrize("operation", ["StopExecution", "RedriveExecution", "UpdateMapRun"])
-def test_nobody_stops_or_redrives_what_is_not_theirs(operation: str, life: str) -> None:
+def test_a_tenant_cannot_stop_or_redrive_another_tenants_execution(
+    operation: str, life: str
+) -> None:
     stage = staged(life)
     before = stage.doors.stored()
     map_run = stage.arn.replace(

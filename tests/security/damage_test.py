@@ -314,7 +314,7 @@ def test_a_damaged_event_is_not_applied(case: Case) -> None:
     assert records(belt, run) == hurt
 
 
-def test_a_value_from_outside_whose_blob_has_changed_is_not_taken() -> None:
+def test_a_value_from_outside_with_a_changed_blob_is_refused() -> None:
     belt, run, _ = world()
     belt.shop.send_event(data={"text": noise(300_000)})
     (key,) = [key for key in belt.services.blobs() if "/events/" in key]
@@ -340,7 +340,7 @@ ROWS = [
 
 
 @each(*ROWS)
-def test_a_damaged_row_is_told_of_and_hides_no_other(case: Case) -> None:
+def test_a_damaged_row_is_reported_and_hides_no_other(case: Case) -> None:
     belt, run, other = world()
     damaged = _watch_row(belt, run)
     belt.put("mail", case.given({**damaged, "pk": _watch_row(belt, other)["pk"]}))
@@ -353,7 +353,7 @@ def test_a_damaged_row_is_told_of_and_hides_no_other(case: Case) -> None:
 
 
 @pytest.mark.parametrize("key", ["!", "x#y", "-5#default", "\u0660" * 15 + "#default", " ", "0"])
-def test_a_row_with_a_key_that_is_none_hides_no_other(key: str) -> None:
+def test_a_row_with_an_invalid_key_hides_no_other(key: str) -> None:
     belt, run, other = world()
     row = _watch_row(belt, other)
     belt.put("mail", {"pk": row["pk"], "sk": key})

@@ -158,7 +158,7 @@ def test_a_sweep_without_a_right_says_so_and_ends(kind: type[Any]) -> None:
         ("GET", "/workflows", None),
     ],
 )
-def test_the_api_answers_what_it_may_not_do_with_a_code_and_no_traceback(
+def test_the_api_answers_a_missing_right_with_a_code_and_no_traceback(
     kind: type[Any], method: str, path: str, body: Any
 ) -> None:
     found = site(chain(1))

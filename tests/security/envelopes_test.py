@@ -183,7 +183,7 @@ def refused(belt: Belt, text: Any, code: str) -> None:
 
 
 @each(*TEXTS)
-def test_what_is_no_json_comes_back_and_is_told_of(case: Case) -> None:
+def test_a_message_that_is_not_json_comes_back_and_is_logged(case: Case) -> None:
     belt = Belt()
     before = belt.stored()
     answer = belt.deliver(case.given)
@@ -216,7 +216,7 @@ def test_a_dead_letter_that_is_not_ours_is_not_sent_round(case: Case) -> None:
 
 
 @each(*KEYS)
-def test_a_wake_for_mail_that_is_not_there_changes_nothing(case: Case) -> None:
+def test_a_wake_for_a_missing_inbox_message_changes_nothing(case: Case) -> None:
     belt = Belt()
     run = belt.start({"n": 1}, "order-1")
     before = belt.stored()

@@ -118,7 +118,9 @@ def test_one_name_is_one_execution_of_a_state_machine(inputs: str, callers: int)
         assert check(office.world) == []
 
 
-def test_a_door_that_does_not_claim_the_name_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_does_not_reserve_the_name_would_be_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from holdfast.runtime.commands import start
 
     def unclaimed(_tenant: str, wanted: Any, _data: Any) -> Any:

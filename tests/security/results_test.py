@@ -230,7 +230,7 @@ def test_whatever_is_raised_is_the_error_of_the_attempt(case: Case) -> None:
     plain_text([found.error, found.cause], "the failure")
 
 
-def test_somebody_at_the_keyboard_is_heard() -> None:
+def test_an_interrupt_from_the_keyboard_works() -> None:
     with pytest.raises(KeyboardInterrupt):
         performed(raises(KeyboardInterrupt))
 

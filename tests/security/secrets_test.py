@@ -131,7 +131,7 @@ def test_no_answer_of_the_door_holds_a_sealed_text() -> None:
     assert "holdfast.secret" not in json.dumps(answers)
 
 
-def test_an_exception_that_quotes_a_secret_is_told_without_it() -> None:
+def test_an_exception_that_quotes_a_secret_is_reported_without_it() -> None:
     bank = Bank(LocalVault())
     run = bank.start("fail", {"token": CANARIES[7]})
     bank.world.run()
@@ -163,7 +163,7 @@ class Dice:
         return self.own.open(tenant, sealed)[4:]
 
 
-def test_who_sends_a_secret_twice_is_told_yes_twice() -> None:
+def test_a_secret_that_is_sent_twice_is_accepted_twice() -> None:
     bank = Bank(Dice())
     run = visited(bank)
     again = bank.start("visit", given(CANARIES), "visit-1")
@@ -221,7 +221,7 @@ def test_a_question_of_a_workflow_is_not_answered_past_its_type_by_the_api_of_st
         (5, "valid string"),
     ],
 )
-def test_the_door_says_why_it_does_not_take_a_secret_and_never_what_it_was(
+def test_the_refusal_of_a_secret_gives_the_reason_and_never_the_secret(
     secret: Any, expected: str
 ) -> None:
     bank = Bank(LocalVault())
@@ -231,7 +231,7 @@ def test_the_door_says_why_it_does_not_take_a_secret_and_never_what_it_was(
     assert str(secret) not in str(refused.value)
 
 
-def test_a_stack_without_a_key_takes_no_secret_in_and_names_what_it_lacks() -> None:
+def test_a_stack_without_a_key_refuses_secrets_and_names_the_missing_key() -> None:
     bare = Bank(NO_VAULT)
     with pytest.raises(VaultFault, match="no key for secrets") as refused:
         bare.start("lend", {"token": CANARIES[0]})

@@ -129,7 +129,7 @@ def test_no_token_of_another_tenant_is_good_here_nor_ours_there() -> None:
     Case("another attempt", lambda token: replace(token, attempt=2), "HF232"),
     Case("no such child", lambda token: replace(token, run=token.run + ".0.1"), "HF232"),
 )
-def test_a_signed_token_for_what_nobody_waits_for_changes_nothing(case: Case) -> None:
+def test_a_signed_token_without_a_waiting_execution_changes_nothing(case: Case) -> None:
     shop = a_shop()
     before = shop.doors.stored()
     changed: Token = case.given(genuine(shop))
@@ -159,7 +159,7 @@ def test_guesses_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["tokens", "guesses"])
-def test_a_door_that_takes_what_is_forged_or_guessed_is_a_finding(
+def test_accepting_a_forged_or_guessed_token_is_a_finding(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     genuine_one = genuine(a_shop())

@@ -207,7 +207,7 @@ def assert_whole(firm: Firm, note: object = None) -> None:
     assert set(told(firm)) == EVENTS, note
 
 
-def test_everything_is_answered_and_told_once() -> None:
+def test_every_task_is_answered_and_every_end_reported_once() -> None:
     firm = Firm()
     assert firm.run() == OUTPUT
     assert_whole(firm)

@@ -95,7 +95,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_cancelled_is_undone_before_the_rest_goes_on(name: str) -> None:
+def test_a_cancelled_lane_is_undone_before_the_rest_continues(name: str) -> None:
     shop, history = run(name)
 
     assert outcome(history) == ("SUCCEEDED", "then done", EXPECTED[name])

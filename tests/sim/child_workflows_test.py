@@ -94,7 +94,7 @@ def assert_stopped(family: Family, note: object = None) -> None:
     assert family.is_sound(), note
 
 
-def test_children_are_started_and_heard_of_once() -> None:
+def test_children_start_once_and_report_their_end_once() -> None:
     family = shop()
     assert family.run().state.output == OUTPUT
     assert_whole(family)

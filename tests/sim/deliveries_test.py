@@ -56,7 +56,7 @@ class Seen(SimulatorWorld):
         return is_done
 
 
-def test_who_dies_of_what_was_handed_on_is_counted_and_then_alone() -> None:
+def test_a_worker_that_crashes_at_a_handed_over_task_is_counted_and_the_task_isolated() -> None:
     """The second task is begun by another invocation: its time-out does not fit into the first."""
 
     def kill(effect: RunTask) -> TaskResult:
@@ -77,9 +77,7 @@ def test_who_dies_of_what_was_handed_on_is_counted_and_then_alone() -> None:
     assert check(world) == []
 
 
-def test_what_was_handed_on_and_goes_alone_does_not_wait_for_the_claim_of_who_handed_it_on() -> (
-    None
-):
+def test_an_isolated_task_does_not_wait_for_the_lease_of_its_former_worker() -> None:
     """More branches than places. The first worker crashes at one branch, the second hands the last
     one over, and the worker that receives it crashes too.
     """
@@ -109,7 +107,7 @@ def test_what_was_handed_on_and_goes_alone_does_not_wait_for_the_claim_of_who_ha
 # -- who opened the same execution -----------------------------------------------------------------
 
 
-def test_who_finds_that_a_twin_has_opened_the_execution_looks_for_a_stop() -> None:
+def test_a_worker_that_loses_record_0_to_a_concurrent_delivery_reads_the_stops() -> None:
     """The concurrent worker is frozen at record 0, writes it at last, and crashes. Meanwhile there
     is no log, and the wake of the stop finds no execution to stop.
     """

@@ -23,7 +23,7 @@ def test_the_invariants_are_numbered_from_1_to_21() -> None:
     assert [one.number for one in invariants.ALL] == [f"I{n}" for n in range(1, 22)]
 
 
-def test_a_check_that_is_at_a_loss_has_found_something_and_the_others_go_on(
+def test_a_crash_of_one_invariant_is_a_finding_and_the_others_continue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def is_at_a_loss(case: Any) -> Any:

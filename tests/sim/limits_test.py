@@ -328,7 +328,7 @@ def _inversions() -> int:
     return sum(b < a for a, b in pairwise(order))
 
 
-def test_newcomers_do_not_pass_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_attempts_do_not_overtake_waiting_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _inversions() == 0
     monkeypatch.setattr(GateMemory, "is_busy", lambda *_: False)
     monkeypatch.setattr(gate, "NO_WAITERS", Condition("ttl", ">", 0, or_absent=True))

@@ -90,7 +90,7 @@ def _run(steps: int) -> tuple[Meter, Shop]:
 
 
 @pytest.mark.slow
-def test_the_last_thousand_of_100_000_steps_cost_what_the_first_thousand_did() -> None:
+def test_the_last_thousand_of_100_000_steps_cost_as_much_as_the_first() -> None:
     ratios = []
     for _ in range(ROUNDS):
         meter, _ = _run(STEPS)

@@ -191,7 +191,7 @@ def listed(shop: Shop, **wanted: Any) -> list[Any]:
 
 
 @BOTH
-def test_what_kills_whoever_evaluates_it_rests_in_quarantine_where_everybody_sees_it(
+def test_an_execution_that_crashes_every_worker_is_quarantined_and_listed(
     definition: Machine, bomb: Bomb
 ) -> None:
     shop, run = quarantined(definition)
@@ -255,7 +255,7 @@ def test_what_is_repaired_and_not_mended_comes_back_into_quarantine(
 
 
 @BOTH
-def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> None:
+def test_a_stop_ends_a_quarantined_execution(definition: Machine, bomb: Bomb) -> None:
     shop, run = quarantined(definition)
     shop.stop(run)
     shop.world.run()
@@ -265,7 +265,7 @@ def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> N
     assert check(shop.world) == []
 
 
-def test_a_stop_ends_what_is_in_quarantine_also_if_its_wake_becomes_a_dead_letter(
+def test_a_stop_ends_a_quarantined_execution_also_if_its_wake_becomes_a_dead_letter(
     bomb: Bomb,
 ) -> None:
     shop, run = quarantined(AT_ONCE)
@@ -335,7 +335,7 @@ def quarantine_items(world: SimulatorWorld) -> list[Any]:
     return [item for item in world.services.items("mail") if item["pk"] == keys.QUARANTINE]
 
 
-def test_a_start_in_quarantine_is_not_replaced_by_what_fails_later(bomb: Bomb) -> None:
+def test_a_start_in_quarantine_is_not_replaced_by_a_later_failure(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     later = messages.recover(shop.tenant, run, ("a", "b"))
     shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(later, "c")))
@@ -389,7 +389,7 @@ def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
     assert [row["execution"] for row in listed(shop, status="SUCCEEDED")] == [second]
 
 
-def test_a_start_whose_name_goes_while_it_is_released_stays_where_it_is(bomb: Bomb) -> None:
+def test_a_start_whose_name_expires_during_its_release_stays_in_quarantine(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     held = shop.world.call(quarantine.find(shop.tenant, run))
     assert shop.world.call(quarantine.refusal(held, shop.world.now_ms)) is None
@@ -483,7 +483,7 @@ def test_a_redrive_in_quarantine_is_repaired_alone_in_its_batch(bomb: Bomb) -> N
     assert findings(shop.world, names=("flow",)) == []
 
 
-def test_a_repair_deletes_what_is_in_quarantine_no_more() -> None:
+def test_a_report_does_not_delete_ended_quarantine_rows() -> None:
     """A caller that may only read may lack the right to delete."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
     run = shop.start()
@@ -533,7 +533,7 @@ def test_an_item_of_quarantine_that_cannot_be_read_is_said_and_hides_nothing(
     assert found == {run: reason, other: "QUARANTINED"}
 
 
-def test_what_rests_in_quarantine_for_half_a_year_outlives_its_records(bomb: Bomb) -> None:
+def test_an_execution_in_quarantine_for_half_a_year_outlives_its_records(bomb: Bomb) -> None:
     shop, run = quarantined(LATER)
     expire_daily(shop.world, 180)
     shop.world.run(until_ms=START_MS + 180 * DAY_SECONDS * 1_000)

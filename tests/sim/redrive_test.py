@@ -84,7 +84,9 @@ def test_the_branch_that_had_ended_is_not_run_again() -> None:
     assert repair.stack.is_sound
 
 
-def test_a_redrive_whose_worker_died_behind_its_watch_row_is_found_without_its_message() -> None:
+def test_a_redrive_whose_worker_crashed_after_its_watchdog_row_is_found_without_its_message() -> (
+    None
+):
     rows: list[Item] = []
 
     def loses_the_wake(world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -163,7 +165,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
         assert repair.stack.is_sound, number
 
 
-def test_its_time_out_is_asked_for_again_when_the_worker_that_redrove_it_dies() -> None:
+def test_its_time_out_is_requested_again_when_the_worker_of_the_redrive_crashes() -> None:
     """The wake comes back, and the time-out of an execution has no entry by which to know it."""
 
     def die(world: SimulatorWorld, effect: Effect, when: When) -> None:

@@ -83,7 +83,7 @@ def test_a_wait_longer_than_the_life_of_a_record_ends_well() -> None:
     assert shop.insist(lambda: shop.front.history("default", run))["events"] != []
 
 
-def test_the_history_begins_at_a_snapshot_whose_record_refers_to_what_ttl_has_taken() -> None:
+def test_the_history_begins_at_a_snapshot_that_refers_to_deleted_records() -> None:
     """On day 15 a record is so large that it takes a snapshot, and in it is the order of day 0."""
     draws = random.Random(1)
     junk = ["".join(draws.choices("0123456789abcdefghijklmnopqrstuv", k=9_000)) for _ in range(6)]
@@ -372,7 +372,7 @@ def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
     assert [row["execution"] for row in listed["executions"]] == [run]
 
 
-def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() -> None:
+def test_the_repair_of_a_start_whose_log_has_begun_carries_out_its_commands() -> None:
     """Its worker wrote record 0, crashed before it registered the wait, and each later one crashed
     too: the same start once more would find a log, and no work.
     """
@@ -398,9 +398,7 @@ def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() ->
     assert f"w#{run}" in {item["sk"] for item in shop.world.services.items("mail")}
 
 
-def test_what_is_released_from_quarantine_does_not_wait_for_the_claims_of_its_dead_letters() -> (
-    None
-):
+def test_a_released_execution_does_not_wait_for_the_leases_of_its_dead_letters() -> None:
     wait = {"Type": "Wait", "Seconds": 60, "Next": "work"}
     flow = machine({"nap": wait, "work": call("work", TimeoutSeconds=840)})
     shop = Shop(flow, tasks=lambda _: TaskSucceeded(None))
@@ -516,7 +514,7 @@ def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_d
         assert result.steps < 10_000, seed
 
 
-def test_what_was_answered_during_its_call_is_heard_before_the_execution_times_out() -> None:
+def test_an_answer_during_the_call_is_read_before_the_execution_times_out() -> None:
     """Its wait and the end of the execution's time were written at once (I7)."""
     for milliseconds in range(20_980, 21_010):
         tasks = {"lambda:invoke": [{"output": 1, "seconds": milliseconds / 1_000}]}
@@ -526,7 +524,7 @@ def test_what_was_answered_during_its_call_is_heard_before_the_execution_times_o
         assert judged(flow, swarm, EARLY, tasks=tasks, answers=answers) == (), milliseconds
 
 
-def test_children_are_told_by_each_delivery_of_a_parent_that_hosts_freeze_over() -> None:
+def test_each_delivery_of_a_frozen_parent_sends_to_its_children() -> None:
     """The judge counted that for something that the children had caused (I20)."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "race of children"]
     rates = {"frozen after": 0.3, "sent twice": 0.1, "answer lost": 0.1}
@@ -579,7 +577,7 @@ def unread(*_: object) -> Any:
     yield
 
 
-def test_a_child_whose_workers_were_lost_says_so_to_a_parent_that_has_lost_fewer(
+def test_a_child_with_lost_workers_reports_them_to_a_parent_with_fewer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""

@@ -263,7 +263,7 @@ def test_what_is_renewed_is_listed_once_whatever_goes_wrong_meanwhile(
     assert listed(shop) == [(shop.history(run).records[-1].sequence, "SUCCEEDED")]
 
 
-def test_what_is_redriven_by_a_record_with_a_snapshot_is_listed_once_whoever_dies(
+def test_an_execution_redriven_in_a_record_with_a_snapshot_is_listed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
@@ -282,7 +282,7 @@ def test_what_is_redriven_by_a_record_with_a_snapshot_is_listed_once_whoever_die
 # -- quarantine ------------------------------------------------------------------------------------
 
 
-def test_what_was_never_opened_and_rests_in_quarantine_outlives_its_records(
+def test_a_quarantined_execution_that_was_never_opened_outlives_its_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its first record is full, and every worker that evaluates the next state crashes."""
@@ -311,7 +311,7 @@ def test_what_was_never_opened_and_rests_in_quarantine_outlives_its_records(
 # -- the bus ---------------------------------------------------------------------------------------
 
 
-def test_the_bus_hears_of_what_stands_in_a_record_with_a_snapshot_whoever_dies(
+def test_the_events_of_a_record_with_a_snapshot_are_published_in_spite_of_crashes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)

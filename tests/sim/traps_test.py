@@ -146,7 +146,7 @@ def test_a_start_that_is_repeated_sends_its_message_again() -> None:
     caught(schedule, plant)
 
 
-def test_a_name_is_claimed_before_anything_runs() -> None:
+def test_a_name_is_reserved_before_anything_runs() -> None:
     """Two starts of one name with different inputs: one execution, and one refusal."""
 
     def schedule() -> list[str]:
@@ -301,7 +301,7 @@ def test_a_parked_execution_is_watched_before_its_message_is_gone() -> None:
     caught(schedule, lambda patch: patch.setattr(watchdog, "watch", forget))
 
 
-def test_a_visit_looks_at_control_mail_though_only_a_timer_is_open() -> None:
+def test_a_delivery_reads_control_messages_though_only_a_timer_is_open() -> None:
     """The wake of a stop was lost; without the look a long wait would ignore it to its end."""
 
     def is_control(effect: Effect) -> bool:
@@ -425,7 +425,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
     caught(schedule, plant)
 
 
-def test_who_gets_a_run_handed_on_takes_the_claim_that_the_message_names() -> None:
+def test_a_worker_that_is_handed_a_run_takes_the_lease_in_the_message() -> None:
     timeout: dict[str, Any] = {"TimeoutSeconds": 90, "Arguments": {"n": 1}}
     flow = machine({"one": call("slow", "two", **timeout), "two": call("slow", **timeout)})
 

@@ -64,7 +64,9 @@ def one_lane(work: dict[str, Machine]) -> Machine:
 
 
 @pytest.mark.parametrize("fault", ["killed before", "throttled"])
-def test_what_is_asked_for_beside_a_twin_is_done_though_its_message_is_gone(fault: str) -> None:
+def test_commands_written_beside_a_concurrent_delivery_are_carried_out_without_the_message(
+    fault: str,
+) -> None:
     states = {"a": wait_for("paid", "work"), "work": call("work", "nap"), "nap": NAP}
     played = deployed(machine(states), events=[PAID], tasks=WORK)
     for effect in range(11, 50):
@@ -72,7 +74,7 @@ def test_what_is_asked_for_beside_a_twin_is_done_though_its_message_is_gone(faul
 
 
 @pytest.mark.parametrize("fault", ["killed before", "killed after", "throttled"])
-def test_a_claim_without_a_message_is_left_to_its_time_out_and_no_longer(
+def test_a_lease_without_a_message_lasts_until_its_time_out_and_no_longer(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The start came again to a worker of the release before, which deleted the message."""
@@ -96,14 +98,14 @@ def test_a_claim_without_a_message_is_left_to_its_time_out_and_no_longer(
     assert any(violations(played, tape) for tape in tapes), "the case is not met any more"
 
 
-def test_who_may_not_hide_his_message_any_more_has_a_successor_in_time() -> None:
+def test_a_worker_that_can_no_longer_hide_its_message_has_a_successor_in_time() -> None:
     """No worker crashes: the function's time is over in the middle of the next task."""
     states = {"a": wait_for("paid", "work"), "work": call("work", "long"), "long": call("long")}
     tasks = {**WORK, "long": [{"output": 1, "seconds": 150}]}
     require_clean(deployed(machine(states), events=[PAID], tasks=tasks), OLD_TWIN)
 
 
-def test_whose_elder_twin_deletes_the_message_is_looked_after() -> None:
+def test_the_sweeper_finds_an_execution_whose_message_an_earlier_delivery_deleted() -> None:
     """The first worker froze before its last effect, and has not read the second one's record."""
     lanes = [
         {"StartAt": "a", "States": {"a": wait_for("paid", "nap"), "nap": {**NAP, "Seconds": 300}}},
@@ -131,7 +133,7 @@ def test_whose_elder_twin_deletes_the_message_is_looked_after() -> None:
         require_clean(played, [*twins, ("effect", effect, "throttled")])
 
 
-def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -> None:
+def test_the_sweeper_checks_a_record_after_the_time_of_its_writer() -> None:
     paid = {**PAID, "after_seconds": 400}
     tasks = {"work": [{"output": 1, "seconds": 100}]}
     flow = machine({"work": call("work", "a"), "a": wait_for("paid")})
@@ -146,7 +148,7 @@ def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -
 
 
 @pytest.mark.parametrize("fault", ["killed before", "throttled"])
-def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fault: str) -> None:
+def test_a_second_start_does_not_complete_an_unpublished_end(fault: str) -> None:
     twins: list[DrawnChoice] = [
         ("effect", 6, "sent twice"),
         ("message", 2, "late"),
@@ -209,7 +211,7 @@ def talkative(count: int) -> tuple[dict[str, Machine], dict[str, Any]]:
     return states, {f"t{n}": [{"output": text, "seconds": 1}] for n, text in enumerate(said)}
 
 
-def test_what_replaces_a_dead_letter_knows_what_was_begun_under_it_long_before() -> None:
+def test_a_replaced_dead_letter_keeps_the_attempts_that_it_began() -> None:
     """By then records of others hide the beginning, of which the bus has no event."""
     states, tasks = talkative(14)
     played = deployed(one_lane(states), tasks=tasks)

@@ -224,7 +224,7 @@ def test_each_item_is_a_child_of_its_own(shop: ModuleType) -> None:
     assert children == 2
 
 
-def test_a_workflow_that_calls_itself_gives_what_the_function_gives(shop: ModuleType) -> None:
+def test_a_workflow_that_calls_itself_gives_the_result_of_the_function(shop: ModuleType) -> None:
     assert outcome("factorial", {"n": 6}) == (shop.factorial(6), 5) == (720, 5)
 
 

@@ -62,7 +62,7 @@ def test_a_failure_passes_on_the_childs_own_error_and_cause() -> None:
     assert outcome(failing("OutOfStock", "only nine")) == ["OutOfStock", "only nine"]
 
 
-def test_what_nobody_catches_ends_the_parent_with_the_childs_error() -> None:
+def test_an_uncaught_error_of_a_child_ends_the_parent() -> None:
     outer = machine({"call": call_of("inner", Arguments={})})
     assert outcome(failing("OutOfStock", "only nine"), outer) == ("OutOfStock", "only nine")
 
@@ -121,7 +121,7 @@ def test_an_input_that_does_not_fit_fails_the_step_and_starts_nothing() -> None:
     assert family.children == []
 
 
-def test_a_vault_that_cannot_seal_what_a_child_is_given_fails_the_step_by_name() -> None:
+def test_a_vault_that_cannot_seal_a_childs_input_fails_the_step_by_name() -> None:
     def sealed(_tenant: str, _workflow: str, _value: Any) -> Any:
         raise VaultFault("HF327", "the vault is closed")
 
@@ -275,7 +275,7 @@ def test_a_branch_that_fails_stops_the_child_of_its_sibling() -> None:
         pytest.param({}, id="all are waited for"),
     ],
 )
-def test_a_child_that_nobody_needs_any_more_is_stopped(extension: Machine) -> None:
+def test_a_child_without_a_waiting_parent_is_stopped(extension: Machine) -> None:
     waits = {"StartAt": "call", "States": {"call": call_of("inner", Arguments={})}}
     quick = {"StartAt": "rest", "States": {"rest": {"Type": "Wait", "Seconds": 5, "End": True}}}
     both: Machine = {"Type": "Parallel", "Branches": [waits, quick], "Next": "after"}

@@ -147,7 +147,7 @@ class Play:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_random_machines_end_once_and_take_back_what_they_did(first: int) -> None:
+def test_random_machines_end_once_and_undo_their_steps(first: int) -> None:
     for seed in range(first, first + 50):
         print(f"seed {seed}")
         case = Play(seed).run()
@@ -156,7 +156,7 @@ def test_random_machines_end_once_and_take_back_what_they_did(first: int) -> Non
         assert not stopping or case.status == stopping[-1]
 
 
-def test_a_redrive_goes_on_from_every_end_but_that_of_an_undo() -> None:
+def test_a_redrive_continues_from_every_end_except_that_of_an_undo() -> None:
     seen: set[bool] = set()
     for seed in range(200):
         print(f"seed {seed}")

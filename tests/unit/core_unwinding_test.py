@@ -35,14 +35,14 @@ def undone_in_a_block(seconds: int = 60) -> Machine:
     )
 
 
-def test_a_deadline_does_not_interrupt_what_a_stop_takes_back() -> None:
+def test_a_deadline_does_not_interrupt_the_undo_of_a_stop() -> None:
     case = Case(undone_in_a_block()).start().after(50).offer(STOP)
     assert case.after(20).positions == ["undo one"]
 
     assert case.succeed().status == "ABORTED"
 
 
-def test_an_inner_deadline_does_not_interrupt_what_an_outer_one_takes_back() -> None:
+def test_an_inner_deadline_does_not_interrupt_the_undo_of_an_outer_one() -> None:
     states, undo = part("one", "after")
     inside = ["one", "undo one", "one undone"]
     rest = {"after": call("after"), "early": call("early"), "late": call("late")}
@@ -223,7 +223,7 @@ def test_a_redrive_at_a_blocks_first_state_has_one_clock() -> None:
     assert case.after(11).positions == ["late"]
 
 
-def test_a_redrive_begins_lanes_anew_of_which_too_few_have_succeeded() -> None:
+def test_a_redrive_restarts_lanes_when_too_few_have_succeeded() -> None:
     branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     quorum = {"Needed": 2, "Tolerated": 1}
     lanes = {"Type": "Parallel", "Branches": branches, "End": True, "Holdfast": quorum}
@@ -236,7 +236,7 @@ def test_a_redrive_begins_lanes_anew_of_which_too_few_have_succeeded() -> None:
     assert case.succeed(1, at="a").succeed(2, at="b").output == [1, 2]
 
 
-def test_a_redrive_begins_lanes_anew_that_their_block_had_no_time_for() -> None:
+def test_a_redrive_restarts_lanes_whose_block_had_no_time_left() -> None:
     branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     lanes = {"Type": "Parallel", "Branches": branches, "End": True}
     deadline = {"Begin": "all", "Seconds": 60, "States": ["all"]}

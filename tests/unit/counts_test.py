@@ -161,7 +161,7 @@ def test_a_retry_costs_one_record_and_one_delayed_message() -> None:
     assert twice.sqs_send_requests - once.sqs_send_requests == 1
 
 
-def test_a_stop_costs_its_mail_and_one_record() -> None:
+def test_a_stop_costs_its_inbox_message_and_one_record() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task({"Type": "Wait", "Seconds": 600, "End": True}))
     bill = Bill(shop)

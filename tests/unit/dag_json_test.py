@@ -120,7 +120,7 @@ def refusals_of(name: str) -> WorkflowError:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_document_is_told_where_why_and_what_to_type(name: str) -> None:
+def test_a_refusal_of_a_document_gives_place_reason_and_fix(name: str) -> None:
     assert f"{refusals_of(name)}\n" == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 

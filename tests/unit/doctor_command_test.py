@@ -75,7 +75,7 @@ def test_what_is_stuck_is_shown_with_reason_and_repair_and_exits_with_1(
     assert (row["execution"], row["reason"]) == (run, "TIMER_OVERDUE")
 
 
-def test_a_repair_sets_it_going_and_says_what_it_did(
+def test_a_repair_restarts_it_and_reports_the_repair(
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = lost_wake(found)
@@ -134,7 +134,7 @@ def test_one_lost_blob_is_said_and_hides_no_other_execution(
     assert "UNREADABLE_LOG" in capsys.readouterr().out
 
 
-def test_the_dead_letter_of_one_whose_blob_is_lost_is_quarantined_and_it_is_listed(
+def test_the_dead_letter_of_an_execution_with_a_lost_blob_is_quarantined_and_listed(
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hurt = lost_blob(found)

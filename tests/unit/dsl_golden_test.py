@@ -26,7 +26,7 @@ def refusals_of(name: str) -> CompileErrors:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_program_is_told_where_why_and_what_to_type(name: str) -> None:
+def test_a_refusal_of_a_program_gives_place_reason_and_fix(name: str) -> None:
     assert f"{refusals_of(name)}\n" == (FOLDER / f"{name}.txt").read_text()
 
 

@@ -800,7 +800,7 @@ def flow(n: int) -> None:
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
-def test_a_workflow_does_what_its_python_does(title: str, tmp_path: Path) -> None:
+def test_a_workflow_behaves_as_its_python(title: str, tmp_path: Path) -> None:
     text, inputs, arrivals = PROGRAMS[title]
     with loaded(tmp_path, f"{HEADER}\n@workflow{text}") as module:
         for values in inputs:

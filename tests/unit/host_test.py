@@ -96,7 +96,7 @@ def test_one_bad_message_comes_back_alone() -> None:
     assert all(isinstance(error, HoldfastBug) for _, error in found.faults)
 
 
-def test_a_start_that_lacks_its_fields_comes_back_and_is_told_of() -> None:
+def test_a_start_without_its_fields_comes_back_and_is_logged() -> None:
     found = site(chain(1))
     send(found, messages.start("default", RUN))
 
@@ -132,7 +132,7 @@ def test_a_message_of_the_single_queue_is_hidden_there() -> None:
 # -- events and the minute -------------------------------------------------------------------------
 
 
-def test_an_event_from_the_bus_reaches_who_waits_for_it() -> None:
+def test_an_event_from_the_bus_reaches_the_waiting_execution() -> None:
     found = site(machine({"it": wait_for("paid")}))
     run = found.shop.start()
     found.work()

@@ -60,7 +60,7 @@ def _brought_by(module: str) -> tuple[set[str], set[str]]:
     return set(ours), set(foreign)
 
 
-def test_importing_holdfast_brings_the_words_of_the_language_and_nobody_elses_package() -> None:
+def test_importing_holdfast_gives_the_public_names_and_imports_no_other_package() -> None:
     assert _brought_by("holdfast") == (AUTHORING, set())
 
 

@@ -76,7 +76,7 @@ def test_a_connection_that_fails_is_a_socket_error(
     assert _invoke({}).error == "States.Http.Socket"
 
 
-def test_a_failure_does_not_tell_what_a_connection_keeps_secret(
+def test_a_failure_does_not_contain_the_secrets_of_a_connection(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(request: Any) -> Any:

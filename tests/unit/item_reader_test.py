@@ -76,7 +76,7 @@ def test_single_quotes_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("written", "field"), [(r"1\,2", "1,2"), (r"C:\\x", r"C:\x"), (r"a\bc", "abc")]
 )
-def test_a_backslash_escapes_what_follows(written: str, field: str) -> None:
+def test_a_backslash_escapes_the_next_character(written: str, field: str) -> None:
     assert csv_items(f"a\n{written}\n") == [{"a": field}]
 
 

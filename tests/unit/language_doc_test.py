@@ -88,14 +88,14 @@ def _is_change(value: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("code", STATEMENTS)
-def test_a_statement_of_the_page_compiles_and_does_what_python_does(
+def test_a_statement_of_the_page_compiles_and_behaves_as_in_python(
     code: str, tmp_path: Path
 ) -> None:
     run(tmp_path, as_body(code))
 
 
 @pytest.mark.parametrize("code", EXPRESSIONS)
-def test_an_expression_of_the_page_compiles_and_is_what_python_says(
+def test_an_expression_of_the_page_compiles_and_has_the_value_of_python(
     code: str, tmp_path: Path
 ) -> None:
     run(tmp_path, f"result = {code}\nreturn result")
@@ -111,7 +111,7 @@ def test_a_value_of_each_type_crosses_a_workflow(code: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("code", PATTERNS)
-def test_a_pattern_of_the_page_fits_what_python_says(code: str, tmp_path: Path) -> None:
+def test_a_pattern_of_the_page_fits_as_in_python(code: str, tmp_path: Path) -> None:
     pattern = code.removeprefix("case ").removesuffix(":")
     type_, values = next(SUBJECTS[start] for start in SUBJECTS if pattern.startswith(start))
     last = "" if pattern in ("other", "_") else "\n    case _: return 0"

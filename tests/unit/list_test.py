@@ -178,7 +178,7 @@ def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
         ({"status": "DONE"}, "HF204"),
     ],
 )
-def test_a_filter_that_is_none_is_refused_with_what_was_expected(
+def test_an_invalid_filter_is_refused_with_the_expected_form(
     request_: Mapping[str, Any], code: str
 ) -> None:
     shop = Shop(chain(1))

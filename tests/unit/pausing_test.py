@@ -75,7 +75,7 @@ def listed(shop: Shop) -> Any:
     return shop.insist(lambda: shop.front.executions("default", {}))["executions"]
 
 
-def test_a_paused_execution_goes_on_by_the_time_that_was_left() -> None:
+def test_a_paused_execution_continues_with_the_remaining_time() -> None:
     shop, run = paused(NAP)
     settle(shop, 86_400)
     assert shop.world.task_runs == {}

@@ -97,7 +97,7 @@ def test_any_name_is_drawn_as_text_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("image", sorted(IMAGES.glob("*.svg")), ids=lambda path: path.name)
-def test_the_pictures_of_the_documents_are_what_the_command_draws(
+def test_the_pictures_of_the_documents_are_those_of_the_command(
     image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If not: `holdfast graph --output docs/images`."""
@@ -316,7 +316,7 @@ def test_an_undo_in_a_branch_is_to_be_seen_too() -> None:
     assert "undo" in draw(definition).classes["U"]
 
 
-def test_marks_show_what_an_execution_did() -> None:
+def test_marks_show_the_states_of_an_execution() -> None:
     look = Look(marks={"A": Mark("succeeded", 3), "B": Mark("running")})
     picture = draw(machine(TASK, TASK, {"Type": "Succeed"}), look=look)
     assert "succeeded" in picture.classes["A"]
@@ -334,7 +334,7 @@ def test_lines_are_links_only_where_a_prefix_is_given() -> None:
     assert '<a href="https://example.org/main/a%20dir/o%22rders.py#L7">' in linked
 
 
-def test_a_picture_is_told_to_those_who_cannot_see_it_and_runs_nothing() -> None:
+def test_a_picture_has_a_text_alternative_and_no_script() -> None:
     text = draw(machine(PASS), None).text
     assert 'role="graphics-document document"' in text
     assert "<title>state machine</title>" in text

@@ -91,7 +91,7 @@ def test_step_functions_stop_that_is_repeated_undoes_all() -> None:
     assert stack.is_sound
 
 
-def test_a_repeated_stop_keeps_nobody_busy_while_the_undo_waits() -> None:
+def test_a_repeated_stop_keeps_no_worker_busy_while_the_undo_waits() -> None:
     """It is never applied: if it counted as unread, it would wake a worker for ever."""
     till = Till(CONFIRMED)
     till.ask()

@@ -100,7 +100,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_python_of_a_page_is_python_and_somebody_runs_it(page: str) -> None:
+def test_the_python_of_a_page_is_valid_and_a_test_runs_it(page: str) -> None:
     for block in blocks(page, "python"):
         ast.parse(block)
     if blocks(page, "python"):

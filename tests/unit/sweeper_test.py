@@ -161,7 +161,7 @@ def test_a_row_whose_log_cannot_be_reached_for_a_moment_stays_where_it_is() -> N
     assert shop.world.services.metrics["SweepRefused"] == 1
 
 
-def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -> None:
+def test_a_row_of_an_execution_that_ended_unopened_is_dropped_without_a_message() -> None:
     """The worker that was about to open it lost a race to the worker that ended it."""
     shop = Shop(chain(1))
     run = shop.run({"n": 0}).run
@@ -223,7 +223,7 @@ def test_a_row_without_its_record_is_looked_at_the_more_seldom_the_longer_it_wai
     assert max(waits_ms) <= (WATCH_LOOK_SECONDS_MIN + 2 * WATCH_GRID_SECONDS) * 1_000
 
 
-def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
+def test_a_purged_queue_delays_a_leased_task_by_minutes_only() -> None:
     """The worker crashes with its message; only the watchdog row is left."""
     from holdfast_simulator.world import Killed
 
@@ -311,7 +311,7 @@ def test_a_row_that_asks_is_answered_once_its_record_is_there() -> None:
     assert asks(shop) == []
 
 
-def test_rows_that_ask_for_what_cannot_be_written_send_nothing() -> None:
+def test_rows_for_records_that_cannot_be_written_send_nothing() -> None:
     """Each receipt of a message puts one more of them, and their messages are received too."""
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
@@ -390,7 +390,7 @@ def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> No
     assert len(looks_ms) <= 6
 
 
-def test_who_comes_for_what_is_due_finds_it_overdue() -> None:
+def test_a_check_for_a_due_wait_finds_it_overdue() -> None:
     for due_ms in range(START_MS + 100_000, START_MS + 250_000, 250):
         visited_ms = (
             watchdog.on_grid(watchdog.look_after_ms(due_ms, START_MS)) - SWEEP_AHEAD_SECONDS * 1_000
@@ -446,7 +446,7 @@ def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> 
     assert len(rows(shop)) == 1
 
 
-def test_the_reason_counts_the_rounds_and_not_what_went_alone() -> None:
+def test_the_reason_counts_the_rounds_without_isolated_messages() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     revive(shop, messages.recover("default", RUN, ("w1", "m1", "m2"), released=1), "m3")
     (held,) = shop.world.call(quarantine.of_tenant("default"))
@@ -467,7 +467,7 @@ def test_what_was_released_goes_round_as_often_again() -> None:
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
 
 
-def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody() -> None:
+def test_an_unreported_end_waits_for_a_repair_and_is_not_quarantined() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "Next": "no"}, "no": NO}))
 
     def refuse(_: SimulatorWorld, effect: Effect, when: When) -> None:

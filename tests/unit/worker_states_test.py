@@ -165,7 +165,7 @@ def test_a_machine_that_calls_itself_without_end_fails_before_ids_grow_too_long(
     assert errors == ["States.TaskFailed"] * CHILD_DEPTH_MAX + ["Holdfast.TooDeep"]
 
 
-def test_a_parent_that_is_stopped_stops_what_it_waits_for() -> None:
+def test_a_stopped_parent_stops_its_awaited_children() -> None:
     firm = Firm()
     execution = firm.start(nest(), states(Rest=WAIT))
     assert firm.nested()["status"] == "RUNNING"
@@ -175,7 +175,7 @@ def test_a_parent_that_is_stopped_stops_what_it_waits_for() -> None:
     assert firm.nested()["status"] == "ABORTED"
 
 
-def test_a_task_that_times_out_stops_what_it_waits_for() -> None:
+def test_a_task_that_times_out_stops_its_child_or_job() -> None:
     firm = Firm()
     execution = firm.start(nest(TimeoutSeconds=10), states(Rest=WAIT))
     firm.office.wait(15)
@@ -183,7 +183,7 @@ def test_a_task_that_times_out_stops_what_it_waits_for() -> None:
     assert firm.nested()["status"] == "ABORTED"
 
 
-def test_a_parent_that_is_stopped_while_it_calls_stops_what_the_call_begins() -> None:
+def test_a_parent_that_is_stopped_during_a_call_stops_the_started_child() -> None:
     """The stop is committed by another delivery, before the answer of the call is."""
     firm = Firm()
     nested = nest()
@@ -210,7 +210,7 @@ def test_a_parent_that_is_stopped_while_it_calls_stops_what_the_call_begins() ->
 JOB = {"Type": "Task", "Resource": BUILD, "Arguments": {"ProjectName": "p"}}
 
 
-def test_a_job_is_asked_for_with_what_its_call_answered_until_it_has_ended() -> None:
+def test_a_job_is_polled_with_the_answer_of_its_call_until_it_has_ended() -> None:
     firm = Firm()
     began_ms = firm.world.now_ms
     execution = firm.start(states(Job=JOB))
@@ -322,7 +322,7 @@ def test_a_stop_between_two_redrives_is_not_lost() -> None:
     assert (found["status"], found["redriveCount"], found["error"]) == ("ABORTED", 1, "No")
 
 
-def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_message() -> None:
+def test_a_renewal_does_not_delete_a_message_whose_task_another_worker_has_leased() -> None:
     """The first worker with the message has redriven the execution, and crashed."""
 
     def die(_world: SimulatorWorld, effect: Effect, _when: When) -> None:
@@ -424,7 +424,7 @@ class _DeliversTwice:
 # -- what the bus is told --------------------------------------------------------------------------
 
 
-def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
+def test_the_start_and_the_end_of_an_execution_are_published() -> None:
     firm = Firm(is_told=True)
     execution = firm.start(states(Rest={**WAIT, "Seconds": 1}, No=FAIL))
     firm.office.wait(60)
@@ -466,7 +466,7 @@ def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
     }
 
 
-def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_tells(
+def test_the_loser_of_a_race_publishes_a_start_that_a_snapshot_hides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first worker with the message froze at record 0, wrote it and crashed; others continued
@@ -498,7 +498,7 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
     assert sorted(set(told)) == ["RUNNING", "SUCCEEDED"]
 
 
-def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_looked() -> None:
+def test_an_end_whose_message_is_gone_is_published_after_the_sweepers_check() -> None:
     """It was delivered twice: one worker deleted it, while the other one wrote the end, and
     crashed.
     """
@@ -517,7 +517,7 @@ def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_loo
     assert [one.detail["status"] for one in firm.world.services.published] == ["RUNNING", "FAILED"]
 
 
-def test_of_an_end_that_is_redriven_at_once_the_bus_hears_though_its_writer_died() -> None:
+def test_an_end_that_is_redriven_at_once_is_published_after_its_writer_crashed() -> None:
     has_died = False
 
     def die(_world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -551,7 +551,7 @@ def test_data_that_no_event_can_hold_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("execution_type", ["STANDARD", "EXPRESS"])
-def test_of_express_executions_and_by_a_silent_worker_nobody_is_told(execution_type: str) -> None:
+def test_express_executions_and_silent_workers_publish_nothing(execution_type: str) -> None:
     firm = Firm(is_told=execution_type == "EXPRESS")
     machine = firm.office.create(states(Done={"Type": "Pass"}), type=execution_type)
     firm.office.start(machine)

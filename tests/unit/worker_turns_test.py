@@ -194,7 +194,7 @@ def test_what_still_runs_is_waited_for_before_the_rest_is_handed_on() -> None:
 # -- beside others ---------------------------------------------------------------------------------
 
 
-def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
+def test_a_suspect_attempt_with_a_running_owner_is_left_to_that_owner() -> None:
     """It has crashed two workers; while the third runs it, another worker reads the execution."""
     runs: list[int] = []
 
@@ -215,7 +215,7 @@ def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
     assert sound(shop)
 
 
-def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -> None:
+def test_a_worker_without_a_lease_does_not_take_an_attempt_from_a_later_lost_one() -> None:
     """The worker that took over the overdue attempt crashed, and the next worker counts it."""
     runs: list[int] = []
 
@@ -241,7 +241,7 @@ def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -
     assert sound(shop)
 
 
-def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
+def test_an_isolated_message_has_no_round_of_a_dead_letter() -> None:
     """Its own message was valid; the next one goes round twice, as any other does."""
     sent: list[Any] = []
 
@@ -266,7 +266,7 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     assert [len(body["of"]) for body in (alone, *sent)] == [1, 2, 3]
 
 
-def test_what_goes_on_alone_in_place_of_a_wake_comes_when_the_retry_is_overdue() -> None:
+def test_an_isolated_message_that_replaces_a_wake_comes_when_the_retry_is_overdue() -> None:
     """Its retry belongs to the worker of the wake, and that message is gone then."""
 
     def work(effect: RunTask) -> TaskResult:
@@ -309,7 +309,7 @@ def test_a_wake_that_comes_early_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("entry", [0, 7])
-def test_a_notice_for_what_is_no_map_changes_nothing(entry: int) -> None:
+def test_a_notice_for_a_state_other_than_a_map_changes_nothing(entry: int) -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
@@ -346,7 +346,7 @@ def long_wakes(shop: Shop) -> int:
     return sum(due > shop.world.now_ms + 300_000 for due in dues)
 
 
-def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_one() -> None:
+def test_a_recovery_leaves_a_just_begun_attempt_to_its_own_message() -> None:
     """A second wake would run its task twice. The other worker has crashed before it sent the wake;
     then its own message is delivered again.
     """
@@ -380,7 +380,7 @@ def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_
 
 
 @pytest.mark.parametrize("replaced", [(), ("work-99",)])
-def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
+def test_a_check_does_not_wake_for_a_retry_whose_wake_is_under_way(
     replaced: tuple[str, ...],
 ) -> None:
     """Two wakes would run one attempt twice."""
@@ -402,7 +402,7 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
     assert seconds == [1]
 
 
-def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() -> None:
+def test_a_repeated_delivery_does_not_wake_for_commands_before_its_last_record() -> None:
     """Its wake was sent before that record was written."""
 
     def die_at_c(world: SimulatorWorld, effect: Effect, _when: When) -> None:
@@ -422,7 +422,7 @@ def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() ->
     assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
-def test_who_recovers_and_loses_a_race_does_not_wake_again_for_what_he_has_asked_for() -> None:
+def test_a_recovery_that_loses_a_race_does_not_repeat_its_own_wakes() -> None:
     def be_late_with_b(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, PutIfAbsent) and not world.kills:
             raise Killed
@@ -474,7 +474,7 @@ def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake()
     assert sound(shop)
 
 
-def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
+def test_a_repeated_delivery_completes_its_record_behind_another_workers_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shop = lanes_of(paid_then_waits(LONG_SECONDS), paid_then_waits(1, "told"))
@@ -495,7 +495,7 @@ def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
     assert sound(shop)
 
 
-def test_who_comes_again_and_cannot_see_his_record_any_more_sees_to_everything(
+def test_a_repeated_delivery_that_cannot_read_its_record_repeats_all_commands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Many records later, each with a snapshot, a load does not go back to its record."""
@@ -534,7 +534,7 @@ def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:
     assert sound(shop)
 
 
-def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_over() -> None:
+def test_a_worker_overtaken_by_a_later_receipt_takes_nothing_over() -> None:
     """The message is gone by then: no worker would follow before the sweeper's next check."""
     is_new: list[bool] = []
 
@@ -632,7 +632,9 @@ def test_a_wake_for_an_answer_that_is_not_there_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "{", "[1,"])
-def test_an_event_whose_stored_value_is_no_json_is_refused_and_waited_for_still(value: str) -> None:
+def test_an_event_whose_stored_value_is_not_json_is_refused_and_the_wait_stays_open(
+    value: str,
+) -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
@@ -645,7 +647,7 @@ def test_an_event_whose_stored_value_is_no_json_is_refused_and_waited_for_still(
     assert shop.history(run).state.status == "RUNNING"
 
 
-def test_an_input_whose_stored_bytes_have_changed_is_not_begun_with() -> None:
+def test_an_execution_with_changed_input_bytes_does_not_begin() -> None:
     shop = Shop(machine({"it": {"Type": "Pass", "End": True}}))
     shop.start("x" * MESSAGE_INPUT_BYTES_MAX)
     (key,) = shop.world.services.blobs()
@@ -701,7 +703,7 @@ def test_a_notice_that_is_counted_already_lies_between_those_that_are_not() -> N
 # -- after months ----------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_name_that_rests_for_months_outlives_its_records() -> None:
+def test_a_run_without_a_name_that_is_idle_for_months_outlives_its_records() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start(name=None)
     settle(shop, RECORD_RETENTION_SECONDS)
@@ -766,7 +768,7 @@ def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
     assert sound(shop)
 
 
-def test_the_history_of_what_rests_for_months_begins_at_its_snapshot() -> None:
+def test_the_history_of_an_execution_idle_for_months_begins_at_its_snapshot() -> None:
     text = "".join(str(number) for number in range(60_000))
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start({"text": text})

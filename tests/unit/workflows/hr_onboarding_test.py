@@ -98,7 +98,7 @@ def test_a_contract_that_is_not_signed_within_two_weeks_is_void() -> None:
 # -- The accounts ----------------------------------------------------------------------------------
 
 
-def test_without_accounts_nobody_starts() -> None:
+def test_without_accounts_the_first_day_does_not_start() -> None:
     unknown = GRACE.model_copy(update={"systems": ["mail", "abacus"]})
     run = a_world().run(onboard, unknown)
     assert run.output == Outcome(
@@ -217,5 +217,5 @@ def test_an_order_that_fails_closes_the_accounts_and_fails_the_run() -> None:
     assert run.steps[-2:] == ["close_accounts", "void_contract"]
 
 
-def test_in_every_world_it_does_what_its_python_does() -> None:
+def test_in_every_world_it_behaves_as_its_python() -> None:
     assert check_workflow(onboard, examples=25)

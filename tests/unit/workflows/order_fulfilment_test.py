@@ -145,7 +145,7 @@ def test_the_same_article_twice_is_packed_twice_each_with_its_own_label() -> Non
         (Fate.OUT_OF_STOCK, "out_of_stock", ["refund", "release"]),
     ],
 )
-def test_a_failed_order_undoes_what_was_done_in_reverse(
+def test_a_failed_order_undoes_its_steps_in_reverse(
     fate: Fate, reason: str, undone: list[str]
 ) -> None:
     run = run_order(order_of(order_id=id_with(fate)))
