@@ -55,8 +55,12 @@ class MemoryStack:
         ]
 
     def dead_letters(self, queue: QueueName) -> list[dict[str, Any]]:
-        name: AnyQueueName = "work-dlq" if queue == "work" else "single-dlq"
-        letters = self.services.receive(name)
+        names: dict[QueueName, AnyQueueName] = {
+            "work": "work-dlq",
+            "single": "single-dlq",
+            "starts": "starts-dlq",
+        }
+        letters = self.services.receive(names[queue])
         for letter in letters:
             self.services.delete(letter.receipt)
         return [letter.body for letter in letters]

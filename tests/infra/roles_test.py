@@ -17,6 +17,7 @@ TASKS_ROLE = "TasksRole"
 RUN_TASKS = ("Worker", "WorkerSingle", "Api")
 WORK = "MessagingWork"
 SINGLE = "MessagingSingle"
+STARTS = "MessagingStarts"
 
 DEFAULT_BUS = {
     "Fn::Join": [
@@ -42,18 +43,18 @@ WORKER = {
     "s3:GetObject": {OBJECTS},
     "s3:ListBucket": {BUCKET},
     "s3:PutObject": {OBJECTS},
-    "sqs:SendMessage": {WORK, SINGLE},
+    "sqs:SendMessage": {WORK, SINGLE, STARTS},
     "secretsmanager:GetSecretValue": {"StorageSecret"},
 }
 
 
-def consumes(queue: str) -> dict[str, set[str]]:
+def consumes(*queues: str) -> dict[str, set[str]]:
     actions = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes")
-    return {f"sqs:{action}": {queue} for action in actions}
+    return {f"sqs:{action}": set(queues) for action in actions}
 
 
 ALLOWED: dict[str, dict[str, set[str]]] = {
-    "Worker": {**WORKER, **consumes(WORK)},
+    "Worker": {**WORKER, **consumes(WORK, STARTS)},
     "WorkerSingle": {**WORKER, **consumes(SINGLE)},
     "Events": {
         "dynamodb:GetItem": {MAIL},
@@ -74,18 +75,19 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "s3:PutObject": {OBJECTS},
         "s3:ListBucket": {BUCKET},
         "sqs:SendMessage": {WORK, SINGLE, "MessagingSweeperDead"},
-        "sqs:ReceiveMessage": {"MessagingWorkDead", "MessagingSingleDead"},
-        "sqs:DeleteMessage": {"MessagingWorkDead", "MessagingSingleDead"},
+        "sqs:ReceiveMessage": {f"{queue}Dead" for queue in (WORK, SINGLE, STARTS)},
+        "sqs:DeleteMessage": {f"{queue}Dead" for queue in (WORK, SINGLE, STARTS)},
     },
     "Api": {
         "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
         "dynamodb:GetItem": {MAIL},
         "dynamodb:PutItem": {MAIL},
+        "dynamodb:UpdateItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},
         "s3:GetObject": {OBJECTS},
         "s3:ListBucket": {BUCKET},
         "s3:PutObject": {OBJECTS},
-        "sqs:SendMessage": {WORK, SINGLE},
+        "sqs:SendMessage": {WORK, SINGLE, STARTS},
         "secretsmanager:GetSecretValue": {"StorageSecret"},
     },
 }
@@ -107,7 +109,7 @@ BARRED = {
     "dynamodb:*": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
     "s3:*": {BUCKET, OBJECTS},
     "sqs:*": {
-        *(WORK, SINGLE, f"{WORK}Dead", f"{SINGLE}Dead"),
+        *(WORK, SINGLE, STARTS, f"{WORK}Dead", f"{SINGLE}Dead", f"{STARTS}Dead"),
         *("MessagingEventsDead", "MessagingSweeperDead"),
     },
     "secretsmanager:*": {"StorageSecret"},

@@ -16,6 +16,7 @@ from tests.infra.template import TOPIC_ARN, Template, construct_name, target_of
 DEAD_LETTERS = {
     "MessagingWorkDead",
     "MessagingSingleDead",
+    "MessagingStartsDead",
     "MessagingEventsDead",
     "MessagingSweeperDead",
 }
@@ -105,21 +106,25 @@ def test_a_work_queue_redelivers_a_stated_number_of_times_and_then_gives_up(
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "function"),
+    ("source_id", "shape", "batches"),
     [
-        ("Worker", resources.WORK, resources.WORKER),
-        ("WorkerSingle", resources.SINGLE, resources.WORKER_SINGLE),
+        # Together what the function may have at once: starts get a third of it.
+        ("WorkerFunctionSource", resources.WORK, 34),
+        ("WorkerFunctionStarts", resources.STARTS, 16),
+        ("WorkerSingleFunctionSource", resources.SINGLE, 5),
     ],
 )
 def test_a_worker_takes_batches_reports_failures_and_is_never_throttled_by_its_own_cap(
-    template: Template, name: str, shape: resources.Queue, function: resources.LambdaFunction
+    template: Template, source_id: str, shape: resources.Queue, batches: int
 ) -> None:
-    source = template.properties("AWS::Lambda::EventSourceMapping")[f"{name}FunctionSource"]
+    source = template.properties("AWS::Lambda::EventSourceMapping")[source_id]
     assert source["BatchSize"] == shape.batch_size
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert source["ScalingConfig"] == {"MaximumConcurrency": function.reserved_concurrency}
+    assert source["ScalingConfig"] == {"MaximumConcurrency": batches}
     assert target_of(source["EventSourceArn"]) == f"Messaging{shape.name.capitalize()}"
-    assert target_of(source["FunctionName"]) == f"{name}FunctionLambda"
+    assert (
+        target_of(source["FunctionName"]) == f"{source_id.partition('Function')[0]}FunctionLambda"
+    )
 
 
 def test_functions_are_the_five_of_resources_with_their_bounds(template: Template) -> None:
@@ -189,6 +194,7 @@ def test_every_function_has_the_names_of_modules_tables_bucket_and_queues(
         resources.ENV_BLOBS_BUCKET: "StorageBlobs",
         resources.ENV_WORK_QUEUE_URL: "MessagingWork",
         resources.ENV_SINGLE_QUEUE_URL: "MessagingSingle",
+        resources.ENV_STARTS_QUEUE_URL: "MessagingStarts",
     }
     for function in template.properties("AWS::Lambda::Function").values():
         variables = function["Environment"]["Variables"]
@@ -200,6 +206,7 @@ def test_only_the_sweeper_has_the_names_of_the_dead_letter_queues(template: Temp
     names = {
         resources.ENV_WORK_DLQ_URL: "MessagingWorkDead",
         resources.ENV_SINGLE_DLQ_URL: "MessagingSingleDead",
+        resources.ENV_STARTS_DLQ_URL: "MessagingStartsDead",
     }
     for name, function in template.properties("AWS::Lambda::Function").items():
         variables = function["Environment"]["Variables"]
@@ -291,7 +298,7 @@ def test_alarms_watch_each_dead_letter_queue_the_oldest_messages_and_the_sweep(
         for alarm in alarms.values()
         if alarm["MetricName"] == "ApproximateAgeOfOldestMessage"
     }
-    assert ages.keys() == {"MessagingWork", "MessagingSingle"}
+    assert ages.keys() == {"MessagingWork", "MessagingSingle", "MessagingStarts"}
     assert min(ages.values()) > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
     assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 3
 
@@ -376,6 +383,7 @@ def test_the_functions_have_the_sizes_that_the_deployment_chooses(chosen: Templa
     }
     assert batches == {
         (4, resources.WORK.batches_unreserved),
+        (4, resources.STARTS.batches_unreserved),
         (1, resources.SINGLE.batches_unreserved),
     }
     groups = chosen.properties("AWS::Logs::LogGroup").values()

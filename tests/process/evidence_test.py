@@ -136,7 +136,7 @@ def test_a_task_that_no_log_asked_for_is_found(left: Left) -> None:
 def test_a_first_task_may_have_run_before_a_start_was_stopped_in_place_of_another_try() -> None:
     shop = Shop(chain(3))
     run = shop.start({"n": 0})
-    (start,) = shop.world.services.receive("work")
+    (start,) = shop.world.services.receive("starts")
     shop.stop(run)
     shop.world.now_ms += 1_000
     shop.world.services.perform(Send((Message({**start.body, "held": True}),)))

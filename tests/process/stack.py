@@ -124,6 +124,7 @@ def raised(options: Options, folder: Path) -> Iterator[Stack]:
 
 def _roles(options: Options) -> tuple[str, ...]:
     counts = {"worker": options.workers, "single": options.singles, "caller": options.callers}
+    counts["starter"] = max(1, options.workers // 2)
     return (*(f"{kind}-{n}" for kind, count in counts.items() for n in range(count)), "sweeper")
 
 
@@ -143,6 +144,8 @@ def _bodies(
         match kind:
             case "worker":
                 bodies[role] = partial(roles.work, post, "work", 10)
+            case "starter":
+                bodies[role] = partial(roles.work, post, "starts", 10)
             case "single":
                 bodies[role] = partial(roles.work, post, "single", 1)
             case "sweeper":

@@ -97,7 +97,7 @@ def test_an_isolated_task_does_not_wait_for_the_lease_of_its_former_worker() -> 
     world = shop.world = Seen(shop.world.setting, work)
     state = shop.run().state
 
-    assert world.deaths == [("start", "work"), ("go", "work")]
+    assert world.deaths == [("start", "starts"), ("go", "work")]
     assert state.status == "SUCCEEDED"
     assert state.stopped_ms is not None
     assert state.stopped_ms - START_MS < 600_000
@@ -154,8 +154,8 @@ def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
             # A worker that has to read the definition writes record 0 first: the task has a lease
             # and is not over.
             world.setting = WorkerConfig(Programs(), knowing.knows, knowing.keys)
-            (other,) = world.services.receive("work")
-            world.deliver(other, "work")
+            (other,) = world.services.receive("starts")
+            world.deliver(other, "starts")
         elif len(ran) == 2:
             raise Killed
 

@@ -47,7 +47,7 @@ def findings(
 
 def purge(world: SimulatorWorld) -> None:
     """Every message is gone, those that are delayed or in flight, too."""
-    for queue in ("work", "single"):
+    for queue in ("work", "single", "starts"):
         world.services.queue(queue).messages.clear()
 
 

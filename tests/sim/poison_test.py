@@ -12,7 +12,7 @@ import pytest
 from holdfast.core import steps
 from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
-from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, WORK
+from holdfast.resources import METRIC_EXECUTIONS_QUARANTINED, STARTS, WORK
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import (
     Effect,
@@ -74,6 +74,7 @@ class Company(SimulatorWorld):
 
     def _deliver_visible(self) -> bool:
         sizes: list[tuple[QueueName, int]] = [("work", WORK.batch_size), ("single", 1)]
+        sizes += [("starts", STARTS.batch_size)]
         for queue, size in sizes:
             batch = self.services.receive(queue, size)
             self.is_doomed = any(received.body["run"] == self.poison for received in batch)
@@ -503,7 +504,7 @@ def test_a_report_does_not_delete_ended_quarantine_rows() -> None:
 def test_a_start_that_has_begun_is_not_kept_as_one() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
     run = shop.start()
-    (start,) = (stored.text for stored in shop.world.services.queue("work").messages.values())
+    (start,) = (stored.text for stored in shop.world.services.queue("starts").messages.values())
     settle(shop.world, 1)
     letter = {**json.loads(start), "of": ["a", "b"]}
     shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))

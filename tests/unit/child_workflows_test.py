@@ -412,8 +412,8 @@ def test_a_child_is_listed_under_its_own_workflow() -> None:
 def test_a_child_that_no_worker_has_begun_is_known_and_one_that_was_made_up_is_not() -> None:
     family = Family({"outer": OUTER, "inner": WAITS})
     run = family.start()
-    (message,) = family.world.services.receive("work")
-    family.world.deliver(message, "work")
+    (message,) = family.world.services.receive("starts")
+    family.world.deliver(message, "starts")
     assert family.describe(f"{run}.0.1")["waits"] == [{"kind": "start"}]
     for made_up in (f"{run}.0.2", f"{run}.9.1", f"{run}.0.1.0.1"):
         with pytest.raises(RequestError, match="HF207"):

@@ -165,7 +165,7 @@ def test_a_quarantined_start_is_shown_and_stopped_by_its_id() -> None:
     """However old the id is: its start message has been kept."""
     shop = Shop(machine(NAP))
     run = shop.start(name=None)
-    (start,) = shop.world.services.receive("work")
+    (start,) = shop.world.services.receive("starts")
     shop.world.services.delete(start.receipt)
     shop.world.call(quarantine.put(start.body, ("a", "b", "c"), shop.world.now_ms))
     shop.world.now_ms += 20 * DAY * 1_000

@@ -96,11 +96,17 @@ class Site:
         )
         self.api = api_handler(self.host)
 
-    def work(self, queue: QueueName = "work", context: Context | None = None) -> list[str]:
-        """One batch to the worker function; returns the ids that come back. The others are
-        deleted.
+    def work(self, queue: QueueName | None = None, context: Context | None = None) -> list[str]:
+        """One batch to the worker function; -> the ids that come back. The others are deleted.
+
+        Without a queue: what is under way, and starts when nothing is.
         """
-        received = self.shop.world.services.receive(queue)
+        services = self.shop.world.services
+        if queue is None:
+            visible_ms = services.next_visible_ms(("work",))
+            has_work = visible_ms is not None and visible_ms <= self.shop.world.now_ms
+            queue = "work" if has_work else "starts"
+        received = services.receive(queue)
         records = [
             {
                 "messageId": message.message_id,

@@ -89,6 +89,8 @@ def test_one_bad_message_comes_back_alone() -> None:
     found = site(chain(1))
     run = found.shop.start({"n": 0})
     send(found, {"k": "?"}, "text", {**messages.start("default", RUN), "f": 2}, [])
+    (start,) = found.shop.world.services.receive("starts")
+    send(found, start.body)
 
     assert len(found.work()) == 4
     assert found.shop.history(run).state.output == {"n": 1}

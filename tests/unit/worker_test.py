@@ -36,6 +36,7 @@ from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
 from holdfast_simulator import world as simulated
 from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.services import WORK_QUEUES
 from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
 
@@ -149,7 +150,7 @@ def test_a_wake_without_an_execution_is_deleted_and_writes_nothing(kind: str) ->
     shop.world.services.perform(Send((Message(body),)))
     settle(shop)
 
-    assert shop.world.services.depth("work") == 0
+    assert shop.world.services.depth("starts") == 0
     assert shop.world.services.items("executions") == []
 
 
@@ -157,7 +158,7 @@ def test_a_wake_without_an_execution_is_deleted_and_writes_nothing(kind: str) ->
 def test_any_message_about_an_ended_execution_changes_nothing(kind: str) -> None:
     shop = Shop(chain(1))
     run = shop.start({"n": 0})
-    start = shop.world.services.receive("work")[0]
+    start = shop.world.services.receive("starts")[0]
     settle(shop, VISIBILITY_SECONDS * 20)
     before = [dict(item) for item in shop.world.services.items("executions")]
     body = {
@@ -174,7 +175,7 @@ def test_any_message_about_an_ended_execution_changes_nothing(kind: str) -> None
 
     assert shop.history(run).state.status == "SUCCEEDED"
     assert [dict(item) for item in shop.world.services.items("executions")] == before
-    assert shop.world.services.depth("work") == 0
+    assert shop.world.services.depth("starts") == 0
 
 
 # -- lost workers ----------------------------------------------------------------------------------
@@ -245,9 +246,9 @@ class Stuck(Executor):
 def deliver_all(
     shop: Shop, pool: Executor, after: Callable[[Effect], None] = lambda effect: None
 ) -> None:
-    """Deliver every visible message to a worker with this pool; `after` sees the results."""
-    for number, received in enumerate(shop.world.services.receive("work")):
-        bound = shop.world.services.for_message("work", received.receipt)
+    """Every visible message to a worker with this pool; `after` sees what it has done."""
+    for number, received in enumerate(shop.world.services.receive("starts")):
+        bound = shop.world.services.for_message("starts", received.receipt)
         limit_ms = shop.world.now_ms + 600_000
 
         def perform(effect: Effect, bound: Any = bound, limit_ms: int = limit_ms) -> Any:
@@ -489,7 +490,7 @@ def test_a_message_under_which_another_works_is_not_acknowledged() -> None:
         if effect.arguments["n"] == 1 and not seen:
             seen.append(True)
             body = messages.recover("default", effect.run)
-            delivery = ReceivedMessage(body, "work-1", 1, "twin", START_MS)
+            delivery = ReceivedMessage(body, "starts-1", 1, "twin", START_MS)
             hidden: list[int] = []
 
             def perform(inner: Effect) -> Any:
@@ -528,8 +529,9 @@ def before_record(number: int, action: Callable[[SimulatorWorld], None]) -> Any:
 
 
 def deliver_wakes(world: SimulatorWorld) -> None:
-    for received in world.services.receive("work"):
-        world.deliver(received, "work")
+    for queue in WORK_QUEUES:
+        for received in world.services.receive(queue):
+            world.deliver(received, queue)
 
 
 def paid_beside_a_task() -> Machine:
@@ -560,9 +562,9 @@ def test_two_messages_that_start_one_execution_make_one_log(timeout_seconds: int
     flow = machine({"it": call("add", TimeoutSeconds=timeout_seconds)})
     shop = Shop(flow, hook=before_record(0, deliver_wakes))
     shop.start({"n": 0})
-    first = shop.world.services.receive("work")[0]
+    first = shop.world.services.receive("starts")[0]
     shop.start({"n": 0})
-    shop.world.deliver(first, "work")
+    shop.world.deliver(first, "starts")
     shop.world.run()
     (history,) = histories(shop.world)
 
@@ -681,7 +683,7 @@ def test_a_definition_with_another_hash_stops_the_worker(damage: str) -> None:
 
     assert [type(fault) for fault in shop.world.faults] == [HoldfastBug]
     assert services.items("executions") == []
-    assert shop.world.services.depth("work") == 1
+    assert shop.world.services.depth("starts") == 1
     assert shop.describe(run)["waits"] == [{"kind": "start"}]
 
 

@@ -539,7 +539,7 @@ def test_a_worker_overtaken_by_a_later_receipt_takes_nothing_over() -> None:
     is_new: list[bool] = []
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
-        queue = world.services.queue("work")
+        queue = world.services.queue("starts")
         (message,) = queue.messages.values()
         queue.show_again(f"{message.key}/1", world.now_ms)
         deliver_wakes(world)
@@ -564,7 +564,7 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
     """The later worker has crashed between a record and the wake that the record requests."""
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
-        queue = world.services.queue("work")
+        queue = world.services.queue("starts")
         (message,) = queue.messages.values()
         queue.show_again(f"{message.key}/1", world.now_ms)
         world.hook = die_at_long_timer
@@ -790,7 +790,7 @@ def test_a_start_that_comes_back_after_the_life_of_its_log_writes_nothing_over_i
     """TTL is late: the old record is still there, and counts for nothing."""
     shop = Shop(chain(1))
     shop.start({"n": 0})
-    body = shop.world.services.receive("work")[0].body
+    body = shop.world.services.receive("starts")[0].body
     shop.world.run()
     before = [dict(item) for item in shop.world.services.items("executions")]
     shop.world.now_ms += (RECORD_RETENTION_SECONDS + 1) * 1_000

@@ -159,7 +159,9 @@ def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) ->
 
 
 class FlowWorld:
-    """`uses`: the limits of each task. `act`: -> the result of an attempt, at its end."""
+    """`uses`: the limits of each task, `running` those of the workflow. `act`: -> the result of an
+    attempt, at its end.
+    """
 
     def __init__(
         self,
@@ -169,6 +171,7 @@ class FlowWorld:
         seed: int = 0,
         faults: Faults | None = None,
         workers: int = 10_000,
+        running: tuple[LimitUse, ...] = (),
     ) -> None:
         self.random = Random(seed)  # noqa: S311  # repeatable, not secret
         self.faults = faults or Faults()
@@ -180,7 +183,7 @@ class FlowWorld:
         self.programs = Programs()
         self.programs.add(stored)
         self.front = Front(self.programs, {"flow": stored}, AnyTypes(), KEYS)
-        self.book = LimitBook(uses)
+        self.book = LimitBook(uses, {"flow": running} if running else {})
         self.hosts = [(self._skew(), GateMemory(self.book)) for _ in range(_HOSTS)]
         self.task_runs: list[TaskRun] = []
         self.works: dict[str, Work] = {}

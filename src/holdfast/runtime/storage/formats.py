@@ -70,9 +70,15 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     return found
 
 
-#: The events that code of format 1 cannot fold. Their record has format 2, so that older code
-#: returns the message and a worker of this release takes it.
-_NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
+#: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
+#: the message back, and a worker of this release takes it.
+_NEWER_EVENTS: Final[Mapping[str, int]] = {
+    "Paused": 2,
+    "Resumed": 2,
+    "AttemptQueued": 2,
+    "ExecutionQueued": 2,
+    "ExecutionAdmitted": 2,
+}
 
 
 def format_of(events: Iterable[Event]) -> int:
